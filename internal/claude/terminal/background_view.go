@@ -12,16 +12,16 @@ import (
 // backgroundTask is an agent or a command that runs in the background.
 type backgroundTask struct {
 	id, name, kind string // kind of an agent; empty = it is a command
-	began          time.Time
+	startedAt      time.Time
 }
 
-// backgroundView is the part of the screen about background work.
+// backgroundView is the part of the screen that shows background work.
 type backgroundView struct {
-	tasks   []backgroundTask
-	hadTask bool // an agent has ended
+	tasks      []backgroundTask
+	agentEnded bool // at least one agent has ended
 }
 
-// agents returns the agents that run.
+// agents returns the agents that are running.
 func (b *backgroundView) agents() []backgroundTask {
 	var agents []backgroundTask
 	for _, t := range b.tasks {
@@ -32,12 +32,12 @@ func (b *backgroundView) agents() []backgroundTask {
 	return agents
 }
 
-// footer returns the parts of the last row about commands and agents.
+// footer returns the parts of the last row that describe background commands and agents.
 func (b *backgroundView) footer() (shells, tasks, manage string) {
 	if n := len(b.tasks) - len(b.agents()); n > 0 {
-		shells = " · " + counted(n, "shell")
+		shells = " · " + countWithNoun(n, "shell")
 	}
-	if b.hadTask {
+	if b.agentEnded {
 		tasks = " · /tasks to see subagents"
 	}
 	if len(b.tasks) > 0 {
@@ -46,7 +46,7 @@ func (b *backgroundView) footer() (shells, tasks, manage string) {
 	return shells, tasks, manage
 }
 
-// rows returns the list of the agents, under the last row.
+// rows returns the list of agents that is shown below the last row.
 func (b *backgroundView) rows(cols int, now time.Time) []string {
 	agents := b.agents()
 	if len(agents) == 0 {
@@ -54,21 +54,21 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 	}
 	rows := []string{"", "  " + answerGlyph + " main"}
 	for _, t := range agents {
-		left, right := "  ◯ "+t.kind+"  "+t.name, now.Sub(t.began).Truncate(time.Second).String()
-		rows = append(rows, cut(left+strings.Repeat(" ", max(1, cols-textWidth(left)-textWidth(right)-2))+right, cols))
+		left, right := "  ◯ "+t.kind+"  "+t.name, now.Sub(t.startedAt).Truncate(time.Second).String()
+		rows = append(rows, truncate(left+strings.Repeat(" ", max(1, cols-textWidth(left)-textWidth(right)-2))+right, cols))
 	}
 	return rows
 }
 
-// counted returns a number of things in words.
-func counted(n int, thing string) string {
+// countWithNoun returns a number and its noun, such as "2 shells".
+func countWithNoun(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// receive applies an event of a task. It returns the text about the end of an agent; empty = none.
+// receive applies an event of a task. It returns the text that reports the end of an agent; empty = nothing to report.
 func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	fields := map[string]any{}
 	for _, f := range ev.Fields {
@@ -83,7 +83,7 @@ func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	switch ev.Subtype {
 	case "task_started":
 		if background, ok := fields["is_backgrounded"].(bool); ok && background && text("parent_task_id") == "" {
-			t := backgroundTask{id: text("task_id"), name: text("description"), began: now}
+			t := backgroundTask{id: text("task_id"), name: text("description"), startedAt: now}
 			if fields["task_type"] == task.KindAgent {
 				t.kind = text("subagent_type")
 			}
@@ -96,8 +96,8 @@ func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 			}
 			b.tasks = append(b.tasks[:i:i], b.tasks[i+1:]...)
 			if t.kind != "" {
-				b.hadTask = true
-				return fmt.Sprintf("Agent %q finished · %s", t.name, now.Sub(t.began).Truncate(time.Second))
+				b.agentEnded = true
+				return fmt.Sprintf("Agent %q finished · %s", t.name, now.Sub(t.startedAt).Truncate(time.Second))
 			}
 			return ""
 		}

@@ -14,51 +14,51 @@ import (
 
 // callView is how the transcript shows a tool call.
 type callView struct {
-	use   protocol.ToolUse
-	in    callInput
-	count int      // rows that follow the announcement
-	rows  []string // of the file that it changes
+	use          protocol.ToolUse
+	input        callInput
+	extraEntries int      // transcript entries that follow the announcement
+	fileRows     []string // changed lines of the file that the call edits
 }
 
 // beginCall announces a call. A command is shown until its result arrives.
 func (v *eventView) beginCall(use protocol.ToolUse) []entry {
-	c := &callView{use: use, in: readCall(use.DisplayInput())}
+	c := &callView{use: use, input: parseCallInput(use.DisplayInput())}
 	dot := answerGlyph + " "
 	planFile, _ := v.player.session.PlanFile()
-	at := entry{glyph: dot, call: use.ID}
-	v.calls = append(v.calls, c)
+	at := entry{glyph: dot, callID: use.ID}
+	v.runningCalls = append(v.runningCalls, c)
 	switch {
 	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
 		return nil // the dialog already shows it
 	case use.Name == "Bash":
-		c.count = 1
-		at.text = inProgress(c.in.Description)
-		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: "$ " + c.in.Command, close: true}}
+		c.extraEntries = 1
+		at.text = inProgress(c.input.Description)
+		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: "$ " + c.input.Command, noGap: true}}
 	case use.Name == "Edit":
-		c.rows = editRows(c.in)
-		at.text = "Update(" + shortPath(v.cwd, c.in.FilePath) + ")"
-	case use.Name == "Write" && c.in.FilePath == planFile:
+		c.fileRows = editRows(c.input)
+		at.text = "Update(" + shortPath(v.cwd, c.input.FilePath) + ")"
+	case use.Name == "Write" && c.input.FilePath == planFile:
 		at.text = "Updated plan"
 	case use.Name == "Write":
-		c.rows = numberedRows(c.in.Content)
-		at.text = "Write(" + shortPath(v.cwd, c.in.FilePath) + ")"
+		c.fileRows = numberedRows(c.input.Content)
+		at.text = "Write(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	case use.Name == "WebFetch":
-		at.text = "Fetch(" + c.in.URL + ")"
+		at.text = "Fetch(" + c.input.URL + ")"
 	case use.Name == "Read":
 		at.text = "Reading 1 file…"
 	case use.Name == "Agent":
-		at.text = "Agent(" + c.in.Description + ")"
+		at.text = "Agent(" + c.input.Description + ")"
 	case c.server() != "":
 		at.text = "Calling " + c.server() + "…"
-	case c.in.FilePath != "":
-		at.text = use.Name + "(" + shortPath(v.cwd, c.in.FilePath) + ")"
+	case c.input.FilePath != "":
+		at.text = use.Name + "(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	default:
 		at.text = use.Name
 	}
 	return []entry{at}
 }
 
-// server returns the MCP server of the call; empty = it is a built-in tool.
+// server returns the MCP server of the call; empty = the tool is built in.
 func (c *callView) server() string {
 	server, _, ok := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
 	if !ok || !strings.HasPrefix(c.use.Name, "mcp__") {
@@ -77,17 +77,17 @@ func (c *callView) title() string {
 		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
 		return server + " - " + tool + " (MCP)(" + strings.Join(in, ", ") + ")"
 	}
-	return "$ " + c.in.Command
+	return "$ " + c.input.Command
 }
 
 // takeCall removes and returns a running call; nil = unknown.
 func (v *eventView) takeCall(id string) *callView {
-	at := slices.IndexFunc(v.calls, func(c *callView) bool { return c.use.ID == id })
+	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
 	if at < 0 {
 		return nil
 	}
-	c := v.calls[at]
-	v.calls = slices.Delete(v.calls, at, at+1)
+	c := v.runningCalls[at]
+	v.runningCalls = slices.Delete(v.runningCalls, at, at+1)
 	return c
 }
 
@@ -98,20 +98,20 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	if c == nil {
 		return
 	}
-	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.call == result.ToolUseID })
+	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID == result.ToolUseID })
 	if at < 0 {
 		v.endQuestion(c, result, refused)
 		return
 	}
 	e := &s.entries[at]
-	e.call = ""
+	e.callID = ""
 	failed, quiet, rows := result.IsError != nil && *result.IsError, entry{glyph: "  "}, []entry{*e}
-	under := func(text string) { rows = append(rows, entry{glyph: resultPrefix, text: text, close: true}) }
+	under := func(text string) { rows = append(rows, entry{glyph: resultPrefix, text: text, noGap: true}) }
 	text := shortResult(result.Content.Plain())
 	switch collapses := c.use.Name == "Bash" || c.server() != ""; {
-	case collapses && (refused || s.interrupted()):
+	case collapses && (refused || s.isInterrupted()):
 		quiet.text = "No result recorded for 1 call"
-		if s.busy != nil && s.busy.refused {
+		if s.progress != nil && s.progress.endsWithRefusal {
 			quiet.text = "Did not run 1 call"
 		}
 		rows = []entry{quiet}
@@ -128,10 +128,10 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	case e.text == "Updated plan":
 		under("/plan to preview")
 	case (c.use.Name == "Edit" || c.use.Name == "Write") && (refused || !failed):
-		v.silent = v.silent || refused
-		under(c.changeTitle(shortPath(v.cwd, c.in.FilePath), refused))
-		for _, row := range c.rows {
-			rows = append(rows, entry{glyph: "      ", text: row, close: true})
+		v.refusalShown = v.refusalShown || refused
+		under(c.changeTitle(shortPath(v.cwd, c.input.FilePath), refused))
+		for _, row := range c.fileRows {
+			rows = append(rows, entry{glyph: "      ", text: row, noGap: true})
 		}
 	case refused || strings.HasPrefix(text, "[Request interrupted"): // the end of the turn shows it
 	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
@@ -139,7 +139,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	case text != "":
 		under(text)
 	}
-	s.entries = slices.Replace(s.entries, at, at+1+c.count, rows...)
+	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
 }
 
 // changeTitle describes how a call changed a file.
@@ -150,9 +150,9 @@ func (c *callView) changeTitle(name string, refused bool) string {
 	case refused:
 		return "Rejected write to " + name
 	case c.use.Name == "Write":
-		return "Wrote " + lineCount(len(c.rows)) + " to " + name
+		return "Wrote " + lineCount(len(c.fileRows)) + " to " + name
 	}
-	return changed(c.rows)
+	return changeSummary(c.fileRows)
 }
 
 // endQuestion shows the result of a call that a dialog has asked about.
@@ -163,16 +163,16 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	var rows []string
 	switch file, plan := v.player.session.PlanFile(); {
 	case c.use.Name == "ExitPlanMode" && refused:
-		v.silent = true
+		v.refusalShown = true
 		title := "Rejected Claude's plan:"
-		v.note(title + "\n" + strings.Join(boxed(planRows("", plan), textWidth(title)), "\n"))
+		v.appendNote(title + "\n" + strings.Join(drawBox(planRows("", plan), textWidth(title)), "\n"))
 		return
 	case c.use.Name == "ExitPlanMode" && !failed:
 		title = "Approved Claude's plan"
 		rows = append(rows, "Plan saved to: "+file+" · /plan to edit")
-		rows = append(rows, planRows("", cmp.Or(c.in.Plan, plan))...)
+		rows = append(rows, planRows("", cmp.Or(c.input.Plan, plan))...)
 	case c.use.Name == "AskUserQuestion" && refused:
-		v.silent = true
+		v.refusalShown = true
 		title, rows = "Declined to answer Claude's questions:", questionRows(c.use.DisplayInput(), nil)
 	case c.use.Name == "AskUserQuestion" && !failed:
 		answers := map[string]string{}
@@ -184,11 +184,11 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 		return
 	}
 	v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: title})
-	v.note(strings.Join(rows, "\n"))
+	v.appendNote(strings.Join(rows, "\n"))
 }
 
-// boxed draws a box of at least this width around rows.
-func boxed(rows []string, width int) []string {
+// drawBox draws a box around rows. The box is at least width columns wide.
+func drawBox(rows []string, width int) []string {
 	const sides = 4
 	inner := width - sides
 	for _, row := range rows {
@@ -209,8 +209,8 @@ func lineCount(n int) string {
 	return fmt.Sprintf("%d lines", n)
 }
 
-// changed summarizes the rows of an edit.
-func changed(rows []string) string {
+// changeSummary says how many lines an edit added and removed.
+func changeSummary(rows []string) string {
 	var added, removed int
 	for _, row := range rows {
 		switch _, text, _ := strings.Cut(row, " "); {
@@ -231,7 +231,7 @@ func changed(rows []string) string {
 
 // numberedRows returns the lines of a text with their numbers, at most as many as a dialog shows.
 func numberedRows(text string) []string {
-	lines := numbered("", text)
+	lines := markedLines("", text)
 	for i := range lines {
 		lines[i] = fmt.Sprintf("%*d %s", len(fmt.Sprint(len(lines))), i+1, lines[i])
 	}

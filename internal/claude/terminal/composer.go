@@ -10,31 +10,31 @@ import (
 // composer is the input field: a draft and the position of the cursor in it, in
 // characters.
 type composer struct {
-	draft  []rune
-	cursor int
-	killed []rune   // what Ctrl-Y inserts
-	pastes []string // long pasted texts; the draft has a placeholder for each
+	draft      []rune
+	cursor     int
+	killBuffer []rune   // text that Ctrl-Y inserts
+	pastes     []string // long pasted texts; the draft has a placeholder for each
 
-	earlier []string // drafts that were sent or cleared, the oldest first
-	at      int      // index in earlier of the draft; len(earlier) = it is a new one
-	kept    string   // the new draft while an earlier one is shown
+	history      []string // drafts that were sent or cleared, the oldest first
+	historyIndex int      // index in history of the shown draft; len(history) = the draft is new
+	newDraft     string   // the new draft while an earlier one is shown
 }
 
 // maxDraft limits a draft, in characters. More text is dropped.
 const maxDraft = 1 << 20
 
-// maxEarlier limits the drafts that are kept.
-const maxEarlier = 100
+// maxHistory limits the drafts that are kept.
+const maxHistory = 100
 
 func (c *composer) text() string { return string(c.draft) }
 
-func (c *composer) empty() bool { return len(c.draft) == 0 }
+func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
 
-// full returns the draft with the pasted texts in place of their placeholders.
-func (c *composer) full() string {
+// expandedText returns the draft with the pasted texts instead of their placeholders.
+func (c *composer) expandedText() string {
 	text := c.text()
 	for i, paste := range c.pastes {
-		text = strings.ReplaceAll(text, placeholder(i+1, paste), paste)
+		text = strings.ReplaceAll(text, pastePlaceholder(i+1, paste), paste)
 	}
 	return text
 }
@@ -57,28 +57,27 @@ func (c *composer) insertRunes(runes []rune) {
 	c.cursor += len(runes)
 }
 
-// paste puts a pasted text at the cursor. A text of more than three lines or 800 characters is
-// shown as a placeholder, and if it is the one that was pasted before, in full. paste returns the
-// text if a placeholder is shown for it.
+// paste puts a pasted text at the cursor. A text of more than three lines or 800 characters is shown as a placeholder,
+// and paste returns it. If before is the same text, it is inserted in full.
 func (c *composer) paste(text, before string) (shortened string) {
-	const mostLines, mostText = 3, 800
+	const maxLines, maxLength = 3, 800
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
-	if len(text) <= mostText && strings.Count(text, "\n") < mostLines {
+	if len(text) <= maxLength && strings.Count(text, "\n") < maxLines {
 		c.insert(text)
 		return ""
 	}
 	if text == before {
-		c.remove(c.cursor-len([]rune(placeholder(len(c.pastes), text))), c.cursor)
+		c.remove(c.cursor-len([]rune(pastePlaceholder(len(c.pastes), text))), c.cursor)
 		c.insert(text)
 		return ""
 	}
 	c.pastes = append(c.pastes, text)
-	c.insert(placeholder(len(c.pastes), text))
+	c.insert(pastePlaceholder(len(c.pastes), text))
 	return text
 }
 
-// placeholder returns what is shown for the pasted text with a number.
-func placeholder(n int, text string) string {
+// pastePlaceholder returns the placeholder of the n-th pasted text.
+func pastePlaceholder(n int, text string) string {
 	if lines := strings.Count(text, "\n"); lines > 0 {
 		return fmt.Sprintf("[Pasted text #%d +%d lines]", n, lines)
 	}
@@ -98,7 +97,7 @@ func (c *composer) kill(from, to int) bool {
 	if from == to {
 		return false
 	}
-	c.killed = c.remove(from, to)
+	c.killBuffer = c.remove(from, to)
 	return true
 }
 
@@ -108,7 +107,7 @@ func (c *composer) backspace() { c.remove(max(c.cursor-1, 0), c.cursor) }
 // deleteForward removes the character at the cursor.
 func (c *composer) deleteForward() { c.remove(c.cursor, min(c.cursor+1, len(c.draft))) }
 
-// lineStart and lineEnd are the ends of the cursor's line.
+// lineStart returns the position of the first character of the cursor's line, lineEnd the position after its last one.
 func (c *composer) lineStart() int {
 	at := c.cursor
 	for at > 0 && c.draft[at-1] != '\n' {
@@ -124,7 +123,7 @@ func (c *composer) lineEnd() int {
 	return len(c.draft)
 }
 
-// wordStart and wordEnd are the ends of the word before and after the cursor.
+// wordStart returns the start of the word before the cursor, wordEnd the end of the word after it.
 func (c *composer) wordStart() int {
 	at := c.cursor
 	for at > 0 && unicode.IsSpace(c.draft[at-1]) {
@@ -158,7 +157,7 @@ func (c *composer) clearLine() bool {
 	return c.kill(start, c.cursor)
 }
 
-func (c *composer) move(by int) { c.cursor = min(max(c.cursor+by, 0), len(c.draft)) }
+func (c *composer) moveCursor(by int) { c.cursor = min(max(c.cursor+by, 0), len(c.draft)) }
 
 // moveLine moves the cursor to the line above or below. It returns false on the first or the last line.
 func (c *composer) moveLine(by int) bool {
@@ -186,9 +185,9 @@ func (c *composer) press(k keyName) {
 	case keyDelete:
 		c.deleteForward()
 	case keyLeft:
-		c.move(-1)
+		c.moveCursor(-1)
 	case keyRight:
-		c.move(1)
+		c.moveCursor(1)
 	case keyWordLeft:
 		c.cursor = c.wordStart()
 	case keyWordRight:
@@ -202,36 +201,36 @@ func (c *composer) press(k keyName) {
 	case keyCtrlW:
 		c.kill(c.wordStart(), c.cursor)
 	case keyCtrlY:
-		c.insertRunes(c.killed)
+		c.insertRunes(c.killBuffer)
 	default: // the screen handles the other keys
 	}
 }
 
 // remember keeps the draft for [composer.recall] and empties the field.
 func (c *composer) remember() {
-	if text := c.full(); strings.TrimSpace(text) != "" && (len(c.earlier) == 0 || c.earlier[len(c.earlier)-1] != text) {
-		c.earlier = append(c.earlier, text)
-		c.earlier = c.earlier[max(0, len(c.earlier)-maxEarlier):]
+	if text := c.expandedText(); strings.TrimSpace(text) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
+		c.history = append(c.history, text)
+		c.history = c.history[max(0, len(c.history)-maxHistory):]
 	}
-	c.at, c.kept = len(c.earlier), ""
+	c.historyIndex, c.newDraft = len(c.history), ""
 	c.set("")
 }
 
 // recall shows the draft before or after the current one, with the cursor at its end or at
 // its beginning. Only the new draft is kept when it has been changed.
 func (c *composer) recall(by int) {
-	at := c.at + by
-	if at < 0 || at > len(c.earlier) {
+	at := c.historyIndex + by
+	if at < 0 || at > len(c.history) {
 		return
 	}
-	if c.at == len(c.earlier) {
-		c.kept = c.text()
+	if c.historyIndex == len(c.history) {
+		c.newDraft = c.text()
 	}
-	c.at = at
-	if c.set(""); at == len(c.earlier) {
-		c.insertRunes([]rune(c.kept)) // it has its placeholders already
+	c.historyIndex = at
+	if c.set(""); at == len(c.history) {
+		c.insertRunes([]rune(c.newDraft)) // it has its placeholders already
 	} else {
-		c.paste(c.earlier[at], "")
+		c.paste(c.history[at], "")
 	}
 	if by > 0 {
 		c.cursor = 0

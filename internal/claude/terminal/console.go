@@ -14,23 +14,23 @@ import (
 
 // Console is the terminal in raw mode: its keys and its screen.
 type Console struct {
-	terminal process.Terminal
-	paint    painter
-	screen   screen
-	keys     keyReader
-	input    chan []byte // closed when the terminal is gone
-	resized  chan os.Signal
-	faults   *Faults
-	escape   *time.Timer // fires when a lone escape is the key
-	restore  func() error
-	closed   bool
-	stop     func()
+	terminal          process.Terminal
+	painter           painter
+	screen            screen
+	keys              keyReader
+	input             chan []byte // closed when the terminal is gone
+	resized           chan os.Signal
+	faults            *Faults
+	escapeTimer       *time.Timer // fires when an Escape is not the start of a sequence
+	restoreMode       func() error
+	closed            bool
+	stopResizeSignals func()
 }
 
 // escapeDelay is how long the rest of an escape sequence may take.
 const escapeDelay = 30 * time.Millisecond
 
-// ErrQuit ends a run because the user refused to start it.
+// ErrQuit reports that the user declined to start the session.
 var ErrQuit = errors.New("the user has quit")
 
 // OpenConsole switches the terminal of sys to raw mode. The caller closes the console. Keys are read until the
@@ -47,8 +47,8 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	out := *sys
 	out.Stdout = sys.Terminal
 	c := &Console{
-		terminal: sys.Terminal, restore: restore, faults: faults, input: make(chan []byte), resized: make(chan os.Signal, 1),
-		paint: painter{w: signals.Streams(&out).Stdout}, escape: time.NewTimer(time.Hour),
+		terminal: sys.Terminal, restoreMode: restore, faults: faults, input: make(chan []byte), resized: make(chan os.Signal, 1),
+		painter: painter{w: signals.Streams(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
 	}
 	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
 	c.measure()
@@ -59,11 +59,11 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	if c.screen.labels.pages, err = loadPages(sys, plan.Version, key); err != nil {
 		return nil, errors.Join(err, restore())
 	}
-	c.escape.Stop()
-	c.stop = sys.Notify(c.resized, process.ResizeSignals()...)
+	c.escapeTimer.Stop()
+	c.stopResizeSignals = sys.Notify(c.resized, process.ResizeSignals()...)
 	faults.ArmFault(sys.Getenv("CLAUDELESS_SCREEN_FAULT"))
 	go c.readInput() // ends with the terminal
-	return c, c.paint.open()
+	return c, c.painter.open()
 }
 
 // readInput passes typed input to the goroutine of the screen.
@@ -87,14 +87,14 @@ func (c *Console) Close() error {
 		return nil
 	}
 	c.closed = true
-	c.stop()
-	c.escape.Stop()
-	return errors.Join(c.paint.close(), c.restore())
+	c.stopResizeSignals()
+	c.escapeTimer.Stop()
+	return errors.Join(c.painter.close(), c.restoreMode())
 }
 
 // measure reads the size of the terminal.
 func (c *Console) measure() {
-	c.screen.faults = c.faults.armed()
+	c.screen.faults = c.faults.current()
 	cols, rows := c.terminal.Size()
 	if cols <= 0 || rows <= 0 {
 		cols, rows = 80, 24
@@ -108,10 +108,10 @@ func (c *Console) measure() {
 // decode returns the keys of what was typed, and arms the timer for a lone escape.
 func (c *Console) decode(data []byte) []key {
 	keys := c.keys.read(data)
-	if c.keys.waits() {
-		c.escape.Reset(escapeDelay)
+	if c.keys.hasLoneEscape() {
+		c.escapeTimer.Reset(escapeDelay)
 	} else {
-		c.escape.Stop()
+		c.escapeTimer.Stop()
 	}
 	return keys
 }
@@ -123,10 +123,10 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 	c.screen.inline = true
 	for d != nil {
 		c.screen.dialog = d
-		f := frame{live: []string{""}, bottom: -1}
+		f := frame{liveRows: []string{""}, bottomIndex: -1}
 		rows, at := d.rows(c.screen.cols)
-		f.live, f.row, f.col = append(f.live, rows...), at+1, d.indent
-		if err := c.paint.paint(f, c.screen.cols, c.screen.rows); err != nil {
+		f.liveRows, f.row, f.col = append(f.liveRows, rows...), at+1, d.indent
+		if err := c.painter.paint(f, c.screen.cols, c.screen.rows); err != nil {
 			return err
 		}
 		keys, err := c.nextKeys(ctx)
@@ -149,10 +149,10 @@ func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	select {
 	case data, ok := <-c.input:
 		if !ok {
-			return nil, hungUp(ctx)
+			return nil, hangUpError(ctx)
 		}
 		return c.decode(data), nil
-	case <-c.escape.C:
+	case <-c.escapeTimer.C:
 		return c.keys.flush(), nil
 	case <-c.resized:
 		c.measure()
@@ -162,9 +162,9 @@ func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	}
 }
 
-// hungUp returns the error for a terminal that has disappeared; a signal that arrived at that moment takes
-// precedence.
-func hungUp(ctx context.Context) error {
+// hangUpError returns the error for a terminal that has disappeared. If a signal arrived at the same time, it returns
+// the error of the signal.
+func hangUpError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -8,48 +8,48 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// State is the state of an interactive claude, with the names that package state uses for screens.
+// State is what an interactive claude shows. The values are the names that the package state gives to screens.
 type State string
 
-// The states of a screen that asks something.
+// The states in which the screen asks something.
 const (
-	Permission State = "permission"
-	Question   State = "question"
-	Plan       State = "plan"
-	Before     State = "dialog" // a question that precedes the session
+	StatePermission State = "permission"
+	StateQuestion   State = "question"
+	StatePlan       State = "plan"
+	StateDialog     State = "dialog" // a question before the session starts
 )
 
 // option is one line that can be selected.
 type option struct {
-	label  string
-	detail string // under the label; empty = none
-	tick   tick
-	input  bool   // typed text replaces its label
-	action bool   // it has no number: Next, Submit
-	apart  bool   // a rule precedes it
-	oneRow bool   // its label is cut, not wrapped
-	under  string // text that is always shown under the label; empty = none
+	label     string
+	detail    string // under the label; empty = none
+	checkbox  checkbox
+	isInput   bool   // the user can type text instead of the label
+	isAction  bool   // the option has no number, such as Next and Submit
+	lineAbove bool   // a horizontal line is drawn above it
+	truncate  bool   // a long label is cut instead of wrapped
+	note      string // second line under the label; empty = none
 }
 
-// amendHint is a part of the last row while Yes or No is selected.
-const amendHint = " · Tab to amend"
+// amendHintText is shown in the last row while Yes or No is selected.
+const amendHintText = " · Tab to amend"
 
-// tick is the state of a check box.
-type tick int
+// checkbox is the state of a check box.
+type checkbox int
 
 const (
-	noTick tick = iota
-	unticked
-	ticked
+	noCheckbox checkbox = iota
+	unchecked
+	checked
 )
 
-func (t tick) String() string {
+func (t checkbox) String() string {
 	switch t {
-	case unticked:
+	case unchecked:
 		return "[ ] "
-	case ticked:
+	case checked:
 		return "[✔] "
-	case noTick:
+	case noCheckbox:
 	}
 	return ""
 }
@@ -63,49 +63,48 @@ type choice struct {
 
 // dialog asks the user to select an option. Its owner sets the fields before it is shown.
 type dialog struct {
-	state    State
-	kind     string   // "bash", "trust"
-	head     []string // rows before the options, wrapped when they are drawn
-	body     []string // between thin rules; rows are cut, not wrapped
-	question []string
-	options  []option
-	numbers  bool // options have numbers, which select
-	selected int
-	foot     []string
-	indent   int    // columns before the options
-	rule     string // glyph of the line above; empty = none
-	owner    dialogOwner
-	// values replace the parts of a captured page that depend on the run, by the names of
-	// their slots.
-	values map[string]string
-	about  []string // rows with the description of the tool
-	// overlay makes the dialog fill a full screen: the rows between body and question are empty.
-	overlay bool
-	height  int // height of an overlay; 0 = as many rows as needed
+	state       State
+	kind        string   // "bash", "trust"
+	head        []string // rows before the options; they are wrapped
+	body        []string // rows between thin lines; they are cut, not wrapped
+	question    []string
+	options     []option
+	showNumbers bool // options have numbers, and pressing a number selects its option
+	selected    int
+	foot        []string
+	indent      int    // columns before the options
+	topRule     string // glyph of the horizontal line above the dialog; empty = no line
+	owner       dialogOwner
+	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
+	slotValues      map[string]string
+	toolDescription []string // rows that describe the tool
+	// isOverlay makes the dialog fill a full screen. The rows between body and question are empty.
+	isOverlay     bool
+	overlayHeight int // overlayHeight of an overlay; 0 = as many rows as needed
 }
 
 // dialogOwner decides what an answer means.
 type dialogOwner interface {
-	// choose is called once with the answer. It returns the next dialog, nil = none.
+	// choose is called once with the answer. It returns the dialog to show next; nil = none.
 	choose(d *dialog, c choice) *dialog
 }
 
 // formOwner is the owner of a dialog that is one page of several.
 type formOwner interface {
 	dialogOwner
-	// toggled is called when a check box has changed.
-	toggled(d *dialog)
-	// turn moves to another page, which it returns.
-	turn(by int) *dialog
+	// onToggle is called after a check box has changed.
+	onToggle(d *dialog)
+	// changePage returns the page that is by pages after the current one.
+	changePage(by int) *dialog
 }
 
-// chooser is a [dialogOwner] made of a function.
-type chooser func(c choice) *dialog
+// A chooserFunc is a [dialogOwner] that calls a function.
+type chooserFunc func(c choice) *dialog
 
-func (f chooser) choose(_ *dialog, c choice) *dialog { return f(c) }
+func (f chooserFunc) choose(_ *dialog, c choice) *dialog { return f(c) }
 
-// record returns the journal line for the answer of the dialog.
-func (d *dialog) record(option string, agreed bool) journal.Screen {
+// journalLine returns the journal line for the answer of the dialog.
+func (d *dialog) journalLine(option string, agreed bool) journal.Screen {
 	answer := "no"
 	if agreed {
 		answer = "yes"
@@ -113,10 +112,10 @@ func (d *dialog) record(option string, agreed bool) journal.Screen {
 	return journal.Screen{State: string(d.state), Kind: d.kind, Answer: answer, Option: option}
 }
 
-// press handles a key. The result done reports that the dialog was answered, and next is
-// the dialog that replaces it.
+// press handles a key. The result done reports that the dialog was answered; next is the dialog that replaces it, or
+// nil.
 func (d *dialog) press(k key) (next *dialog, done bool) {
-	onInput := d.options[d.selected].input
+	onInput := d.options[d.selected].isInput
 	pages, _ := d.owner.(formOwner)
 	switch {
 	case k.name == keyEscape || k.name == keyCtrlC || k.name == keyCtrlD:
@@ -126,127 +125,127 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	case k.name == keyDown:
 		d.selected = (d.selected + 1) % len(d.options)
 	case (k.name == keyTab || k.name == keyRight) && pages != nil:
-		return pages.turn(1), true
+		return pages.changePage(1), true
 	case (k.name == keyBackTab || k.name == keyLeft) && pages != nil:
-		return pages.turn(-1), true
+		return pages.changePage(-1), true
 	case k.name == keyEnter:
-		return d.pick(d.selected)
+		return d.activate(d.selected)
 	case onInput && (k.name == keyText || k.name == keyPaste):
-		d.typed(d.options[d.selected].detail + printable(k.text))
+		d.setInputText(d.options[d.selected].detail + printable(k.text))
 	case onInput && k.name == keyBackspace:
 		if runes := []rune(d.options[d.selected].detail); len(runes) > 0 {
-			d.typed(string(runes[:len(runes)-1]))
+			d.setInputText(string(runes[:len(runes)-1]))
 		}
-	case k.name == keyText && k.text == " " && d.options[d.selected].tick != noTick:
-		return d.pick(d.selected)
+	case k.name == keyText && k.text == " " && d.options[d.selected].checkbox != noCheckbox:
+		return d.activate(d.selected)
 	case k.name == keyText:
 		return d.pressDigits(k.text)
 	}
 	return nil, false
 }
 
-// typed sets the text of the selected input.
-func (d *dialog) typed(text string) {
+// setInputText sets the text that was typed into the selected option.
+func (d *dialog) setInputText(text string) {
 	o := &d.options[d.selected]
 	o.detail = text
-	if o.tick != noTick {
-		o.tick = ticked
+	if o.checkbox != noCheckbox {
+		o.checkbox = checked
 		if text == "" {
-			o.tick = unticked
+			o.checkbox = unchecked
 		}
-		d.toggled()
+		d.notifyToggled()
 	}
 }
 
-// toggled notifies the owner of a changed check box.
-func (d *dialog) toggled() {
+// notifyToggled tells the owner that a check box has changed.
+func (d *dialog) notifyToggled() {
 	if pages, ok := d.owner.(formOwner); ok {
-		pages.toggled(d)
+		pages.onToggle(d)
 	}
 }
 
 // pressDigits selects the options with these numbers.
 func (d *dialog) pressDigits(text string) (*dialog, bool) {
-	if !d.numbers {
+	if !d.showNumbers {
 		return nil, false
 	}
 	for _, r := range text {
-		i := d.numbered(string(r))
+		i := d.indexByDigit(string(r))
 		if i < 0 {
 			continue
 		}
 		d.selected = i
-		if d.options[i].input {
+		if d.options[i].isInput {
 			continue // the following keys are its text
 		}
-		if next, done := d.pick(i); done {
+		if next, done := d.activate(i); done {
 			return next, true
 		}
 	}
 	return nil, false
 }
 
-// number returns the digit that selects an option; empty = none does.
-func (d *dialog) number(i int) string {
-	if !d.numbers || d.options[i].action {
+// digitOf returns the digit that selects an option; empty = no digit does.
+func (d *dialog) digitOf(i int) string {
+	if !d.showNumbers || d.options[i].isAction {
 		return ""
 	}
 	n := 0
 	for _, o := range d.options[:i+1] {
-		if !o.action {
+		if !o.isAction {
 			n++
 		}
 	}
 	return strconv.Itoa(n)
 }
 
-// numbered returns the index of the option with a number, or -1.
-func (d *dialog) numbered(digit string) int {
+// indexByDigit returns the index of the option that a digit selects, or -1.
+func (d *dialog) indexByDigit(digit string) int {
 	for i := range d.options {
-		if d.number(i) == digit {
+		if d.digitOf(i) == digit {
 			return i
 		}
 	}
 	return -1
 }
 
-// pick answers with an option, or changes its check box.
-func (d *dialog) pick(i int) (next *dialog, done bool) {
+// activate answers with an option or, if the option has a check box, changes it.
+func (d *dialog) activate(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
-	case o.input && o.detail == "":
+	case o.isInput && o.detail == "":
 		return nil, false
-	case o.tick != noTick && !o.input:
-		o.tick = unticked + ticked - o.tick
-		d.toggled()
+	case o.checkbox != noCheckbox && !o.isInput:
+		o.checkbox = unchecked + checked - o.checkbox
+		d.notifyToggled()
 		return nil, false
 	}
 	return d.owner.choose(d, choice{index: i, text: o.detail}), true
 }
 
-// rows draws the dialog and also returns the row of the selected option.
+// rows draws the dialog. It also returns the index of the row with the selected option.
 func (d *dialog) rows(cols int) (rows []string, at int) {
-	if d.overlay {
+	if d.isOverlay {
 		return d.overlayRows(cols)
 	}
-	if d.rule != "" {
-		rows = append(rows, strings.Repeat(d.rule, cols))
+	if d.topRule != "" {
+		rows = append(rows, strings.Repeat(d.topRule, cols))
 	}
 	for _, text := range d.head {
 		rows = append(rows, wrap(text, cols)...)
 	}
 	if d.body != nil {
-		rows = append(rows, framed(strings.Repeat(thinRuleGlyph, cols), d.body, cols)...)
+		rows = append(rows, frameRows(strings.Repeat(thinRuleGlyph, cols), d.body, cols)...)
 	}
 	choices, at := d.choices(cols)
 	return append(rows, choices...), len(rows) + at
 }
 
-// framed returns rows between two rules. Rows are cut, not wrapped.
-func framed(rule string, body []string, cols int) []string {
+// frameRows returns rows between two lines. Long rows are cut, not wrapped.
+func frameRows(rule string, body []string, cols int) []string {
 	rows := []string{rule}
 	for _, text := range body {
-		rows = append(rows, cut(printable(text), cols))
+		rows = append(rows, truncate(printable(text), cols))
 	}
 	return append(rows, rule)
 }
@@ -259,23 +258,23 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 	rows = append([]string{strings.Repeat("▔", cols), "", rule}, d.head...)
 	choices, at := d.choices(cols)
 	choices, at = append([]string{rule}, choices...), at+1
-	body := framed(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)
-	if room := d.height - len(rows) - len(choices); d.height > 0 && len(body) > room { // keep the last rule
+	body := frameRows(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)
+	if room := d.overlayHeight - len(rows) - len(choices); d.overlayHeight > 0 && len(body) > room { // keep the last rule
 		body = append(body[:max(1, min(room-1, len(body)-1))], body[len(body)-1])
-	} else if d.height > 0 {
+	} else if d.overlayHeight > 0 {
 		body = append(body, make([]string, room-len(body))...)
 	}
 	rows = append(rows, body...)
 	return append(rows, choices...), len(rows) + at
 }
 
-// choices draws the question, the options and the foot, and also returns the row of the selected option.
+// choices draws the question, the options and the foot. It also returns the index of the row with the selected option.
 func (d *dialog) choices(cols int) (rows []string, at int) {
 	for _, text := range d.question {
 		rows = append(rows, wrap(text, cols)...)
 	}
 	for i := range d.options {
-		if d.options[i].apart {
+		if d.options[i].lineAbove {
 			rows = append(rows, strings.Repeat(ruleGlyph, cols))
 		}
 		if i == d.selected {
@@ -284,11 +283,11 @@ func (d *dialog) choices(cols int) (rows []string, at int) {
 		rows = append(rows, d.optionRows(i, cols)...)
 	}
 	for _, text := range d.foot {
-		if label := d.options[d.selected].label; d.state == Permission && label != "Yes" && label != "No" {
-			text = strings.TrimSuffix(text, amendHint)
+		if label := d.options[d.selected].label; d.state == StatePermission && label != "Yes" && label != "No" {
+			text = strings.TrimSuffix(text, amendHintText)
 		}
-		if d.overlay {
-			rows = append(rows, cut(text, cols))
+		if d.isOverlay {
+			rows = append(rows, truncate(text, cols))
 			continue
 		}
 		rows = append(rows, wrap(text, cols)...)
@@ -296,7 +295,7 @@ func (d *dialog) choices(cols int) (rows []string, at int) {
 	return rows, at
 }
 
-// optionRows draws option i with its detail, without the rule that may precede it.
+// optionRows draws option i with its detail, without the line above it.
 func (d *dialog) optionRows(i, cols int) (rows []string) {
 	o := d.options[i]
 	pointer := "  "
@@ -304,27 +303,27 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 		pointer = promptGlyph + " "
 	}
 	label := o.label
-	if o.input && o.detail != "" {
+	if o.isInput && o.detail != "" {
 		label = o.detail
 	}
 	prefix := ""
-	if n := d.number(i); n != "" {
+	if n := d.digitOf(i); n != "" {
 		prefix = n + ". "
-	} else if o.action {
+	} else if o.isAction {
 		prefix = "   "
 	}
-	before := strings.Repeat(" ", d.indent) + pointer + prefix + o.tick.String()
-	if o.oneRow {
-		rows = append(rows, cut(before+label, cols-answerMargin))
+	before := strings.Repeat(" ", d.indent) + pointer + prefix + o.checkbox.String()
+	if o.truncate {
+		rows = append(rows, truncate(before+label, cols-answerMargin))
 	} else {
 		rows = append(rows, indent(before, label, cols)...)
 	}
 	deeper := fmt.Sprintf("%*s", textWidth(before), "")
-	if o.detail != "" && !o.input {
+	if o.detail != "" && !o.isInput {
 		rows = append(rows, indent(deeper, o.detail, cols)...)
 	}
-	if o.under != "" {
-		rows = append(rows, indent(deeper, o.under, cols)...)
+	if o.note != "" {
+		rows = append(rows, indent(deeper, o.note, cols)...)
 	}
 	return rows
 }

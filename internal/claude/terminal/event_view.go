@@ -15,17 +15,17 @@ import (
 
 // eventView shows the events of turns.
 type eventView struct {
-	screen *screen
-	player *player
-	clock  *clock.Source
-	chance *rand.Rand // of the verbs; nil = the run has no seed
-	verb   int        // of the turn
-	cwd    string
-	calls  []*callView // that run
-	silent bool        // the turn ends with a refusal that the transcript shows already
+	screen       *screen
+	player       *player
+	clock        *clock.Source
+	verbRand     *rand.Rand // chooses the verbs; nil = the run has no seed
+	verbIndex    int        // verb of the current turn
+	cwd          string
+	runningCalls []*callView // calls without a result
+	refusalShown bool        // the transcript already shows the refusal that ends the turn
 }
 
-// receive changes the screen by a message. Messages about questions are ignored.
+// receive updates the screen for a message. It ignores messages about questions.
 func (v *eventView) receive(message any) {
 	s := v.screen
 	switch m := message.(type) {
@@ -33,7 +33,7 @@ func (v *eventView) receive(message any) {
 		v.beginTurn(m.prompt, m.turn)
 	case turnEnded:
 		v.endTurn()
-	case absorbed:
+	case promptsAbsorbed:
 		s.queued = v.player.prompts.list()
 		for _, text := range m.prompts {
 			s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: text})
@@ -47,48 +47,47 @@ func (v *eventView) beginTurn(prompt string, turn int) {
 	s := v.screen
 	s.queued = v.player.prompts.list()
 	all := verbs()
-	v.verb = v.nextVerb(len(all))
-	s.busy = &progress{began: v.clock.Now(), verb: all[v.verb], prompt: prompt, turn: turn}
-	s.hint, v.silent = "", false
+	v.verbIndex = v.nextVerb(len(all))
+	s.progress = &progress{startedAt: v.clock.Now(), verbs: all[v.verbIndex], prompt: prompt, turn: turn}
+	s.composerHint, v.refusalShown = "", false
 	if prompt != "" {
 		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: prompt})
 	}
 }
 
-// nextVerb returns the number of a turn's verb. With a seed it is chosen by chance, else one
-// after the other.
+// nextVerb returns the index of the next turn's verb, of n. With a seed it is random, otherwise the verbs take turns.
 func (v *eventView) nextVerb(n int) int {
-	if v.chance != nil {
-		return v.chance.IntN(n)
+	if v.verbRand != nil {
+		return v.verbRand.IntN(n)
 	}
-	return (v.verb + 1) % n
+	return (v.verbIndex + 1) % n
 }
 
 // endTurn shows the end of a turn. After an interrupt before the first reply the prompt
 // returns to the input field.
 func (v *eventView) endTurn() {
 	s := v.screen
-	busy := s.busy
+	busy := s.progress
 	if busy == nil {
 		return
 	}
-	interrupted := s.interrupted()
-	s.busy = nil
+	interrupted := s.isInterrupted()
+	s.progress = nil
 	switch last := len(s.entries) - 1; {
-	case interrupted && !busy.replied && !busy.queued && busy.prompt != "" && s.composer.empty():
+	case interrupted && !busy.hasReply && !busy.hadQueued && busy.prompt != "" && s.composer.isEmpty():
 		if last >= 0 && s.entries[last].text == busy.prompt {
 			s.entries = s.entries[:last]
 		}
 		s.composer.set(busy.prompt)
-	case interrupted && !v.silent:
-		v.note("Interrupted · What should Claude do instead?")
+	case interrupted && !v.refusalShown:
+		v.appendNote("Interrupted · What should Claude do instead?")
 	}
 }
 
-// note adds a line under the last entry.
-func (v *eventView) note(text string) {
+// appendNote adds a line under the last entry.
+func (v *eventView) appendNote(text string) {
 	s := v.screen
-	s.entries = append(s.entries, entry{glyph: resultPrefix, text: text, close: true})
+	s.entries = append(s.entries, entry{glyph: resultPrefix, text: text, noGap: true})
 }
 
 // showEvent shows an event of the session.
@@ -98,8 +97,8 @@ func (v *eventView) showEvent(ev protocol.Event) {
 	case *protocol.Init:
 		s.mode = string(ev.PermissionMode)
 	case *protocol.Assistant:
-		if s.busy != nil {
-			s.busy.retry = ""
+		if s.progress != nil {
+			s.progress.retryText = ""
 		}
 		if ev.ParentToolUseID == nil {
 			v.showMessage(ev)
@@ -114,7 +113,7 @@ func (v *eventView) showEvent(ev protocol.Event) {
 		v.showSystem(ev)
 	case *protocol.Frame:
 		if ev.Type == "conversation_reset" {
-			s.entries, s.settled = nil, 0
+			s.entries, s.settledCount = nil, 0
 		}
 	case *protocol.Result:
 		v.showResult(ev)
@@ -127,30 +126,30 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 	for _, block := range ev.Message.Content {
 		switch block := block.(type) {
 		case protocol.TextBlock:
-			v.replied()
+			v.markReplied()
 			if ev.LocalCommandSource != "" || ev.LocalCommandRun != nil {
-				v.note(block.Text)
+				v.appendNote(block.Text)
 				continue
 			}
 			if ev.Error != "" || ev.IsAPIErrorMessage {
 				if !strings.HasPrefix(block.Text, "API Error") {
-					s.hint = "Once fixed, resend your message"
-					v.note(interactiveError(block.Text))
+					s.composerHint = "Once fixed, resend your message"
+					v.appendNote(interactiveError(block.Text))
 					continue
 				}
 				if !strings.Contains(block.Text, "limit of this workspace") {
-					s.hint = "Resend your message to try again"
+					s.composerHint = "Resend your message to try again"
 				}
 			}
 			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: block.Text})
 		case protocol.ToolUse:
-			v.replied()
+			v.markReplied()
 			s.entries = append(s.entries, v.beginCall(block)...)
 		}
 	}
 }
 
-// interactiveError returns an error of the API as an interactive session words it.
+// interactiveError returns an API error in the words of an interactive session.
 func interactiveError(text string) string {
 	switch {
 	case text == "Credit balance is too low":
@@ -161,9 +160,9 @@ func interactiveError(text string) string {
 	return text
 }
 
-func (v *eventView) replied() {
-	if busy := v.screen.busy; busy != nil {
-		busy.replied = true
+func (v *eventView) markReplied() {
+	if busy := v.screen.progress; busy != nil {
+		busy.hasReply = true
 	}
 }
 
@@ -192,8 +191,7 @@ func shortResult(text string) string {
 	return strings.Join(lines[:most], "\n") + fmt.Sprintf("\n… +%d lines", len(lines)-most)
 }
 
-// shortPath returns a path as people see it: relative to the working directory if it lies
-// inside.
+// shortPath returns a path relative to the working directory if it is inside, otherwise unchanged.
 func shortPath(cwd, path string) string {
 	if rel, err := filepath.Rel(cwd, path); err == nil && filepath.IsLocal(rel) {
 		return rel
@@ -201,7 +199,7 @@ func shortPath(cwd, path string) string {
 	return path
 }
 
-// callInput are the keys of a call's input that the screen shows.
+// callInput has the keys of a tool call's input that the screen shows.
 type callInput struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`
@@ -214,8 +212,8 @@ type callInput struct {
 	Plan        string `json:"plan"`
 }
 
-// readCall reads an input. Keys of another type stay empty.
-func readCall(raw json.RawMessage) callInput {
+// parseCallInput reads the input of a tool call. Keys of another type stay empty.
+func parseCallInput(raw json.RawMessage) callInput {
 	var keys map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &keys) // no object has no keys
 	text := func(key string) string {
@@ -228,11 +226,10 @@ func readCall(raw json.RawMessage) callInput {
 	}
 }
 
-// showRetry shows that a failed request is sent again. The first attempts do not name the
-// failure.
+// showRetry shows that a failed request is sent again. The first attempts do not show the reason.
 func (v *eventView) showRetry(ev *protocol.APIRetry) {
 	s := v.screen
-	if s.busy == nil {
+	if s.progress == nil {
 		return
 	}
 	why := "API error"
@@ -240,7 +237,7 @@ func (v *eventView) showRetry(ev *protocol.APIRetry) {
 		why = fmt.Sprintf("%d %s", *ev.ErrorStatus, retryName(*ev.ErrorStatus))
 	}
 	wait := (time.Duration(ev.RetryDelayMS) * time.Millisecond).Round(time.Second)
-	s.busy.retry = fmt.Sprintf("%s · retrying in %ds · attempt %d/%d", why, max(1, int(wait/time.Second)), ev.Attempt, ev.MaxRetries)
+	s.progress.retryText = fmt.Sprintf("%s · retrying in %ds · attempt %d/%d", why, max(1, int(wait/time.Second)), ev.Attempt, ev.MaxRetries)
 }
 
 func retryName(status int) string {
@@ -261,7 +258,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: text})
 		}
 	case "compact_boundary":
-		v.note("Compacted (ctrl+o to see full summary)")
+		v.appendNote("Compacted (ctrl+o to see full summary)")
 	case "status":
 		for _, f := range ev.Fields {
 			if mode, ok := f.Value.(protocol.PermissionMode); ok && f.Key == "permissionMode" {
@@ -271,21 +268,21 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	}
 }
 
-// showResult shows how a turn has ended.
+// showResult shows how a turn ended.
 func (v *eventView) showResult(ev *protocol.Result) {
 	s := v.screen
 	s.mode = string(v.player.session.Policy().Mode())
-	if s.busy == nil || s.interrupted() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
+	if s.progress == nil || s.isInterrupted() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
 		return
 	}
 	now := v.clock.Now()
-	text := fmt.Sprintf("%s for %s · done %s", s.busy.verb[1], now.Sub(s.busy.began).Truncate(time.Second), now.Format("3:04 PM"))
+	text := fmt.Sprintf("%s for %s · done %s", s.progress.verbs[1], now.Sub(s.progress.startedAt).Truncate(time.Second), now.Format("3:04 PM"))
 	agents := len(s.background.agents())
 	switch shells := len(s.background.tasks) - agents; {
 	case agents > 0:
-		text = "Waiting for " + counted(agents, "background agent") + " to finish"
+		text = "Waiting for " + countWithNoun(agents, "background agent") + " to finish"
 	case shells > 0:
-		text += " · " + counted(shells, "shell") + " still running"
+		text += " · " + countWithNoun(shells, "shell") + " still running"
 	}
 	s.entries = append(s.entries, entry{glyph: "✻ ", text: text})
 }

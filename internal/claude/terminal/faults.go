@@ -7,23 +7,23 @@ import (
 
 // faultSet contains the screen defects to simulate.
 type faultSet struct {
-	dialogLate  time.Duration // a dialog appears with this delay; the input field is shown until then
-	optionOrder bool          // the first and the last option have changed places
-	numbersGone bool          // options have no numbers
-	modeOption  bool          // an additional option switches the mode
-	draftBack   bool          // a prompt that was sent stays in the input field
-	footerGone  bool          // the row of hints is empty
-	titleOnly   bool          // only the title shows that a turn is running
-	smallPane   bool          // only 80 columns and 11 rows are used
-	retryLong   bool          // the line about a retry fills several rows
-	echoLate    time.Duration // keys have their effect so late
+	dialogDelay         time.Duration // a dialog appears after this delay; until then the input field is shown
+	optionsSwapped      bool          // the first and the last option are swapped
+	numbersHidden       bool          // options have no numbers
+	extraModeOption     bool          // an additional option switches the permission mode
+	draftStays          bool          // a prompt stays in the input field after it was sent
+	footerHidden        bool          // the row of hints is empty
+	activityInTitleOnly bool          // only the window title shows that a turn is running
+	smallPane           bool          // only 80 columns and 11 rows are used
+	longRetryLine       bool          // the message about a retry fills several rows
+	keyDelay            time.Duration // keys take effect after this delay
 }
 
-// Faults are the faults of a screen. They may be armed while the session runs. As a writer
-// they take the place of stdout, which an interactive session does not write to.
+// Faults are the simulated defects of a screen. They can be added while the session runs. As a writer, Faults replaces
+// stdout, which an interactive session does not write to.
 type Faults struct {
-	mu  sync.Mutex
-	set faultSet
+	mu     sync.Mutex
+	active faultSet
 }
 
 // Write discards p.
@@ -35,30 +35,30 @@ func (f *Faults) ArmFault(name string) {
 	defer f.mu.Unlock()
 	switch name {
 	case "dialog-late":
-		f.set.dialogLate = 3 * time.Second
+		f.active.dialogDelay = 3 * time.Second
 	case "option-order":
-		f.set.optionOrder = true
+		f.active.optionsSwapped = true
 	case "numbers-gone":
-		f.set.numbersGone = true
+		f.active.numbersHidden = true
 	case "mode-option":
-		f.set.modeOption = true
+		f.active.extraModeOption = true
 	case "draft-back":
-		f.set.draftBack = true
+		f.active.draftStays = true
 	case "footer-gone":
-		f.set.footerGone = true
+		f.active.footerHidden = true
 	case "title-only":
-		f.set.titleOnly = true
+		f.active.activityInTitleOnly = true
 	case "small-pane":
-		f.set.smallPane = true
+		f.active.smallPane = true
 	case "retry-long":
-		f.set.retryLong = true
+		f.active.longRetryLine = true
 	case "echo-late":
-		f.set.echoLate = time.Second
+		f.active.keyDelay = time.Second
 	}
 }
 
-func (f *Faults) armed() faultSet {
+func (f *Faults) current() faultSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.set
+	return f.active
 }

@@ -16,12 +16,12 @@ func idleTerminal(t *testing.T) *Terminal {
 	t.Helper()
 	inbox := newMailbox()
 	c := &Console{faults: &Faults{}}
-	c.screen = screen{cols: 60, rows: 20, effort: "medium", mode: "default", settled: -1}
-	c.screen.menu.all = []slashCommand{{"/clear", "Start again"}, {"/compact", "Summarize"}, {"/config", ""}, {"/fast-compact", ""}, {"/help", ""}}
+	c.screen = screen{cols: 60, rows: 20, effort: "medium", mode: "default", settledCount: -1}
+	c.screen.menu.commands = []slashCommand{{"/clear", "Start again"}, {"/compact", "Summarize"}, {"/config", ""}, {"/fast-compact", ""}, {"/help", ""}}
 	disarm := time.NewTimer(time.Hour)
 	t.Cleanup(func() { disarm.Stop() })
 	return &Terminal{
-		console: c, player: &player{inbox: inbox, prompts: newPromptQueue(inbox)}, disarm: disarm,
+		console: c, player: &player{inbox: inbox, prompts: newPromptQueue(inbox)}, disarmTimer: disarm,
 		plan: launch.Plan{Clock: clock.New(clock.Options{Now: func() time.Time { return time.Unix(1000, 0) }})},
 	}
 }
@@ -83,7 +83,7 @@ func TestFieldKeys(t *testing.T) {
 			for i, part := range strings.Split(tt.typed, "\x00") {
 				if i > 0 { // a lone Esc is a key now, and the prompts are played
 					term.pressAll(term.console.keys.flush())
-					term.player.prompts.takeBack()
+					term.player.prompts.removeAll()
 				}
 				term.pressAll(term.console.keys.read([]byte(part)))
 			}
@@ -92,7 +92,7 @@ func TestFieldKeys(t *testing.T) {
 			if diff := cmp.Diff(tt.want, draft); diff != "" {
 				t.Errorf("draft (-want +got):\n%s", diff)
 			}
-			if shown := strings.Join(s.draw(time.Unix(1000, 0)).live, "\n"); !strings.Contains(shown, tt.says) {
+			if shown := strings.Join(s.draw(time.Unix(1000, 0)).liveRows, "\n"); !strings.Contains(shown, tt.says) {
 				t.Errorf("%q is not shown:\n%s", tt.says, shown)
 			}
 			if term.quit != tt.quit {
@@ -125,7 +125,7 @@ func TestInterrupt(t *testing.T) {
 			term := idleTerminal(t)
 			s := &term.console.screen
 			view := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
-			term.player.cut, term.player.turn = func() {}, 1
+			term.player.cancelTurn, term.player.turn = func() {}, 1
 			view.receive(turnStarted{"first", 1})
 			if tt.queued != "" {
 				term.submit(tt.queued)
@@ -147,11 +147,11 @@ func TestInterrupt(t *testing.T) {
 // TestPlanDialog: the dialog fills a full screen, and its last row is that of the screen.
 func TestPlanDialog(t *testing.T) {
 	d := &dialog{
-		state: Plan, overlay: true, indent: 3, numbers: true, head: []string{" head"}, body: planRows("   ", "# The plan\n\n1. One"), question: []string{"   Proceed?"},
-		options: []option{{label: "Yes"}, {label: "Change", input: true, under: "below"}}, foot: []string{"", "   foot"},
+		state: StatePlan, isOverlay: true, indent: 3, showNumbers: true, head: []string{" head"}, body: planRows("   ", "# The plan\n\n1. One"), question: []string{"   Proceed?"},
+		options: []option{{label: "Yes"}, {label: "Change", isInput: true, note: "below"}}, foot: []string{"", "   foot"},
 	}
-	s := &screen{cols: 40, rows: 24, dialog: d, entries: []entry{{text: "x"}}, settled: -1}
-	live := s.draw(time.Time{}).live
+	s := &screen{cols: 40, rows: 24, dialog: d, entries: []entry{{text: "x"}}, settledCount: -1}
+	live := s.draw(time.Time{}).liveRows
 	if len(live) != s.rows-2 || live[0] != strings.Repeat("▔", 40) || strings.TrimSpace(live[len(live)-1]) != "foot" {
 		t.Errorf("%d rows:\n%s", len(live), strings.Join(live, "\n"))
 	}
@@ -160,7 +160,7 @@ func TestPlanDialog(t *testing.T) {
 	}
 	for _, rows := range []int{5, 11, 16} { // a plan that does not fit is cut
 		s.rows = rows
-		if live := s.draw(time.Time{}).live; rows == 16 && len(live) != rows-2 {
+		if live := s.draw(time.Time{}).liveRows; rows == 16 && len(live) != rows-2 {
 			t.Errorf("%d rows on %d", len(live), rows)
 		}
 	}
@@ -168,8 +168,8 @@ func TestPlanDialog(t *testing.T) {
 
 // TestAmendHint: the last row of a permission dialog offers to amend Yes and No only.
 func TestAmendHint(t *testing.T) {
-	d := &dialog{state: Permission, options: []option{{label: "Yes"}, {label: "Yes, always"}}, foot: []string{" Esc to cancel" + amendHint}}
-	for selected, want := range []string{" Esc to cancel" + amendHint, " Esc to cancel"} {
+	d := &dialog{state: StatePermission, options: []option{{label: "Yes"}, {label: "Yes, always"}}, foot: []string{" Esc to cancel" + amendHintText}}
+	for selected, want := range []string{" Esc to cancel" + amendHintText, " Esc to cancel"} {
 		d.selected = selected
 		if rows, _ := d.rows(60); rows[len(rows)-1] != want {
 			t.Errorf("%d: %q", selected, rows)
@@ -180,8 +180,8 @@ func TestAmendHint(t *testing.T) {
 // TestSpilledDialog: an entry whose first row is that of a full screen loses it while a dialog is shown.
 func TestSpilledDialog(t *testing.T) {
 	var out strings.Builder
-	p := painter{w: &out, full: true}
-	if err := p.paint(frame{done: []string{"gone", "● first", "below"}, live: []string{"a", "b"}, bottom: -1, blankTop: true}, 20, 4); err != nil {
+	p := painter{w: &out, fullScreen: true}
+	if err := p.paint(frame{settledRows: []string{"gone", "● first", "below"}, liveRows: []string{"a", "b"}, bottomIndex: -1, blankTop: true}, 20, 4); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "first") || !strings.Contains(out.String(), "below") {

@@ -18,9 +18,9 @@ type host struct {
 
 // pendingQuestion is a question of the session that waits for the user.
 type pendingQuestion struct {
-	request protocol.PermissionRequest
-	answers chan protocol.PermissionAnswer // cap 1
-	due     bool                           // it may be shown
+	request   protocol.PermissionRequest
+	answers   chan protocol.PermissionAnswer // cap 1
+	delayOver bool                           // the dialog may be shown
 }
 
 // Ask implements [session.Host]: it shows a dialog and waits for the user's answer.
@@ -31,7 +31,7 @@ func (h host) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.P
 	case answer := <-q.answers:
 		return answer, nil
 	case <-ctx.Done():
-		h.inbox.put(withdrawn{q})
+		h.inbox.put(questionWithdrawn{q})
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
 }

@@ -41,8 +41,8 @@ const (
 	keyWordRight
 )
 
-// keyReader splits the bytes of a terminal into keys. Incomplete sequences are kept until
-// the next call; at most [maxPending] bytes.
+// keyReader splits the bytes of a terminal into keys. It keeps an incomplete sequence of at most [maxPending] bytes
+// until the next call.
 type keyReader struct {
 	pending []byte
 	pasting bool
@@ -60,7 +60,7 @@ const (
 	pasteEnd   = "\x1b[201~"
 )
 
-// read returns the keys that end in data.
+// read returns the keys that data completes.
 func (r *keyReader) read(data []byte) []key {
 	var keys []key
 	rest := append(r.pending, data...)
@@ -110,11 +110,11 @@ func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
 	return k, rest, true
 }
 
-// waits reports whether a lone escape was read. It is the key itself unless a sequence
-// follows at once.
-func (r *keyReader) waits() bool { return len(r.pending) > 0 && !r.pasting }
+// hasLoneEscape reports whether the input ended with an Escape. It is the Escape key unless the rest of a sequence
+// follows soon.
+func (r *keyReader) hasLoneEscape() bool { return len(r.pending) > 0 && !r.pasting }
 
-// flush returns the key that the kept bytes are if nothing follows.
+// flush returns the kept bytes as keys, because nothing followed them.
 func (r *keyReader) flush() []key {
 	lone := len(r.pending) == 1 && r.pending[0] == 0x1b
 	r.pending = nil

@@ -32,7 +32,7 @@ func TestKeys(t *testing.T) {
 		for _, data := range tt.reads {
 			got = append(got, r.read([]byte(data))...)
 		}
-		if r.waits() {
+		if r.hasLoneEscape() {
 			got = append(got, r.flush()...)
 		}
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(key{})); diff != "" {
@@ -102,7 +102,7 @@ func TestWrap(t *testing.T) {
 func TestComposer(t *testing.T) {
 	var c composer
 	c.insert("one\r\ntwo")
-	c.move(-1)
+	c.moveCursor(-1)
 	c.backspace()
 	if c.text() != "one\nto" {
 		t.Errorf("%q", c.text())

@@ -24,7 +24,7 @@ const (
 // anchors (package anchors). All other texts are defined in this package or come from captured pages.
 type labels struct {
 	anchors []book.Anchor
-	pages   *pages // have the labels in full; nil = no pages
+	pages   *pages // contain the full labels; nil = no captured pages
 }
 
 // loadLabels returns the labels for a version: those of the newest known version up to it, or else of the oldest
@@ -43,10 +43,10 @@ func loadLabels(version string) (labels, error) {
 	return labels{anchors: chosen.Anchors}, nil
 }
 
-// text returns the label of a state that begins with the given words, or the words if there is none. An empty state
-// matches every state.
-func (l *labels) text(state, begin string) string {
-	if full := l.pages.option(state, begin); full != "" {
+// find returns the label of a state that begins with the given words, or the words themselves if there is no such
+// label. An empty state matches every state.
+func (l *labels) find(state, begin string) string {
+	if full := l.pages.optionLabel(state, begin); full != "" {
 		return full
 	}
 	var found string
@@ -61,13 +61,13 @@ func (l *labels) text(state, begin string) string {
 	return cmp.Or(found, begin)
 }
 
-// refuses reports whether an option refuses what a dialog asks for.
-func refuses(label string) bool {
+// isRefusal reports whether an option declines what a dialog asks for.
+func isRefusal(label string) bool {
 	return strings.HasPrefix(label, "No") || strings.HasPrefix(label, "Continue without")
 }
 
-// arrange sorts options into the order of the version and applies its default selection.
-func (l *labels) arrange(d *dialog, state string) {
+// arrangeOptions sorts options into the order of the version and applies its default selection.
+func (l *labels) arrangeOptions(d *dialog, state string) {
 	row := func(label string) *book.Anchor {
 		for i, a := range l.anchors {
 			if a.State == state && strings.HasPrefix(label, a.Label) {
@@ -89,43 +89,43 @@ func (l *labels) arrange(d *dialog, state string) {
 	}
 }
 
-// cycleHint follows a mode that is not the default.
+// cycleHint is shown after the name of a permission mode other than the default.
 const cycleHint = " (shift+tab to cycle)"
 
-// mode returns the footer's words for a permission mode.
-func (l *labels) mode(mode string) string {
+// modeText returns the text of the footer for a permission mode.
+func (l *labels) modeText(mode string) string {
 	const cycle = cycleHint
 	switch mode {
 	case "acceptEdits":
-		return l.text("idle", "⏵⏵ accept edits on") + cycle
+		return l.find("idle", "⏵⏵ accept edits on") + cycle
 	case "plan":
-		return l.text("idle", "⏸ plan mode on") + cycle
+		return l.find("idle", "⏸ plan mode on") + cycle
 	case "bypassPermissions":
-		return l.text("idle", "⏵⏵ bypass permissions on") + cycle
+		return l.find("idle", "⏵⏵ bypass permissions on") + cycle
 	case "auto":
-		return l.text("idle", "⏵⏵ auto mode on") + cycle
+		return l.find("idle", "⏵⏵ auto mode on") + cycle
 	case "dontAsk":
 		return "⏵⏵ don't ask on" + cycle
 	}
-	return l.text("idle", "⏸ manual mode on")
+	return l.find("idle", "⏸ manual mode on")
 }
 
-// shortcuts returns the list of keys that ? shows.
-func (l *labels) shortcuts(cols int) []string {
-	if rows := l.pages.below("idle/shortcuts"); rows != nil {
+// shortcutRows returns the list of keys that ? shows.
+func (l *labels) shortcutRows(cols int) []string {
+	if rows := l.pages.rowsBelowInput("idle/shortcuts"); rows != nil {
 		return rows
 	}
 	return []string{
 		"  / for commands                   shift+tab to cycle modes",
 		"  esc esc to clear input           ctrl+c to interrupt or clear",
-		cut("  backslash (\\) then enter for a newline", cols),
+		truncate("  backslash (\\) then enter for a newline", cols),
 	}
 }
 
 // spinnerGlyphs are shown one after the other while a turn runs.
 func spinnerGlyphs() []string { return []string{"✢", "✳", "✶", "✻", "✽", "*", "·"} }
 
-// verbs returns the words for a running turn and for a finished one. The seed of a run selects among them.
+// verbs returns pairs of words: for a running turn and for the finished one. The seed of a run selects among them.
 func verbs() [][2]string {
 	return [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 }

@@ -37,8 +37,9 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 	return slices.CompactFunc(all, func(a, b slashCommand) bool { return a.name == b.name })
 }
 
-// refuseCommand returns what is said about a command for which the real CLI opens a separate screen.
-func refuseCommand(word string) (said string, refused bool) {
+// unsupportedCommand returns the message for a command for which the real CLI opens a separate screen, which is not
+// simulated.
+func unsupportedCommand(word string) (message string, unsupported bool) {
 	name, ok := strings.CutPrefix(word, "/")
 	if !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.Unavailable(), name) {
 		return "", false
@@ -48,10 +49,10 @@ func refuseCommand(word string) (said string, refused bool) {
 
 // menu is the list of slash commands that match the draft.
 type menu struct {
-	all      []slashCommand
-	closed   bool // by Esc, until the draft is another one
+	commands []slashCommand
+	closed   bool // the user pressed Esc; it stays closed until the draft changes
 	draft    string
-	shown    []slashCommand
+	matches  []slashCommand
 	selected int
 }
 
@@ -60,14 +61,14 @@ func (m *menu) update(draft string) {
 	if draft == m.draft {
 		return
 	}
-	m.draft, m.closed, m.selected, m.shown = draft, false, 0, nil
+	m.draft, m.closed, m.selected, m.matches = draft, false, 0, nil
 	word, ok := strings.CutPrefix(draft, "/")
 	if !ok || strings.ContainsAny(word, " \n") {
 		return
 	}
-	for _, c := range m.all {
+	for _, c := range m.commands {
 		if strings.Contains(c.name[1:], strings.ToLower(word)) {
-			m.shown = append(m.shown, c)
+			m.matches = append(m.matches, c)
 		}
 	}
 	if word == "" {
@@ -79,31 +80,31 @@ func (m *menu) update(draft string) {
 		}
 		return maxDraft
 	}
-	slices.SortStableFunc(m.shown, func(a, b slashCommand) int { return cmp.Compare(later(a), later(b)) })
+	slices.SortStableFunc(m.matches, func(a, b slashCommand) int { return cmp.Compare(later(a), later(b)) })
 }
 
-// open reports whether the menu is shown.
-func (m *menu) open() bool {
+// isOpen reports whether the menu is shown.
+func (m *menu) isOpen() bool {
 	return !m.closed && strings.HasPrefix(m.draft, "/") && !strings.ContainsAny(m.draft, " \n")
 }
 
-// press handles a key while the menu is open. It returns the completed draft, empty = none, and
-// whether the key was one of the menu's.
+// press handles a key while the menu is open. It returns the completed draft (empty = unchanged), and whether the menu
+// uses the key.
 func (m *menu) press(k keyName) (completed string, handled bool) {
-	if !m.open() || len(m.shown) == 0 && k != keyEscape {
+	if !m.isOpen() || len(m.matches) == 0 && k != keyEscape {
 		return "", false
 	}
 	switch k {
 	case keyUp:
-		m.selected = (m.selected + len(m.shown) - 1) % len(m.shown)
+		m.selected = (m.selected + len(m.matches) - 1) % len(m.matches)
 	case keyDown:
-		m.selected = (m.selected + 1) % len(m.shown)
+		m.selected = (m.selected + 1) % len(m.matches)
 	case keyEscape:
 		m.closed = true
 	case keyTab:
-		return m.shown[m.selected].name + " ", true
+		return m.matches[m.selected].name + " ", true
 	case keyEnter:
-		return m.shown[m.selected].name, false // and is sent
+		return m.matches[m.selected].name, false // and is sent
 	default:
 		return "", false
 	}
@@ -113,21 +114,21 @@ func (m *menu) press(k keyName) (completed string, handled bool) {
 // rows draws the menu: some commands around the selected one.
 func (m *menu) rows(l *labels, cols int) []string {
 	const most = 5
-	if len(m.shown) == 0 {
-		return []string{cut(fmt.Sprintf("  No commands match %q", m.draft), cols)}
+	if len(m.matches) == 0 {
+		return []string{truncate(fmt.Sprintf("  No commands match %q", m.draft), cols)}
 	}
-	from := min(max(0, m.selected-most/2), max(0, len(m.shown)-most))
+	from := min(max(0, m.selected-most/2), max(0, len(m.matches)-most))
 	var rows []string
-	for i, c := range m.shown[from:min(from+most, len(m.shown))] {
+	for i, c := range m.matches[from:min(from+most, len(m.matches))] {
 		pointer := "  "
 		if from+i == m.selected {
 			pointer = promptGlyph + " "
 		}
 		row := fmt.Sprintf("%-28s%s", c.name, c.description)
-		if full := l.pages.option("menu/slash", c.name+" "); full != "" {
+		if full := l.pages.optionLabel("menu/slash", c.name+" "); full != "" {
 			row = full
 		}
-		rows = append(rows, cut(strings.TrimRight("  "+pointer+row, " "), cols))
+		rows = append(rows, truncate(strings.TrimRight("  "+pointer+row, " "), cols))
 	}
 	return rows
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// pages holds captured pages of the real CLI. Texts that do not depend on the run are taken from the page of the
-// same state. A nil value has no pages.
+// pages holds captured pages of the real CLI. Texts that do not depend on the run come from the page of the same state.
+// A nil value has no pages.
 type pages struct{ list []book.Page }
 
 // ScreensVariable names the book that the screen plays: a version, or a directory.
 const ScreensVariable = "CLAUDELESS_SCREENS"
 
-// loadPages returns the pages for a terminal: those of the book that the variable names, or
-// else of this version of claude, or else of the newest version that was captured.
+// loadPages returns the pages for a terminal: those of the book that [ScreensVariable] names, else of this version of
+// claude, else of the newest captured version.
 func loadPages(sys *process.System, version string, k book.Key) (*pages, error) {
 	root, name := book.Root(sys.Environ), sys.Getenv(ScreensVariable)
 	books, err := book.Find(root, cmp.Or(name, version))
@@ -54,8 +54,8 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// page returns the page of a state that has most of the slots; nil = none.
-func (p *pages) page(state string, values map[string]string) *book.Page {
+// find returns the page of a state that uses the most of these slots; nil = none.
+func (p *pages) find(state string, values map[string]string) *book.Page {
 	if p == nil {
 		return nil
 	}
@@ -78,19 +78,17 @@ func (p *pages) page(state string, values map[string]string) *book.Page {
 	return found
 }
 
-// slotName returns the name of the value of a slot. A tape that uses two values of a kind
-// numbers them: file, file-2.
+// slotName returns the key of a slot's value. A tape that uses two values of one kind numbers them: file, file-2.
 func slotName(s book.Slot) string {
 	name, _, _ := strings.Cut(s.Name, "-")
 	return name
 }
 
-// dropped marks a row with a slot that has no value.
-const dropped = "\x00"
+// missingSlotMark marks a row with a slot that has no value.
+const missingSlotMark = "\x00"
 
-// fill returns the rows of a page with other values in its slots. Rows with a slot that has no
-// value are marked.
-func fill(p *book.Page, values map[string]string) []string {
+// fillSlots returns the rows of a page with these values in its slots. Rows with a slot that has no value are marked.
+func fillSlots(p *book.Page, values map[string]string) []string {
 	return book.Fill(p.Lines(), p.Slots, func(s book.Slot) string {
 		value, ok := values[slotName(s)]
 		switch {
@@ -99,13 +97,12 @@ func fill(p *book.Page, values map[string]string) []string {
 		case !ok && (s.Name == "tip" || s.Name == "logo" || s.Name == "duration" || s.Name == "time"):
 			return s.Value
 		}
-		return dropped
+		return missingSlotMark
 	})
 }
 
-// option returns the full label of the option that begins with some words; empty = no page
-// has it.
-func (p *pages) option(state, begin string) string {
+// optionLabel returns the full label of the option that begins with some words; empty = no page has it.
+func (p *pages) optionLabel(state, begin string) string {
 	if p == nil {
 		return ""
 	}
@@ -133,13 +130,13 @@ func isOption(p *book.Page, row int) bool {
 	return slices.ContainsFunc(p.Options, func(o book.Option) bool { return o.Row == row })
 }
 
-// dress replaces the texts around the options of a dialog with those of the captured page.
-func (p *pages) dress(d *dialog) {
-	page := p.page(string(d.state)+"/"+d.kind, d.values)
-	if page == nil || len(page.Options) == 0 || d.state == Question {
+// applyTo replaces the texts around the options of a dialog with those of the captured page.
+func (p *pages) applyTo(d *dialog) {
+	page := p.find(string(d.state)+"/"+d.kind, d.slotValues)
+	if page == nil || len(page.Options) == 0 || d.state == StateQuestion {
 		return
 	}
-	rows, first, last := fill(page, d.values), page.Options[0].Row, page.Options[len(page.Options)-1].Row
+	rows, first, last := fillSlots(page, d.slotValues), page.Options[0].Row, page.Options[len(page.Options)-1].Row
 	top := first - 1
 	for top >= 0 && !strings.HasPrefix(rows[top], strings.Repeat(ruleGlyph, 3)) {
 		top--
@@ -152,41 +149,41 @@ func (p *pages) dress(d *dialog) {
 	if from := slices.IndexFunc(head, thin); from >= 0 {
 		rest := head[from+1:]
 		head, question = head[:from], rest[slices.IndexFunc(rest, thin)+1:]
-		if at := slices.IndexFunc(question, quoted); at >= 0 { // the description of a tool
-			question = slices.DeleteFunc(slices.Clone(question), quoted)
-			question = slices.Insert(question, at, d.about...)
+		if at := slices.IndexFunc(question, isQuoted); at >= 0 { // the description of a tool
+			question = slices.DeleteFunc(slices.Clone(question), isQuoted)
+			question = slices.Insert(question, at, d.toolDescription...)
 		}
 	}
 	foot := rows[last+1:]
 	for _, o := range d.options {
-		if o.action && len(foot) > 0 {
+		if o.isAction && len(foot) > 0 {
 			foot = foot[1:]
 		}
 	}
 	for len(foot) > 0 && foot[len(foot)-1] == "" {
 		foot = foot[:len(foot)-1]
 	}
-	d.head, d.question = kept(head), kept(question)
+	d.head, d.question = filledRows(head), filledRows(question)
 	if d.foot != nil { // a fault may have removed it
-		d.foot = kept(foot)
+		d.foot = filledRows(foot)
 	}
 }
 
-// quoted reports whether a row quotes the program that a dialog is about.
-func quoted(row string) bool { return strings.HasPrefix(row, " │") }
+// isQuoted reports whether a row quotes the program that the dialog asks about.
+func isQuoted(row string) bool { return strings.HasPrefix(row, " │") }
 
-// kept returns the rows whose slots all have values.
-func kept(rows []string) []string {
-	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, dropped) })
+// filledRows returns the rows whose slots all have values.
+func filledRows(rows []string) []string {
+	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }
 
-// header returns the rows at the top of a session; nil = no page has them.
-func (p *pages) header(values map[string]string) []string {
-	page := p.page("idle/start", values)
+// headerRows returns the rows at the top of a session; nil = no page has them.
+func (p *pages) headerRows(values map[string]string) []string {
+	page := p.find("idle/start", values)
 	if page == nil {
 		return nil
 	}
-	rows := fill(page, values)
+	rows := fillSlots(page, values)
 	end := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) })
 	if end < 1 {
 		return nil
@@ -195,12 +192,12 @@ func (p *pages) header(values map[string]string) []string {
 	for len(rows) > 0 && strings.TrimSpace(rows[len(rows)-1]) == "" {
 		rows = rows[:len(rows)-1]
 	}
-	return append(kept(rows), "")
+	return append(filledRows(rows), "")
 }
 
-// below returns the rows under the input field of a page; nil = no page has them.
-func (p *pages) below(state string) []string {
-	page := p.page(state, nil)
+// rowsBelowInput returns the rows below the input field of a page; nil = no page has them.
+func (p *pages) rowsBelowInput(state string) []string {
+	page := p.find(state, nil)
 	if page == nil {
 		return nil
 	}
@@ -219,7 +216,7 @@ func (p *pages) below(state string) []string {
 
 // tip returns the row under the spinner; empty = none.
 func (p *pages) tip() string {
-	page := p.page("busy/turn", nil)
+	page := p.find("busy/turn", nil)
 	if page == nil {
 		return ""
 	}
@@ -231,7 +228,7 @@ func (p *pages) tip() string {
 	return ""
 }
 
-// modelName returns the name of a model as people see it: Opus 5.5 for claude-opus-5-5.
+// modelName returns the display name of a model: Opus 5.5 for claude-opus-5-5.
 func modelName(model string) string {
 	m := regexp.MustCompile(`^claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?:-\d{8})?(\[1m\])?$`).FindStringSubmatch(model)
 	if m == nil {

@@ -35,18 +35,18 @@ func TestPages(t *testing.T) {
 	if err != nil || p == nil {
 		t.Fatalf("%v, %v", p, err)
 	}
-	header := p.header(map[string]string{"version": "2.0.0", "dir": "/home/me"})
+	header := p.headerRows(map[string]string{"version": "2.0.0", "dir": "/home/me"})
 	if diff := cmp.Diff([]string{"", " ▐▛█   Claude Code v2.0.0", " ▝▜█   /home/me", ""}, header); diff != "" {
 		t.Errorf("header (-want +got):\n%s", diff)
 	}
-	d := &dialog{state: Permission, kind: "bash", foot: []string{"own"}, values: map[string]string{"dir": "/home/me", "command": "make", "description": ""}}
-	p.dress(d)
+	d := &dialog{state: StatePermission, kind: "bash", foot: []string{"own"}, slotValues: map[string]string{"dir": "/home/me", "command": "make", "description": ""}}
+	p.applyTo(d)
 	want := &dialog{head: []string{" Command", " Be careful."}, question: []string{" Run it in /home/me?"}, foot: []string{"", " Esc leaves"}}
 	if !cmp.Equal(d.head, want.head) || !cmp.Equal(d.question, want.question) || !cmp.Equal(d.foot, want.foot) {
 		t.Errorf("head %q, question %q, foot %q", d.head, d.question, d.foot)
 	}
 	l := labels{pages: p}
-	if got := l.text("permission/bash", "Yes, and"); got != "Yes, and do so always" {
+	if got := l.find("permission/bash", "Yes, and"); got != "Yes, and do so always" {
 		t.Errorf("label %q", got)
 	}
 	sys.Environ = append(sys.Environ, ScreensVariable+"=3.3.3")
@@ -67,12 +67,12 @@ func TestLabels(t *testing.T) {
 		{"permission/bash", "Yes, and switch", "Yes, and switch to auto mode"},
 		{"permission/bash", "Nothing", "Nothing"},
 	} {
-		if got := l.text(tt.state, tt.begin); got != tt.want {
+		if got := l.find(tt.state, tt.begin); got != tt.want {
 			t.Errorf("%s, %s: %q, want %q", tt.state, tt.begin, got, tt.want)
 		}
 	}
 	d := &dialog{options: []option{{label: "Yes, I trust this folder"}, {label: "No, exit"}}, selected: 0}
-	l.arrange(d, "dialog/trust")
+	l.arrangeOptions(d, "dialog/trust")
 	if d.options[0].label != "No, exit" || d.selected != 0 {
 		t.Errorf("%+v", d)
 	}

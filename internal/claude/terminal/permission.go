@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// dialogFor makes the dialog of a question.
-func (a *prompter) dialogFor(q *pendingQuestion) *dialog {
+// newDialog makes the dialog for a question.
+func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 	switch q.request.Use.Name {
 	case "AskUserQuestion":
 		if f := newForm(a, q); f != nil {
@@ -32,40 +32,40 @@ type permissionOption struct {
 }
 
 // label returns a label of the screen.
-func (a *prompter) label(state, begin string) string { return a.screen.labels.text(state, begin) }
+func (a *prompter) label(state, begin string) string { return a.screen.labels.find(state, begin) }
 
-// refusal returns the answer for No and Esc, which ends the turn.
-func refusal() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
+// refusalAnswer returns the answer for No and Esc, which ends the turn.
+func refusalAnswer() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
 
 // permissionDialog asks whether a call may run.
 func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	r := q.request
-	d := &dialog{state: Permission, indent: 1, numbers: true, rule: ruleGlyph, foot: []string{"", " " + a.label("", "Esc to cancel") + amendHint}}
-	in := readCall(r.Use.DisplayInput())
+	d := &dialog{state: StatePermission, indent: 1, showNumbers: true, topRule: ruleGlyph, foot: []string{"", " " + a.label("", "Esc to cancel") + amendHintText}}
+	in := parseCallInput(r.Use.DisplayInput())
 	yes := permissionOption{a.label("permission", "Yes"), protocol.PermissionAnswer{Allow: true}}
 	always := permissionOption{answer: protocol.PermissionAnswer{Allow: true, UpdatedPermissions: r.Suggestions}}
-	no := permissionOption{a.label("permission", "No"), refusal()}
+	no := permissionOption{a.label("permission", "No"), refusalAnswer()}
 	grants := []permissionOption{yes}
 	switch {
 	case r.Use.Name == "Bash":
-		d.values = map[string]string{"dir": a.cwd, "command": in.Command, "description": in.Description}
+		d.slotValues = map[string]string{"dir": a.cwd, "command": in.Command, "description": in.Description}
 		d.kind, d.head = "bash", []string{" Bash command"}
 		if in.Description != "" {
 			d.head = append(d.head, " "+in.Description)
 		}
 		d.body, d.question = strings.Split(" "+in.Command, "\n"), []string{" Do you want to proceed?"}
 		always.answer.UpdatedPermissions = slices.DeleteFunc(slices.Clone(r.Suggestions), func(u protocol.PermissionUpdate) bool { return u.Type == "setMode" })
-		if changesFiles(in.Command) {
+		if asksByDirectory(in.Command) {
 			always.answer.UpdatedPermissions = []protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{a.cwd}, Destination: "session"}}
 		}
 		if always.label = bashGrant(always.answer.UpdatedPermissions); always.label != "" {
 			grants = append(grants, always)
 		}
-		grants = append(grants, permissionOption{a.label("permission/bash", "Yes, and switch to auto mode"), setMode(protocol.ModeAuto)})
+		grants = append(grants, permissionOption{a.label("permission/bash", "Yes, and switch to auto mode"), modeAnswer(protocol.ModeAuto)})
 	case in.FilePath != "":
 		a.fileDialog(d, r.Use.Name, in)
 		if len(always.answer.UpdatedPermissions) == 0 {
-			always.answer = setMode(protocol.ModeAcceptEdits)
+			always.answer = modeAnswer(protocol.ModeAcceptEdits)
 		}
 		always.label = a.label("permission/edit", "Yes, and switch to accept edits")
 		if r.Use.Name == "Read" {
@@ -77,7 +77,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		if u, err := url.Parse(in.URL); err == nil && u.Host != "" {
 			host = u.Hostname()
 		}
-		d.values = map[string]string{"host": host, "url": in.URL}
+		d.slotValues = map[string]string{"host": host, "url": in.URL}
 		d.kind, d.head, d.foot = "webfetch", []string{" Fetch", " Claude wants to fetch content from " + host}, nil
 		d.body, d.question = []string{" url: " + in.URL, " prompt: " + in.Prompt}, []string{" Do you want to allow Claude to fetch this content?"}
 		always.label, no.label = "Yes, and don't ask again for "+host, a.label("permission/webfetch", "No, and tell Claude what to do differently (esc)")
@@ -89,7 +89,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 			grants = append(grants, always)
 		}
 	}
-	a.fill(q, d, append(grants, no))
+	a.addOptions(q, d, append(grants, no))
 	return d
 }
 
@@ -100,8 +100,8 @@ func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (name str
 	if r.Server != nil {
 		name, d.kind = r.Server.Name+" — "+r.DisplayName, "mcp"
 		d.head = append(d.head, " "+name+" Tool: (MCP)")
-		d.values = map[string]string{"dir": a.cwd, "tool": name}
-		d.about = a.describe(r.Use.Name)
+		d.slotValues = map[string]string{"dir": a.cwd, "tool": name}
+		d.toolDescription = a.toolDescriptionRows(r.Use.Name)
 	} else {
 		d.head = append(d.head, " "+name)
 	}
@@ -109,25 +109,25 @@ func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (name str
 	return name
 }
 
-// describe returns the description of an MCP tool, as rows.
-func (a *prompter) describe(tool string) []string {
+// toolDescriptionRows returns the description of an MCP tool.
+func (a *prompter) toolDescriptionRows(tool string) []string {
 	for _, t := range a.player.session.Servers().Tools() {
 		if t.Name == tool && t.Description != "" {
-			rows := numbered(" │ ", t.Description)
+			rows := markedLines(" │ ", t.Description)
 			return slices.DeleteFunc(rows, func(row string) bool { return row == " │ " })
 		}
 	}
 	return nil
 }
 
-// fill adds the options to a permission dialog.
-func (a *prompter) fill(q *pendingQuestion, d *dialog, grants []permissionOption) {
+// addOptions adds the options to a permission dialog.
+func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permissionOption) {
 	for _, g := range grants {
-		d.options = append(d.options, option{label: g.label, oneRow: d.kind == "mcp"})
+		d.options = append(d.options, option{label: g.label, truncate: d.kind == "mcp"})
 	}
-	a.spoil(d, &grants)
-	d.owner = chooser(func(c choice) *dialog {
-		chosen := refusal()
+	a.applyFaults(d, &grants)
+	d.owner = chooserFunc(func(c choice) *dialog {
+		chosen := refusalAnswer()
 		word := "cancelled"
 		if !c.cancelled {
 			chosen, word = grants[c.index].answer, grants[c.index].label
@@ -137,13 +137,14 @@ func (a *prompter) fill(q *pendingQuestion, d *dialog, grants []permissionOption
 	})
 }
 
-func setMode(mode protocol.PermissionMode) protocol.PermissionAnswer {
+// modeAnswer returns an answer that allows the call and changes the permission mode.
+func modeAnswer(mode protocol.PermissionMode) protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: mode, Destination: "session"}}}
 }
 
-// changesFiles reports whether the real CLI asks about a command by directory. The answer adds the directory, and
-// the next such command is asked about again.
-func changesFiles(command string) bool {
+// asksByDirectory reports whether the real CLI offers to allow a command for a whole directory. The answer adds the
+// directory, and the next such command is asked about again.
+func asksByDirectory(command string) bool {
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }
@@ -170,25 +171,25 @@ func bashGrant(suggestions []protocol.PermissionUpdate) string {
 // fileDialog describes a call that reads or changes a file.
 func (a *prompter) fileDialog(d *dialog, tool string, in callInput) {
 	path := shortPath(a.cwd, in.FilePath)
-	d.values = map[string]string{"dir": a.cwd, "file": path}
+	d.slotValues = map[string]string{"dir": a.cwd, "file": path}
 	switch tool {
 	case "Write":
 		d.kind, d.head, d.question = "write", []string{" Create file", " " + path}, []string{" Do you want to create " + filepath.Base(path) + "?"}
-		d.body = numbered("  ", strings.Join(numberedRows(in.Content), "\n"))
+		d.body = markedLines("  ", strings.Join(numberedRows(in.Content), "\n"))
 	case "Edit":
 		d.kind, d.head, d.question = "edit", []string{" Edit file", " " + path}, []string{" Do you want to make this edit to " + filepath.Base(path) + "?"}
-		d.body = numbered(" ", strings.Join(editRows(in), "\n"))
+		d.body = markedLines(" ", strings.Join(editRows(in), "\n"))
 	default:
 		d.kind, d.head, d.question = strings.ToLower(tool), []string{" " + tool + " file", " " + path}, []string{" Do you want to proceed?"}
 	}
 }
 
-// numbered returns the first lines of a text, each with a mark.
-func numbered(mark, text string) []string {
-	const most = 10
+// markedLines returns the first lines of a text, each after a mark.
+func markedLines(mark, text string) []string {
+	const maxLines = 10
 	var rows []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		if len(rows) == most {
+		if len(rows) == maxLines {
 			return append(rows, mark+"…")
 		}
 		rows = append(rows, mark+line)
@@ -196,7 +197,7 @@ func numbered(mark, text string) []string {
 	return rows
 }
 
-// inputRows returns the keys of an input, one a row.
+// inputRows returns the keys of an input, one per row.
 func inputRows(raw json.RawMessage) []string {
 	rows := []string{}
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
@@ -214,29 +215,29 @@ func inputRows(raw json.RawMessage) []string {
 	return rows
 }
 
-// planDialog asks whether a plan may be carried out.
+// planDialog asks whether claude may carry out a plan.
 func (a *prompter) planDialog(q *pendingQuestion) *dialog {
-	d := &dialog{state: Plan, kind: "approval", indent: 3, numbers: true, rule: ruleGlyph, head: []string{"   Ready to code?", ""}}
+	d := &dialog{state: StatePlan, kind: "approval", indent: 3, showNumbers: true, topRule: ruleGlyph, head: []string{"   Ready to code?", ""}}
 	file, saved := a.player.session.PlanFile()
-	plan := cmp.Or(readCall(q.request.Use.DisplayInput()).Plan, saved)
+	plan := cmp.Or(parseCallInput(q.request.Use.DisplayInput()).Plan, saved)
 	if plan == "" {
 		return a.emptyPlanDialog(q, d)
 	}
-	d.overlay, d.head, d.body = true, append(d.head, "   Here is Claude's plan:"), planRows("   ", plan)
+	d.isOverlay, d.head, d.body = true, append(d.head, "   Here is Claude's plan:"), planRows("   ", plan)
 	d.question = []string{"   Claude has written up a plan and is ready to execute. Would you like to proceed?", ""}
 	change, _, _ := strings.Cut(a.label("plan", "Tell Claude what to change"), " shift+tab")
-	d.options = []option{{label: a.label("plan", "Yes, and use auto mode")}, {label: a.label("plan", "Yes, manually approve edits")}, {label: change, input: true, under: "shift+tab to approve with this feedback"}}
-	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults.footerGone || file == "" {
+	d.options = []option{{label: a.label("plan", "Yes, and use auto mode")}, {label: a.label("plan", "Yes, manually approve edits")}, {label: change, isInput: true, note: "shift+tab to approve with this feedback"}}
+	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults.footerHidden || file == "" {
 		d.foot = nil
 	}
-	d.owner = chooser(func(c choice) *dialog {
+	d.owner = chooserFunc(func(c choice) *dialog {
 		switch {
 		case c.cancelled:
-			a.answer(q, d, "cancelled", refusal())
+			a.answer(q, d, "cancelled", refusalAnswer())
 		case c.index == 2:
 			a.answer(q, d, d.options[2].label, protocol.PermissionAnswer{Message: c.text})
 		default:
-			a.answer(q, d, d.options[c.index].label, setMode([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index]))
+			a.answer(q, d, d.options[c.index].label, modeAnswer([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index]))
 		}
 		return nil
 	})
@@ -258,24 +259,24 @@ func planRows(margin, plan string) []string {
 // emptyPlanDialog asks whether plan mode may end although no plan was written.
 func (a *prompter) emptyPlanDialog(q *pendingQuestion, d *dialog) *dialog {
 	d.kind, d.head, d.question = "exit", []string{"   Exit plan mode?", ""}, []string{"   Claude wants to exit plan mode", ""}
-	a.fill(q, d, []permissionOption{{a.label("permission", "Yes"), setMode(protocol.ModeDefault)}, {a.label("permission", "No"), refusal()}})
+	a.addOptions(q, d, []permissionOption{{a.label("permission", "Yes"), modeAnswer(protocol.ModeDefault)}, {a.label("permission", "No"), refusalAnswer()}})
 	return d
 }
 
-// spoil applies the faults of dialogs.
-func (a *prompter) spoil(d *dialog, grants *[]permissionOption) {
+// applyFaults changes a dialog according to the active faults.
+func (a *prompter) applyFaults(d *dialog, grants *[]permissionOption) {
 	f := a.screen.faults
-	d.numbers = d.numbers && !f.numbersGone
-	if f.optionOrder {
+	d.showNumbers = d.showNumbers && !f.numbersHidden
+	if f.optionsSwapped {
 		last := len(*grants) - 1
 		(*grants)[0], (*grants)[last] = (*grants)[last], (*grants)[0]
 		d.options[0], d.options[last] = d.options[last], d.options[0]
 	}
-	if f.modeOption {
-		*grants = append((*grants)[:1:1], append([]permissionOption{{"Yes, and switch to bypass permissions", setMode(protocol.ModeBypass)}}, (*grants)[1:]...)...)
+	if f.extraModeOption {
+		*grants = append((*grants)[:1:1], append([]permissionOption{{"Yes, and switch to bypass permissions", modeAnswer(protocol.ModeBypass)}}, (*grants)[1:]...)...)
 		d.options = append(d.options[:1:1], append([]option{{label: (*grants)[1].label}}, d.options[1:]...)...)
 	}
-	if f.footerGone {
+	if f.footerHidden {
 		d.foot = nil
 	}
 }

@@ -14,9 +14,9 @@ type player struct {
 	prompts *promptQueue
 	inbox   *mailbox
 
-	mu   sync.Mutex
-	turn int                // number of the last turn
-	cut  context.CancelFunc // interrupts the running turn; nil = none is running
+	mu         sync.Mutex
+	turn       int                // number of the last turn; the first is 1
+	cancelTurn context.CancelFunc // interrupts the running turn; nil = none is running
 }
 
 // Messages of the mailbox, besides events of the session.
@@ -26,24 +26,25 @@ type (
 		turn   int    // its number
 	}
 	turnEnded struct{}
-	absorbed  struct{ prompts []string }
-	runFailed struct{ err error }
-	withdrawn struct{ question *pendingQuestion }
+	// promptsAbsorbed reports prompts that became part of the running turn.
+	promptsAbsorbed   struct{ prompts []string }
+	runFailed         struct{ err error }
+	questionWithdrawn struct{ question *pendingQuestion }
 )
 
-// interrupt ends the running turn. It returns its number; 0 = none is running.
+// interrupt ends the running turn and returns its number; 0 = no turn is running.
 func (p *player) interrupt() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cut == nil {
+	if p.cancelTurn == nil {
 		return 0
 	}
-	p.cut()
+	p.cancelTurn()
 	return p.turn
 }
 
-// play runs the turns of the prompts, one after the other, until ctx ends.
-func (p *player) play(ctx context.Context) {
+// playPrompts runs the turns of the prompts, one after the other, until ctx ends.
+func (p *player) playPrompts(ctx context.Context) {
 	defer p.session.WaitStarted()
 	for ctx.Err() == nil {
 		if text, ok := p.prompts.pop(); ok {
@@ -65,13 +66,13 @@ func (p *player) play(ctx context.Context) {
 	}
 }
 
-// playBackground shows the events of background work until a prompt arrives, and plays
-// the turn that the work asks for. It returns false if the run has failed.
+// playBackground shows the events of background work until a prompt arrives, and plays the turn that the work requests.
+// It returns false if the run has failed.
 func (p *player) playBackground(ctx context.Context) bool {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan bool, 1)
-	go func() { done <- p.show(p.session.BackgroundEvents(until)) }() // ends with until
+	go func() { done <- p.showEvents(p.session.BackgroundEvents(until)) }() // ends with until
 	select {
 	case ok := <-done:
 		done <- ok
@@ -96,7 +97,7 @@ func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown st
 	turn, cut := context.WithCancel(ctx)
 	defer cut()
 	p.mu.Lock()
-	p.cut = cut
+	p.cancelTurn = cut
 	p.turn++
 	p.inbox.put(turnStarted{shown, p.turn})
 	p.mu.Unlock()
@@ -104,16 +105,16 @@ func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown st
 		p.inbox.put(runFailed{err})
 		return false
 	}
-	ok := p.show(p.session.Turn(turn, in))
+	ok := p.showEvents(p.session.Turn(turn, in))
 	p.mu.Lock()
-	p.cut = nil
+	p.cancelTurn = nil
 	p.mu.Unlock()
 	p.inbox.put(turnEnded{})
 	return ok
 }
 
-// show passes events to the screen. It returns false after an error.
-func (p *player) show(events session.Events) bool {
+// showEvents passes events to the screen. It returns false after an error.
+func (p *player) showEvents(events session.Events) bool {
 	for ev, err := range events {
 		if err != nil {
 			p.inbox.put(runFailed{err})

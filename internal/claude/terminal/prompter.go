@@ -15,24 +15,24 @@ type prompter struct {
 	pending []*pendingQuestion // the first has the dialog, if one is shown
 }
 
-// lateDialog says that the delay of a question is over.
-type lateDialog struct{ question *pendingQuestion }
+// dialogDue reports that the delay of a question is over.
+type dialogDue struct{ question *pendingQuestion }
 
 // receive handles a message about questions. Other messages are ignored.
 func (a *prompter) receive(message any) {
 	switch m := message.(type) {
 	case *pendingQuestion:
 		a.pending = append(a.pending, m)
-		if late := a.screen.faults.dialogLate; late > 0 {
-			time.AfterFunc(late, func() { a.player.inbox.put(lateDialog{m}) })
+		if late := a.screen.faults.dialogDelay; late > 0 {
+			time.AfterFunc(late, func() { a.player.inbox.put(dialogDue{m}) })
 			return
 		}
-		m.due = true
+		m.delayOver = true
 		a.showNext()
-	case lateDialog:
-		m.question.due = true
+	case dialogDue:
+		m.question.delayOver = true
 		a.showNext()
-	case withdrawn:
+	case questionWithdrawn:
 		a.withdraw(m.question)
 	}
 }
@@ -53,25 +53,25 @@ func (a *prompter) remove(q *pendingQuestion) {
 
 // showNext shows the dialog of the first question that waits.
 func (a *prompter) showNext() {
-	if a.screen.dialog != nil || len(a.pending) == 0 || !a.pending[0].due {
+	if a.screen.dialog != nil || len(a.pending) == 0 || !a.pending[0].delayOver {
 		return
 	}
-	a.screen.dialog = a.dialogFor(a.pending[0])
-	a.screen.labels.pages.dress(a.screen.dialog)
+	a.screen.dialog = a.newDialog(a.pending[0])
+	a.screen.labels.pages.applyTo(a.screen.dialog)
 	if kind := a.screen.dialog.kind; kind == "edit" || kind == "write" || kind == "approval" {
 		a.screen.effort = "" // the real CLI no longer shows it
 	}
-	if a.screen.busy != nil {
-		a.screen.busy.replied = true
+	if a.screen.progress != nil {
+		a.screen.progress.hasReply = true
 	}
 }
 
-// answer answers a question. word is the user's choice.
+// answer answers a question. word is the option that the user chose, for the journal.
 func (a *prompter) answer(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
 	a.remove(q)
-	a.player.session.Log().Note(d.record(word, answer.Allow))
-	if answer.Interrupt && a.screen.busy != nil {
-		a.screen.busy.refused = true
+	a.player.session.Log().Note(d.journalLine(word, answer.Allow))
+	if answer.Interrupt && a.screen.progress != nil {
+		a.screen.progress.endsWithRefusal = true
 	}
 	q.answers <- answer
 }

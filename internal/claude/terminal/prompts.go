@@ -7,8 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// promptQueue holds the prompts that wait for a turn. It implements the queue that a turn
-// takes prompts from between its tool rounds.
+// promptQueue holds the prompts that wait for a turn. A running turn takes prompts from it between its tool rounds.
 type promptQueue struct {
 	wake  chan struct{} // cap 1: a prompt was added
 	inbox *mailbox      // receives the prompts that a running turn has taken
@@ -31,7 +30,7 @@ func (q *promptQueue) push(text string) {
 	}
 }
 
-// pop takes the first prompt.
+// pop removes and returns the first prompt.
 func (q *promptQueue) pop() (text string, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -43,8 +42,8 @@ func (q *promptQueue) pop() (text string, ok bool) {
 	return text, true
 }
 
-// takeBack removes all prompts and returns them.
-func (q *promptQueue) takeBack() []string {
+// removeAll removes all prompts and returns them.
+func (q *promptQueue) removeAll() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	texts := q.waiting
@@ -58,8 +57,7 @@ func (q *promptQueue) list() []string {
 	return append([]string(nil), q.waiting...)
 }
 
-// Absorb takes the prompts that become part of the running turn: those before the first
-// command.
+// Absorb removes and returns the prompts that become part of the running turn: those before the first slash command.
 func (q *promptQueue) Absorb() []protocol.UserMessage {
 	q.mu.Lock()
 	var texts []string
@@ -73,7 +71,7 @@ func (q *promptQueue) Absorb() []protocol.UserMessage {
 		messages = append(messages, userMessage(text))
 	}
 	if len(texts) > 0 {
-		q.inbox.put(absorbed{texts})
+		q.inbox.put(promptsAbsorbed{texts})
 	}
 	return messages
 }

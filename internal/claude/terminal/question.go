@@ -9,23 +9,23 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// form asks the questions of one AskUserQuestion call, a page each. Several questions, or
-// several answers to one, end with a page that shows the answers.
+// form asks the questions of one AskUserQuestion call, one per page. If there are several questions, or a question with
+// several answers, the last page shows the answers for review.
 type form struct {
 	input     json.RawMessage
 	questions []formQuestion
 	answers   []string // by question; empty = not answered
 	pages     []*dialog
-	at        int
+	pageIndex int
 	prompter  *prompter
 	question  *pendingQuestion
 }
 
 type formQuestion struct {
-	Question string `json:"question"`
-	Header   string `json:"header"`
-	Multi    bool   `json:"multiSelect"`
-	Options  []struct {
+	Question    string `json:"question"`
+	Header      string `json:"header"`
+	MultiSelect bool   `json:"multiSelect"`
+	Options     []struct {
 		Label       string `json:"label"`
 		Description string `json:"description"`
 	} `json:"options"`
@@ -47,24 +47,24 @@ func newForm(a *prompter, q *pendingQuestion) *form {
 	return f
 }
 
-// label returns a label of questions.
-func (f *form) label(begin string) string { return f.prompter.screen.labels.text("question", begin) }
+// label returns the full label that begins with some words.
+func (f *form) label(begin string) string { return f.prompter.screen.labels.find("question", begin) }
 
-// single reports whether the form is one question with one answer, which needs no review.
-func (f *form) single() bool { return len(f.questions) == 1 && !f.questions[0].Multi }
+// isSingle reports whether the form is one question with one answer, which needs no review.
+func (f *form) isSingle() bool { return len(f.questions) == 1 && !f.questions[0].MultiSelect }
 
 // page returns the dialog of the current page.
 func (f *form) page() *dialog {
-	if f.at == len(f.pages) {
-		return f.review()
+	if f.pageIndex == len(f.pages) {
+		return f.reviewPage()
 	}
-	d := f.pages[f.at]
-	d.head = []string{f.tabs(), "", f.questions[f.at].Question, ""}
+	d := f.pages[f.pageIndex]
+	d.head = []string{f.tabRow(), "", f.questions[f.pageIndex].Question, ""}
 	return d
 }
 
-// tabs returns the line with the headers of the questions.
-func (f *form) tabs() string {
+// tabRow returns the row with the headers of the questions.
+func (f *form) tabRow() string {
 	var tabs []string
 	for i, q := range f.questions {
 		box := "☐ "
@@ -73,7 +73,7 @@ func (f *form) tabs() string {
 		}
 		tabs = append(tabs, box+q.Header)
 	}
-	if f.single() {
+	if f.isSingle() {
 		return " " + tabs[0]
 	}
 	return "←  " + strings.Join(tabs, "  ") + "  ✔ Submit  →"
@@ -81,47 +81,47 @@ func (f *form) tabs() string {
 
 func (f *form) newPage(i int) *dialog {
 	q := f.questions[i]
-	d := &dialog{state: Question, kind: "single", numbers: true, rule: ruleGlyph, foot: []string{"", f.label("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
-	box := noTick
-	if q.Multi {
-		d.kind, box = "multi", unticked
+	d := &dialog{state: StateQuestion, kind: "single", showNumbers: true, topRule: ruleGlyph, foot: []string{"", f.label("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
+	box := noCheckbox
+	if q.MultiSelect {
+		d.kind, box = "multi", unchecked
 	}
 	if len(f.questions) > 1 {
 		d.foot[1] = f.label("Enter to select") + " · Tab/Arrow keys to navigate · Esc to cancel"
 	}
 	for _, o := range q.Options {
-		d.options = append(d.options, option{label: o.Label, detail: o.Description, tick: box})
+		d.options = append(d.options, option{label: o.Label, detail: o.Description, checkbox: box})
 	}
-	if q.Multi {
+	if q.MultiSelect {
 		next := "Next"
 		if i == len(f.questions)-1 {
 			next = "Submit"
 		}
-		d.options = append(d.options, option{label: "Type something", input: true, tick: box}, option{label: next, action: true})
+		d.options = append(d.options, option{label: "Type something", isInput: true, checkbox: box}, option{label: next, isAction: true})
 	} else {
-		d.options = append(d.options, option{label: f.label("Type something."), input: true})
+		d.options = append(d.options, option{label: f.label("Type something."), isInput: true})
 	}
-	d.options = append(d.options, option{label: f.label("Chat about this"), apart: true})
+	d.options = append(d.options, option{label: f.label("Chat about this"), lineAbove: true})
 	d.owner = f
-	if f.single() {
-		d.owner = chooser(func(c choice) *dialog { return f.choose(d, c) })
+	if f.isSingle() {
+		d.owner = chooserFunc(func(c choice) *dialog { return f.choose(d, c) })
 	}
 	return d
 }
 
-// toggled implements [formOwner].
-func (f *form) toggled(d *dialog) {
-	f.answers[f.at] = f.ticked(f.at)
-	d.head[0] = f.tabs()
+// onToggle implements [formOwner].
+func (f *form) onToggle(d *dialog) {
+	f.answers[f.pageIndex] = f.checkedAnswers(f.pageIndex)
+	d.head[0] = f.tabRow()
 }
 
-// ticked returns the selected answers of a question, separated by commas.
-func (f *form) ticked(i int) string {
+// checkedAnswers returns the checked answers of a question, separated by commas.
+func (f *form) checkedAnswers(i int) string {
 	var chosen []string
 	for _, o := range f.pages[i].options {
 		switch {
-		case o.tick != ticked:
-		case o.input:
+		case o.checkbox != checked:
+		case o.isInput:
 			chosen = append(chosen, o.detail)
 		default:
 			chosen = append(chosen, o.label)
@@ -130,41 +130,41 @@ func (f *form) ticked(i int) string {
 	return strings.Join(chosen, ", ")
 }
 
-// turn implements [formOwner].
-func (f *form) turn(by int) *dialog {
-	f.at = min(max(f.at+by, 0), len(f.pages))
+// changePage implements [formOwner].
+func (f *form) changePage(by int) *dialog {
+	f.pageIndex = min(max(f.pageIndex+by, 0), len(f.pages))
 	return f.page()
 }
 
 // choose implements [formOwner].
 func (f *form) choose(d *dialog, c choice) *dialog {
-	if f.at == len(f.pages) {
+	if f.pageIndex == len(f.pages) {
 		if c.cancelled || c.index == 1 {
-			return f.end(d, "cancelled", refusal())
+			return f.finish(d, "cancelled", refusalAnswer())
 		}
-		return f.end(d, strings.Join(f.answers, "; "), f.allow())
+		return f.finish(d, strings.Join(f.answers, "; "), f.allowAnswer())
 	}
-	i := f.at
+	i := f.pageIndex
 	q := f.questions[i]
 	switch {
 	case c.cancelled:
-		return f.end(d, "cancelled", refusal())
+		return f.finish(d, "cancelled", refusalAnswer())
 	case c.index == len(d.options)-1:
-		return f.end(d, d.options[c.index].label, protocol.PermissionAnswer{Message: "The user wants to talk about the questions before answering them."})
-	case !q.Multi && d.options[c.index].input:
+		return f.finish(d, d.options[c.index].label, protocol.PermissionAnswer{Message: "The user wants to talk about the questions before answering them."})
+	case !q.MultiSelect && d.options[c.index].isInput:
 		f.answers[i] = c.text
-	case !q.Multi:
+	case !q.MultiSelect:
 		f.answers[i] = d.options[c.index].label
 	}
-	if f.single() {
-		return f.end(d, f.answers[i], f.allow())
+	if f.isSingle() {
+		return f.finish(d, f.answers[i], f.allowAnswer())
 	}
-	return f.turn(1)
+	return f.changePage(1)
 }
 
-// review shows the answers and asks whether they are sent.
-func (f *form) review() *dialog {
-	d := &dialog{state: Question, kind: "review", numbers: true, rule: ruleGlyph, head: []string{f.tabs(), "", "Review your answers", ""}}
+// reviewPage shows the answers and asks whether to send them.
+func (f *form) reviewPage() *dialog {
+	d := &dialog{state: StateQuestion, kind: "review", showNumbers: true, topRule: ruleGlyph, head: []string{f.tabRow(), "", "Review your answers", ""}}
 	for i, q := range f.questions {
 		if f.answers[i] != "" {
 			d.head = append(d.head, " ● "+q.Question, "   → "+f.answers[i])
@@ -176,13 +176,13 @@ func (f *form) review() *dialog {
 	return d
 }
 
-func (f *form) end(d *dialog, word string, a protocol.PermissionAnswer) *dialog {
+func (f *form) finish(d *dialog, word string, a protocol.PermissionAnswer) *dialog {
 	f.prompter.answer(f.question, d, word, a)
 	return nil
 }
 
-// allow returns the answer that lets the call run with the answers in its input.
-func (f *form) allow() protocol.PermissionAnswer {
+// allowAnswer returns the answer that lets the call run with the answers in its input.
+func (f *form) allowAnswer() protocol.PermissionAnswer {
 	answers := plainjson.Object{}
 	for i, q := range f.questions {
 		if value, err := json.Marshal(f.answers[i]); err == nil && f.answers[i] != "" {

@@ -7,97 +7,99 @@ import (
 	"time"
 )
 
-// entry is a paragraph of the transcript: glyph precedes its first row.
+// entry is a paragraph of the transcript. The glyph precedes its first row.
 type entry struct {
 	glyph, text string
-	close       bool   // no empty row precedes it
-	call        string // id of the running call that it announces; empty = none
+	noGap       bool   // no empty row precedes the entry
+	callID      string // id of the running call that the entry announces; empty = none
 }
 
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
 type screen struct {
-	cols, rows int
-	inline     bool // the renderer that has the composer after the text
-	inTmux     bool
-	header     []string
-	entries    []entry
-	settled    int // entries that the inline renderer will not redraw; -1 = the header is not drawn yet
-	composer   composer
-	queued     []string
-	dialog     *dialog
-	busy       *progress // nil = no turn is running
-	mode       string
+	cols, rows   int
+	inline       bool // the renderer draws the input field after the text, not at the bottom
+	inTmux       bool
+	header       []string
+	entries      []entry
+	settledCount int // entries that the inline renderer no longer redraws; -1 = the header is not drawn yet
+	composer     composer
+	queued       []string
+	dialog       *dialog
+	progress     *progress // the running turn; nil = no turn is running
+	mode         string
 	hints
-	background backgroundView
-	menu       menu
-	cut        int    // number of the turn that the user has interrupted
-	hint       string // in the empty composer; empty = none
-	effort     string
-	faults     faultSet
-	labels     labels
+	background      backgroundView
+	menu            menu
+	interruptedTurn int    // number of the turn that the user has interrupted
+	composerHint    string // shown in the empty input field; empty = none
+	effort          string
+	faults          faultSet
+	labels          labels
 }
 
-// hints are the texts about keys in the rows around the input field.
+// hints are the temporary texts around the input field.
 type hints struct {
-	notice    string    // replaces the footer
-	aside     string    // replaces the text above the input field
-	deleted   time.Time // when Ctrl-U has removed something
-	shortcuts bool      // the list of keys is shown
-	pasted    string    // a placeholder was shown for this text by the last key; empty = none
+	notice        string    // replaces the footer
+	aboveInput    string    // replaces the text above the input field
+	deletedAt     time.Time // when Ctrl-U last deleted text
+	showShortcuts bool      // the list of keys is shown
+	lastPaste     string    // pasted text that the last key replaced with a placeholder; empty = none
 }
 
 // progress is the running turn as the screen shows it.
 type progress struct {
-	began   time.Time
-	verb    [2]string // while it runs, and after it
-	frame   int       // of the spinner
-	retry   string    // replaces the verb; empty = no retry
-	replied bool      // the model has answered something
-	prompt  string
-	turn    int  // number of the turn
-	queued  bool // prompts waited when it was interrupted
-	refused bool // an answer of the user ends it
+	startedAt       time.Time
+	verbs           [2]string // while the turn runs, and after it
+	spinnerFrame    int       // index of the spinner's glyph
+	retryText       string    // replaces the verb; empty = no retry
+	hasReply        bool      // the model has answered something
+	prompt          string
+	turn            int  // number of the turn
+	hadQueued       bool // prompts were waiting when the turn was interrupted
+	endsWithRefusal bool // an answer of the user ends the turn
 }
 
-// interrupted reports whether the user has ended the running turn.
-func (s *screen) interrupted() bool { return s.busy != nil && (s.busy.refused || s.busy.turn == s.cut) }
+// isInterrupted reports whether the user has ended the running turn.
+func (s *screen) isInterrupted() bool {
+	return s.progress != nil && (s.progress.endsWithRefusal || s.progress.turn == s.interruptedTurn)
+}
 
 // title returns the title of the window. Inside tmux it does not show the state.
 func (s *screen) title() string {
-	if s.busy == nil && len(s.background.agents()) == 0 || s.dialog != nil || s.inTmux {
+	if s.progress == nil && len(s.background.agents()) == 0 || s.dialog != nil || s.inTmux {
 		return waitingTitle
 	}
-	if s.busy == nil {
+	if s.progress == nil {
 		return "◑ Claude Code"
 	}
-	return []string{"◐", "◑"}[s.busy.frame/4%2] + " Claude Code"
+	return []string{"◐", "◑"}[s.progress.spinnerFrame/4%2] + " Claude Code"
 }
 
 // frame is a drawn screen.
 type frame struct {
-	done     []string // rows that no longer change; the inline renderer lets them scroll off
-	live     []string
-	bottom   int  // index in live of the rows at the bottom of a full screen; -1 = none
-	row, col int  // of the cursor in live
-	blankTop bool // the first row of a full screen is empty if rows do not fit
+	settledRows []string // rows that no longer change; the inline renderer lets them scroll away
+	liveRows    []string
+	bottomIndex int  // index in liveRows of the rows at the bottom of a full screen; -1 = none
+	row, col    int  // of the cursor in live
+	blankTop    bool // the first row of a full screen stays empty if not all rows fit
 }
 
-// draw lays out the screen. Settled entries are omitted, and other entries may settle.
+// draw lays out the screen. It omits settled entries, and other entries may become settled.
 func (s *screen) draw(now time.Time) frame {
-	f := frame{bottom: -1}
+	f := frame{bottomIndex: -1}
 	last := len(s.entries)
-	if at := slices.IndexFunc(s.entries, func(e entry) bool { return e.call != "" }); at >= 0 {
+	if at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID != "" }); at >= 0 {
 		last = at // the result changes it
 	}
-	if s.busy != nil && !s.busy.replied && last == len(s.entries) && last > 0 {
+	if s.progress != nil && !s.progress.hasReply && last == len(s.entries) && last > 0 {
 		last-- // an interrupt may return the prompt to the input field
 	}
-	if s.settled < 0 {
-		f.done = append(f.done, s.header...)
+	if s.settledCount < 0 {
+		f.settledRows = append(f.settledRows, s.header...)
 	}
 	for i, e := range s.entries {
 		var rows []string
-		if !e.close {
+		if !e.noGap {
 			rows = append(rows, "")
 		}
 		cols := s.cols
@@ -106,41 +108,41 @@ func (s *screen) draw(now time.Time) frame {
 		}
 		rows = append(rows, indent(e.glyph, e.text, cols)...)
 		switch {
-		case i < s.settled:
+		case i < s.settledCount:
 		case i < last:
-			f.done = append(f.done, rows...)
+			f.settledRows = append(f.settledRows, rows...)
 		default:
-			f.live = append(f.live, rows...)
+			f.liveRows = append(f.liveRows, rows...)
 		}
 	}
-	s.settled = max(s.settled, last)
+	s.settledCount = max(s.settledCount, last)
 	if s.dialog != nil {
-		if s.dialog.height = 0; !s.inline {
-			s.dialog.height = s.rows - 2
+		if s.dialog.overlayHeight = 0; !s.inline {
+			s.dialog.overlayHeight = s.rows - 2
 		}
 		rows, at := s.dialog.rows(s.cols)
-		if s.dialog.state != Question && !s.dialog.overlay {
-			f.live = append(f.live, "")
+		if s.dialog.state != StateQuestion && !s.dialog.isOverlay {
+			f.liveRows = append(f.liveRows, "")
 		}
-		f.blankTop = s.dialog.state != Question
-		f.row, f.col = len(f.live)+at, s.dialog.indent
-		f.live = append(f.live, rows...)
+		f.blankTop = s.dialog.state != StateQuestion
+		f.row, f.col = len(f.liveRows)+at, s.dialog.indent
+		f.liveRows = append(f.liveRows, rows...)
 		return f
 	}
-	f.live = append(f.live, s.queue()...)
+	f.liveRows = append(f.liveRows, s.queuedRows()...)
 	if !s.inline {
-		f.bottom = len(f.live)
+		f.bottomIndex = len(f.liveRows)
 	}
-	f.live = append(f.live, s.activity(now)...)
+	f.liveRows = append(f.liveRows, s.activityRows(now)...)
 	if s.inline {
-		f.live = append(f.live, "")
+		f.liveRows = append(f.liveRows, "")
 	}
 	s.drawComposer(&f, now)
 	return f
 }
 
-// queue returns the rows of the prompts that wait.
-func (s *screen) queue() []string {
+// queuedRows returns the rows of the prompts that are waiting.
+func (s *screen) queuedRows() []string {
 	var rows []string
 	for _, text := range s.queued {
 		rows = append(rows, "")
@@ -152,37 +154,37 @@ func (s *screen) queue() []string {
 	return rows
 }
 
-// deletedShown is how long the screen offers to insert a deleted text again.
-const deletedShown = 6 * time.Second
+// deletedHintDuration is how long the screen offers to insert a deleted text again.
+const deletedHintDuration = 6 * time.Second
 
-// secondsShown is how long a turn runs until the screen shows its seconds.
-const secondsShown = 30 * time.Second
+// secondsDelay is how long a turn runs before the screen shows its duration in seconds.
+const secondsDelay = 30 * time.Second
 
-// activity returns the rows about the running turn.
-func (s *screen) activity(now time.Time) []string {
-	if s.busy == nil {
+// activityRows returns the rows about the running turn.
+func (s *screen) activityRows(now time.Time) []string {
+	if s.progress == nil {
 		return nil
 	}
 	rows := []string{""}
 	glyphs := spinnerGlyphs()
-	switch elapsed := now.Sub(s.busy.began).Truncate(time.Second); {
-	case s.faults.titleOnly:
+	switch elapsed := now.Sub(s.progress.startedAt).Truncate(time.Second); {
+	case s.faults.activityInTitleOnly:
 		return rows[:len(rows)-1]
-	case s.busy.retry != "":
-		if s.faults.retryLong {
+	case s.progress.retryText != "":
+		if s.faults.longRetryLine {
 			const long = 4
-			rows = append(rows, indent("✻ ", strings.Repeat(s.busy.retry+" · ", long)+"the request is sent again", s.cols)...)
+			rows = append(rows, indent("✻ ", strings.Repeat(s.progress.retryText+" · ", long)+"the request is sent again", s.cols)...)
 			break
 		}
-		rows = append(rows, cut("✻ "+s.busy.retry, s.cols))
-	case elapsed >= secondsShown:
-		rows = append(rows, fmt.Sprintf("%s %s… (%s)", glyphs[s.busy.frame%len(glyphs)], s.busy.verb[0], elapsed))
+		rows = append(rows, truncate("✻ "+s.progress.retryText, s.cols))
+	case elapsed >= secondsDelay:
+		rows = append(rows, fmt.Sprintf("%s %s… (%s)", glyphs[s.progress.spinnerFrame%len(glyphs)], s.progress.verbs[0], elapsed))
 	default:
-		rows = append(rows, fmt.Sprintf("%s %s…", glyphs[s.busy.frame%len(glyphs)], s.busy.verb[0]))
+		rows = append(rows, fmt.Sprintf("%s %s…", glyphs[s.progress.spinnerFrame%len(glyphs)], s.progress.verbs[0]))
 	}
-	calls := slices.ContainsFunc(s.entries, func(e entry) bool { return e.call != "" })
-	if tip := s.labels.pages.tip(); tip != "" && s.busy.retry == "" && !calls {
-		rows = append(rows, cut(tip, s.cols))
+	calls := slices.ContainsFunc(s.entries, func(e entry) bool { return e.callID != "" })
+	if tip := s.labels.pages.tip(); tip != "" && s.progress.retryText == "" && !calls {
+		rows = append(rows, truncate(tip, s.cols))
 	}
 	return rows
 }
@@ -190,53 +192,53 @@ func (s *screen) activity(now time.Time) []string {
 // drawComposer appends the input field and the footer.
 func (s *screen) drawComposer(f *frame, now time.Time) {
 	rule := strings.Repeat(ruleGlyph, s.cols)
-	menu := s.menu.open()
+	menu := s.menu.isOpen()
 	switch {
 	case s.inline:
 	case menu:
-		f.live = append(f.live, s.menu.rows(&s.labels, s.cols)...)
+		f.liveRows = append(f.liveRows, s.menu.rows(&s.labels, s.cols)...)
 	default:
-		aside := s.asideText(now)
-		f.live = append(f.live, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
+		aside := s.textAboveInput(now)
+		f.liveRows = append(f.liveRows, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
 	}
-	f.live = append(f.live, rule)
+	f.liveRows = append(f.liveRows, rule)
 	const margin = 2
 	rows, row, col := s.composer.rows(s.cols - margin - 1)
 	if most := max(1, s.rows/2-2); len(rows) > most { // the rows around the cursor
 		from := min(max(0, row-most+1), len(rows)-most)
 		rows, row = rows[from:from+most], row-from
 	}
-	f.row, f.col = len(f.live)+row, margin+col
+	f.row, f.col = len(f.liveRows)+row, margin+col
 	for i, text := range rows {
 		glyph := "  "
 		if i == 0 {
 			glyph = promptGlyph + noBreakSpace
 		}
-		if i == 0 && s.composer.empty() {
-			text = s.placeholder()
+		if i == 0 && s.composer.isEmpty() {
+			text = s.emptyComposerText()
 		}
-		f.live = append(f.live, glyph+text)
+		f.liveRows = append(f.liveRows, glyph+text)
 	}
-	f.live = append(f.live, rule)
+	f.liveRows = append(f.liveRows, rule)
 	switch {
 	case menu && s.inline:
-		f.live = append(f.live, s.menu.rows(&s.labels, s.cols)...)
-	case s.shortcuts:
-		f.live = append(f.live, s.labels.shortcuts(s.cols)...)
+		f.liveRows = append(f.liveRows, s.menu.rows(&s.labels, s.cols)...)
+	case s.showShortcuts:
+		f.liveRows = append(f.liveRows, s.labels.shortcutRows(s.cols)...)
 	default:
-		f.live = append(f.live, cut("  "+s.footer(), s.cols))
-		f.live = append(f.live, s.background.rows(s.cols, now)...)
+		f.liveRows = append(f.liveRows, truncate("  "+s.footer(), s.cols))
+		f.liveRows = append(f.liveRows, s.background.rows(s.cols, now)...)
 	}
 }
 
-// asideText returns the row above the input field of a full screen.
-func (s *screen) asideText(now time.Time) string {
+// textAboveInput returns the row above the input field of a full screen.
+func (s *screen) textAboveInput(now time.Time) string {
 	switch {
-	case s.aside != "":
-		return s.aside
+	case s.aboveInput != "":
+		return s.aboveInput
 	case slices.Contains(s.composer.draft, '\n'):
 		return "ctrl+g to edit in Vim"
-	case now.Sub(s.deleted) < deletedShown:
+	case now.Sub(s.deletedAt) < deletedHintDuration:
 		return "ctrl+y to paste deleted text"
 	case s.effort == "":
 		return ""
@@ -244,12 +246,12 @@ func (s *screen) asideText(now time.Time) string {
 	return "◐ " + s.effort + " · /effort"
 }
 
-// placeholder returns the text of an empty composer.
-func (s *screen) placeholder() string {
+// emptyComposerText returns the text of an empty composer.
+func (s *screen) emptyComposerText() string {
 	if len(s.queued) > 0 {
 		return "Press up to edit queued messages"
 	}
-	return s.hint
+	return s.composerHint
 }
 
 // footer returns the last row.
@@ -257,22 +259,22 @@ func (s *screen) footer() string {
 	if s.notice != "" {
 		return s.notice
 	}
-	if s.faults.footerGone {
+	if s.faults.footerHidden {
 		return ""
 	}
-	text := s.labels.mode(s.mode)
+	text := s.labels.modeText(s.mode)
 	shells, tasks, manage := s.background.footer()
 	if shells != "" {
 		text = strings.TrimSuffix(text, cycleHint) + shells
 	}
 	text += tasks
 	switch {
-	case s.pasted != "":
+	case s.lastPaste != "":
 		return "paste again to expand"
-	case !s.composer.empty():
+	case !s.composer.isEmpty():
 		return text
-	case s.busy != nil && !s.faults.titleOnly:
-		text += " · " + s.labels.text("busy", "esc to interrupt")
+	case s.progress != nil && !s.faults.activityInTitleOnly:
+		text += " · " + s.labels.find("busy", "esc to interrupt")
 	case s.mode == "default" || s.mode == "":
 		text += " · ? for shortcuts"
 	}

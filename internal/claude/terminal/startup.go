@@ -19,28 +19,26 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startup asks the questions that precede a session, as far as configuration and settings
-// do not answer them.
+// startup asks the questions before a session, as far as configuration and settings do not answer them.
 type startup struct {
-	console *Console
-	plan    *launch.Plan
-	key     string // of the API; empty = none
-	global  plainjson.Object
-	answers Answers
-	err     error // of writing an answer, or ErrQuit
+	console      *Console
+	plan         *launch.Plan
+	apiKey       string // empty = none
+	globalConfig plainjson.Object
+	answers      Answers
+	err          error // error of saving an answer, or ErrQuit
 }
 
 // Answers are the answers to the questions of [Startup].
 type Answers struct {
-	// Changed reports that a file was written, and that the plan must be resolved again.
-	Changed bool
-	lines   []journal.Screen
+	// Changed reports that a file was written and the plan must be resolved again.
+	Changed      bool
+	journalLines []journal.Screen
 }
 
-// Record writes the answers of a run that ends before it has a session to the journal of
-// its plan.
+// Record writes the answers to the journal of a plan whose run ends before it has a session.
 func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
-	if plan.Records.Capture == "" || len(a.lines) == 0 {
+	if plan.Records.Capture == "" || len(a.journalLines) == 0 {
 		return nil
 	}
 	file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -49,32 +47,32 @@ func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
 	}
 	defer file.Close()
 	log := journal.New(journal.Options{W: file, Now: sys.Now, PID: sys.PID, Environ: sys.Environ})
-	for _, line := range a.lines {
+	for _, line := range a.journalLines {
 		log.Write(line)
 	}
 	return log.Err()
 }
 
-// Startup asks the questions that precede a session: trust of the folder, use of the API
-// key, servers of .mcp.json, and bypassed permissions. The answers are written where the
-// real CLI writes them. The error is [ErrQuit] if the user refused to continue.
+// Startup asks the questions before a session: trust of the folder, use of the API key, servers of .mcp.json, and
+// bypassed permissions. The answers are saved where the real CLI saves them. The error is [ErrQuit] if the user
+// declined to continue.
 //
-// Questions about trust and the key are asked only if the configuration file is that of a
-// user who has completed the set-up, or if the scenario says that the folder is not trusted.
+// Questions about trust and the key are asked only if the configuration file belongs to a user who has completed the
+// set-up, or if the scenario says that the folder is not trusted.
 func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (Answers, error) {
-	s := &startup{console: c, plan: plan, key: apiKey}
+	s := &startup{console: c, plan: plan, apiKey: apiKey}
 	raw, err := os.ReadFile(plan.Store.File)
 	if err == nil {
-		s.global, _ = plainjson.Parse(raw) // a broken file was refused before
+		s.globalConfig, _ = plainjson.Parse(raw) // a broken file was refused before
 	}
 	for step := range startupSteps {
-		d := s.dialogOf(step)
+		d := s.dialogFor(step)
 		if d == nil {
 			continue
 		}
-		d.state, d.rule = Before, ruleGlyph
-		c.screen.labels.arrange(d, "dialog/"+d.kind)
-		c.screen.labels.pages.dress(d)
+		d.state, d.topRule = StateDialog, ruleGlyph
+		c.screen.labels.arrangeOptions(d, "dialog/"+d.kind)
+		c.screen.labels.pages.applyTo(d)
 		d.owner = &recordedAnswer{startup: s, owner: d.owner}
 		if err := c.ask(ctx, d); err != nil {
 			return s.answers, err
@@ -82,15 +80,15 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 		if s.err != nil {
 			return s.answers, s.err
 		}
-		if err := c.paint.paint(frame{live: []string{""}, bottom: -1}, c.screen.cols, c.screen.rows); err != nil {
+		if err := c.painter.paint(frame{liveRows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil {
 			return s.answers, err
 		}
 	}
 	return s.answers, nil
 }
 
-// recordedAnswer records the answer of a dialog before its owner handles it. The user agrees
-// with every option but those that refuse.
+// recordedAnswer records the answer of a dialog before its owner handles it. Every option except a refusal counts as
+// agreement.
 type recordedAnswer struct {
 	startup *startup
 	owner   dialogOwner
@@ -101,29 +99,31 @@ func (r *recordedAnswer) choose(d *dialog, c choice) *dialog {
 	if !c.cancelled {
 		label = d.options[c.index].label
 	}
-	agreed := !c.cancelled && !refuses(label)
-	r.startup.answers.lines = append(r.startup.answers.lines, d.record(label, agreed))
+	agreed := !c.cancelled && !isRefusal(label)
+	r.startup.answers.journalLines = append(r.startup.answers.journalLines, d.journalLine(label, agreed))
 	return r.owner.choose(d, c)
 }
 
-// startupSteps is the number of questions of [startup.dialogOf].
+// startupSteps is the number of questions of [startup.dialogFor].
 const startupSteps = 4
 
-// dialogOf returns the dialog of a question, or nil if it needs no answer.
-func (s *startup) dialogOf(step int) *dialog {
+// dialogFor returns the dialog of question number step, or nil if it needs no answer.
+func (s *startup) dialogFor(step int) *dialog {
 	switch step {
 	case 0:
-		return s.trust()
+		return s.trustDialog()
 	case 1:
-		return s.approveKey()
+		return s.keyDialog()
 	case 2:
-		return s.approveServers()
+		return s.serversDialog()
 	}
-	return s.bypass()
+	return s.bypassDialog()
 }
 
-// seeded reports whether the configuration is that of a user who has completed the set-up.
-func (s *startup) seeded() bool { return string(s.global.Get("hasCompletedOnboarding")) == "true" }
+// isOnboarded reports whether the user of the configuration has completed the set-up.
+func (s *startup) isOnboarded() bool {
+	return string(s.globalConfig.Get("hasCompletedOnboarding")) == "true"
+}
 
 // needsTrust reports whether the folder must be trusted.
 func needsTrust(plan *launch.Plan, seeded bool) bool {
@@ -131,22 +131,22 @@ func needsTrust(plan *launch.Plan, seeded bool) bool {
 	return trusted != nil && !*trusted || trusted == nil && seeded
 }
 
-func (s *startup) trust() *dialog {
-	if !needsTrust(s.plan, s.seeded()) || s.trustedFolder() {
+func (s *startup) trustDialog() *dialog {
+	if !needsTrust(s.plan, s.isOnboarded()) || s.trustedFolder() {
 		return nil
 	}
-	d := &dialog{kind: "trust", indent: 1, values: map[string]string{"dir": s.plan.CWD}, head: []string{
+	d := &dialog{kind: "trust", indent: 1, slotValues: map[string]string{"dir": s.plan.CWD}, head: []string{
 		" Accessing workspace:", "", " " + s.plan.CWD, "",
 		" Quick safety check: Is this a project you created or one you trust?", "",
 	}}
 	d.options = s.options("trust", "No, exit", "Yes, I trust")
-	d.foot = []string{"", " " + s.confirm()}
-	d.owner = chooser(func(c choice) *dialog {
-		if c.cancelled || refuses(d.options[c.index].label) {
+	d.foot = []string{"", " " + s.confirmRow()}
+	d.owner = chooserFunc(func(c choice) *dialog {
+		if c.cancelled || isRefusal(d.options[c.index].label) {
 			s.err = ErrQuit
 			return nil
 		}
-		s.update(s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
+		s.changeFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
 			return withMember(o, []string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
 		})
 		return nil
@@ -154,9 +154,9 @@ func (s *startup) trust() *dialog {
 	return d
 }
 
-// trustedFolder reports whether the working directory or one above it is trusted.
+// trustedFolder reports whether the working directory or one of its parents is trusted.
 func (s *startup) trustedFolder() bool {
-	projects, err := plainjson.Parse(s.global.Get("projects"))
+	projects, err := plainjson.Parse(s.globalConfig.Get("projects"))
 	if err != nil {
 		return false
 	}
@@ -170,40 +170,40 @@ func (s *startup) trustedFolder() bool {
 	}
 }
 
-// options returns the options of a dialog with these beginnings.
+// options returns the options whose labels begin with these words.
 func (s *startup) options(kind string, begins ...string) []option {
 	options := make([]option, len(begins))
 	for i, begin := range begins {
-		options[i].label = s.console.screen.labels.text("dialog/"+kind, begin)
+		options[i].label = s.console.screen.labels.find("dialog/"+kind, begin)
 	}
 	return options
 }
 
-// confirm returns the row under a dialog.
-func (s *startup) confirm() string {
-	return s.console.screen.labels.text("dialog", "Enter to confirm") + " · Esc to cancel"
+// confirmRow returns the row below a dialog.
+func (s *startup) confirmRow() string {
+	return s.console.screen.labels.find("dialog", "Enter to confirm") + " · Esc to cancel"
 }
 
-func (s *startup) approveKey() *dialog {
+func (s *startup) keyDialog() *dialog {
 	const shown = 20
-	if s.key == "" || !s.seeded() {
+	if s.apiKey == "" || !s.isOnboarded() {
 		return nil
 	}
-	tail := s.key[max(0, len(s.key)-shown):]
+	tail := s.apiKey[max(0, len(s.apiKey)-shown):]
 	var known struct{ Approved, Rejected []string }
-	_ = json.Unmarshal(s.global.Get("customApiKeyResponses"), &known) // a missing list is empty
+	_ = json.Unmarshal(s.globalConfig.Get("customApiKeyResponses"), &known) // a missing list is empty
 	if slices.Contains(known.Approved, tail) || slices.Contains(known.Rejected, tail) {
 		return nil
 	}
-	d := &dialog{kind: "key", indent: 2, values: map[string]string{"key": strings.Repeat("*", len(tail))}, head: []string{
+	d := &dialog{kind: "key", indent: 2, slotValues: map[string]string{"key": strings.Repeat("*", len(tail))}, head: []string{
 		"  Detected a custom API key in your environment", "", "  ANTHROPIC_API_KEY: sk-ant-..." + strings.Repeat("*", len(tail)), "",
 		"  Do you want to use this API key?", "",
 	}}
 	d.options = s.options("key", "Yes", "No (recommended)")
-	d.foot = []string{"", "  " + s.confirm()}
-	d.owner = chooser(func(c choice) *dialog {
+	d.foot = []string{"", "  " + s.confirmRow()}
+	d.owner = chooserFunc(func(c choice) *dialog {
 		list, value := &known.Rejected, tail
-		if !c.cancelled && !refuses(d.options[c.index].label) {
+		if !c.cancelled && !isRefusal(d.options[c.index].label) {
 			list = &known.Approved
 		}
 		*list = append(*list, value)
@@ -212,14 +212,14 @@ func (s *startup) approveKey() *dialog {
 			s.err = err
 			return nil
 		}
-		s.update(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.With("customApiKeyResponses", raw) })
+		s.changeFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.With("customApiKeyResponses", raw) })
 		return nil
 	})
 	return d
 }
 
-// approveServers asks about the servers of .mcp.json that no setting names.
-func (s *startup) approveServers() *dialog {
+// serversDialog asks about the servers of .mcp.json that no setting mentions.
+func (s *startup) serversDialog() *dialog {
 	settings := s.plan.Settings
 	var names []string
 	for _, server := range s.plan.Servers.Configs {
@@ -231,20 +231,20 @@ func (s *startup) approveServers() *dialog {
 	case 0:
 		return nil
 	case 1:
-		return s.approveServer(names[0])
+		return s.serverDialog(names[0])
 	}
-	d := &dialog{kind: "mcp", indent: 2, values: map[string]string{"count": strconv.Itoa(len(names))}, head: []string{
+	d := &dialog{kind: "mcp", indent: 2, slotValues: map[string]string{"count": strconv.Itoa(len(names))}, head: []string{
 		fmt.Sprintf("  %d new MCP servers found in this project", len(names)), "  Select any you wish to enable.", "",
 	}}
 	for _, name := range names {
-		d.options = append(d.options, option{label: name, tick: ticked})
+		d.options = append(d.options, option{label: name, checkbox: checked})
 	}
-	d.options = append(d.options, option{label: "Enable selected", action: true})
-	d.foot = []string{" " + s.console.screen.labels.text("dialog/mcp", "Space to select") + " · Esc to reject all"}
-	d.owner = chooser(func(c choice) *dialog {
+	d.options = append(d.options, option{label: "Enable selected", isAction: true})
+	d.foot = []string{" " + s.console.screen.labels.find("dialog/mcp", "Space to select") + " · Esc to reject all"}
+	d.owner = chooserFunc(func(c choice) *dialog {
 		var on, off []string
 		for i, name := range names {
-			if !c.cancelled && d.options[i].tick == ticked {
+			if !c.cancelled && d.options[i].checkbox == checked {
 				on = append(on, name)
 			} else {
 				off = append(off, name)
@@ -256,17 +256,17 @@ func (s *startup) approveServers() *dialog {
 	return d
 }
 
-func (s *startup) approveServer(name string) *dialog {
-	d := &dialog{kind: "mcp", indent: 2, values: map[string]string{"server": name}, head: []string{"  New MCP server found in this project: " + name, ""}}
+func (s *startup) serverDialog(name string) *dialog {
+	d := &dialog{kind: "mcp", indent: 2, slotValues: map[string]string{"server": name}, head: []string{"  New MCP server found in this project: " + name, ""}}
 	d.options = s.options("mcp", "Use this MCP server", "Use this and all", "Continue without")
 	all := d.options[1].label
-	d.foot = []string{"", "  " + s.confirm()}
-	d.owner = chooser(func(c choice) *dialog {
+	d.foot = []string{"", "  " + s.confirmRow()}
+	d.owner = chooserFunc(func(c choice) *dialog {
 		switch {
-		case c.cancelled || refuses(d.options[c.index].label):
+		case c.cancelled || isRefusal(d.options[c.index].label):
 			s.saveServers(nil, []string{name})
 		case d.options[c.index].label == all:
-			s.updateLocal(func(o plainjson.Object) plainjson.Object {
+			s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
 				return withNames(o.With("enableAllProjectMcpServers", json.RawMessage("true")), "enabledMcpjsonServers", []string{name})
 			})
 		default:
@@ -278,30 +278,30 @@ func (s *startup) approveServer(name string) *dialog {
 }
 
 func (s *startup) saveServers(on, off []string) {
-	s.updateLocal(func(o plainjson.Object) plainjson.Object {
+	s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
 		return withNames(withNames(o, "enabledMcpjsonServers", on), "disabledMcpjsonServers", off)
 	})
 }
 
-// updateLocal changes the settings of this project that are not shared.
-func (s *startup) updateLocal(change func(plainjson.Object) plainjson.Object) {
-	s.update(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
+// changeLocalSettings changes the project's settings that are not shared (settings.local.json).
+func (s *startup) changeLocalSettings(change func(plainjson.Object) plainjson.Object) {
+	s.changeFile(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
 }
 
-func (s *startup) bypass() *dialog {
-	if s.plan.Permission.Mode != protocol.ModeBypass || !s.seeded() || string(s.global.Get("bypassPermissionsModeAccepted")) == "true" ||
+func (s *startup) bypassDialog() *dialog {
+	if s.plan.Permission.Mode != protocol.ModeBypass || !s.isOnboarded() || string(s.globalConfig.Get("bypassPermissionsModeAccepted")) == "true" ||
 		s.plan.Settings.Merged()["skipDangerousModePermissionPrompt"] == true {
 		return nil
 	}
 	d := &dialog{kind: "bypass", indent: 2, head: []string{"  WARNING: Claude Code running in Bypass Permissions mode", ""}}
 	d.options = s.options("bypass", "No, exit", "Yes, I accept")
-	d.foot = []string{"", "  " + s.confirm()}
-	d.owner = chooser(func(c choice) *dialog {
-		if c.cancelled || refuses(d.options[c.index].label) {
+	d.foot = []string{"", "  " + s.confirmRow()}
+	d.owner = chooserFunc(func(c choice) *dialog {
+		if c.cancelled || isRefusal(d.options[c.index].label) {
 			s.err = ErrQuit
 			return nil
 		}
-		s.update(filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
+		s.changeFile(filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
 			return o.With("skipDangerousModePermissionPrompt", json.RawMessage("true"))
 		})
 		return nil
@@ -309,13 +309,13 @@ func (s *startup) bypass() *dialog {
 	return d
 }
 
-// update changes a JSON file and keeps its other content.
-func (s *startup) update(path string, change func(plainjson.Object) plainjson.Object) {
+// changeFile changes a JSON file and keeps its other content.
+func (s *startup) changeFile(path string, change func(plainjson.Object) plainjson.Object) {
 	s.answers.Changed = true
 	s.err = updateFile(path, change)
 	if path == s.plan.Store.File && s.err == nil {
 		if raw, err := os.ReadFile(path); err == nil {
-			s.global, _ = plainjson.Parse(raw) // it was written just now
+			s.globalConfig, _ = plainjson.Parse(raw) // it was written just now
 		}
 	}
 }

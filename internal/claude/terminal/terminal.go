@@ -16,20 +16,20 @@ import (
 
 // Terminal plays a session on a console.
 type Terminal struct {
-	console  *Console
-	player   *player
-	view     *eventView
-	prompter *prompter
-	plan     launch.Plan
-	words    []string // of the command line, for the hint how to resume
-	ticks    *time.Ticker
-	armed    keyName     // the key that has another effect if it is pressed again; 0 = none
-	disarm   *time.Timer // forgets armed
-	quit     bool
+	console       *Console
+	player        *player
+	view          *eventView
+	prompter      *prompter
+	plan          launch.Plan
+	commandLine   []string // without the program's name; for the hint how to resume
+	spinnerTicker *time.Ticker
+	armedKey      keyName     // key that has another effect if it is pressed again; 0 = none
+	disarmTimer   *time.Timer // resets armedKey
+	quit          bool
 }
 
-// Open builds the session of a plan for a console. It starts nothing. words are those of
-// the command line after the program's name, and before are the answers of [Startup].
+// Open builds the session of a plan for a console. It starts nothing. words are the command line without the program's
+// name, and before are the answers of [Startup].
 func Open(plan launch.Plan, console *Console, words []string, before Answers) (*Terminal, error) {
 	inbox, screen := newMailbox(), &console.screen
 	p := &player{inbox: inbox, prompts: newPromptQueue(inbox)}
@@ -38,12 +38,12 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 		return nil, err
 	}
 	p.session = s
-	for _, line := range before.lines {
+	for _, line := range before.journalLines {
 		s.Log().Note(line)
 	}
 	t := &Terminal{
-		console: console, player: p, plan: plan, words: words,
-		view:     &eventView{screen: screen, player: p, clock: plan.Clock, chance: plan.Clock.Rand(), cwd: plan.CWD},
+		console: console, player: p, plan: plan, commandLine: words,
+		view:     &eventView{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.Rand(), cwd: plan.CWD},
 		prompter: &prompter{screen: screen, player: p, cwd: plan.CWD},
 	}
 	for _, m := range s.History() {
@@ -51,12 +51,12 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
-	screen.settled, screen.menu.all = -1, slashCommands(&plan)
+	screen.settledCount, screen.menu.commands = -1, slashCommands(&plan)
 	screen.effort = plan.Model.Effort
 	if screen.effort == "" {
 		screen.effort = "medium"
 	}
-	screen.header = screen.labels.pages.header(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelName(s.Model())})
+	screen.header = screen.labels.pages.headerRows(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelName(s.Model())})
 	if screen.header == nil {
 		screen.header = []string{
 			"", " Claude Code v" + plan.Version, " " + modelName(s.Model()) + " · API Usage Billing", " " + plan.CWD, "",
@@ -74,7 +74,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	c := t.console
 	c.measure()
 	if !c.screen.inline {
-		if err := c.paint.enterFull(); err != nil {
+		if err := c.painter.enterFull(); err != nil {
 			return err
 		}
 	}
@@ -84,40 +84,41 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	life, end := context.WithCancel(ctx)
 	defer end()
 	var group sync.WaitGroup
-	group.Go(func() { t.player.play(life) })
+	group.Go(func() { t.player.playPrompts(life) })
 	defer group.Wait()
 	defer end()
-	t.ticks = time.NewTicker(spinnerPeriod)
-	defer t.ticks.Stop()
-	t.disarm = time.NewTimer(time.Hour)
-	defer t.disarm.Stop()
+	t.spinnerTicker = time.NewTicker(spinnerPeriod)
+	defer t.spinnerTicker.Stop()
+	t.disarmTimer = time.NewTimer(time.Hour)
+	defer t.disarmTimer.Stop()
 	if first != "" {
 		t.submit(first)
 	}
 	err := t.loop(ctx)
 	end()
 	group.Wait()
-	if errors.Is(err, errLeave) {
+	if errors.Is(err, errUserExit) {
 		err = nil
 	}
 	return err
 }
 
-// spinnerPeriod is the time between two pictures of the spinner.
+// spinnerPeriod is how long each picture of the spinner is shown.
 const spinnerPeriod = 120 * time.Millisecond
 
 // exitWindow is the time within which a second press of a key ends the run; clearWindow is the time within which a
 // second Esc clears the draft.
 const (
+	// exitWindow is how long a second press of a key ends the run; clearWindow is how long a second Esc clears the draft.
 	exitWindow  = 2 * time.Second
 	clearWindow = time.Second
 )
 
-// lateInput is typed text whose processing is delayed.
-type lateInput struct{ data []byte }
+// delayedInput is typed text whose processing was delayed by a fault.
+type delayedInput struct{ data []byte }
 
-// errLeave ends the loop because the user has ended the run.
-var errLeave = errors.New("the user has ended the run")
+// errUserExit ends the loop because the user has ended the run.
+var errUserExit = errors.New("the user has ended the run")
 
 // loop draws the screen after each message, key and tick.
 func (t *Terminal) loop(ctx context.Context) error {
@@ -127,11 +128,11 @@ func (t *Terminal) loop(ctx context.Context) error {
 			return err
 		}
 		if t.quit {
-			return errLeave
+			return errUserExit
 		}
 		var ticks <-chan time.Time
-		if c.screen.busy != nil && !t.plan.Clock.IsRepeatable() {
-			ticks = t.ticks.C
+		if c.screen.progress != nil && !t.plan.Clock.IsRepeatable() {
+			ticks = t.spinnerTicker.C
 		}
 		select {
 		case <-ctx.Done():
@@ -141,7 +142,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 				switch m := message.(type) {
 				case runFailed:
 					return m.err
-				case lateInput:
+				case delayedInput:
 					t.pressAll(c.decode(m.data))
 				}
 				t.prompter.receive(message)
@@ -149,21 +150,21 @@ func (t *Terminal) loop(ctx context.Context) error {
 			}
 		case data, ok := <-c.input:
 			if !ok {
-				return hungUp(ctx)
+				return hangUpError(ctx)
 			}
-			if late := c.screen.faults.echoLate; late > 0 {
-				time.AfterFunc(late, func() { t.player.inbox.put(lateInput{data}) })
+			if late := c.screen.faults.keyDelay; late > 0 {
+				time.AfterFunc(late, func() { t.player.inbox.put(delayedInput{data}) })
 				break
 			}
 			t.pressAll(c.decode(data))
-		case <-c.escape.C:
+		case <-c.escapeTimer.C:
 			t.pressAll(c.keys.flush())
 		case <-ticks:
-			c.screen.busy.frame++
-		case <-t.disarm.C:
-			t.armed, c.screen.notice, c.screen.aside = 0, "", ""
+			c.screen.progress.spinnerFrame++
+		case <-t.disarmTimer.C:
+			t.armedKey, c.screen.notice, c.screen.aboveInput = 0, "", ""
 		case <-c.resized:
-			c.paint.forget()
+			c.painter.redrawAll()
 		}
 	}
 }
@@ -172,14 +173,14 @@ func (t *Terminal) loop(ctx context.Context) error {
 func (t *Terminal) draw() error {
 	c := t.console
 	c.measure()
-	if c.paint.full {
-		c.screen.settled = -1
+	if c.painter.fullScreen {
+		c.screen.settledCount = -1
 	}
 	f := c.screen.draw(t.plan.Clock.Now())
-	if err := c.paint.setTitle(c.screen.title()); err != nil {
+	if err := c.painter.setTitle(c.screen.title()); err != nil {
 		return err
 	}
-	return c.paint.paint(f, c.screen.cols, c.screen.rows)
+	return c.painter.paint(f, c.screen.cols, c.screen.rows)
 }
 
 func (t *Terminal) pressAll(keys []key) {
@@ -203,13 +204,13 @@ func (t *Terminal) press(k key) {
 		}
 		return
 	}
-	again := t.armed == k.name && t.armed != 0
-	if t.armed != 0 {
-		t.armed, s.notice, s.aside = 0, "", ""
-		t.disarm.Stop()
+	again := t.armedKey == k.name && t.armedKey != 0
+	if t.armedKey != 0 {
+		t.armedKey, s.notice, s.aboveInput = 0, "", ""
+		t.disarmTimer.Stop()
 	}
-	if s.shortcuts && (k.name == keyBackspace || k.name == keyEscape) {
-		s.shortcuts = false
+	if s.showShortcuts && (k.name == keyBackspace || k.name == keyEscape) {
+		s.showShortcuts = false
 		return
 	}
 	completed, handled := s.menu.press(k.name)
@@ -222,21 +223,21 @@ func (t *Terminal) press(k key) {
 	s.menu.update(s.composer.text())
 }
 
-// pressInField handles a key that neither a dialog nor the menu takes. again reports that the
-// key before was the same, and was announced to have another effect if it is pressed again.
+// pressInField handles a key that neither a dialog nor the menu uses. again reports that the same key was pressed
+// before and was announced to have another effect now.
 func (t *Terminal) pressInField(k key, again bool) {
 	s := &t.console.screen
-	pasted := s.pasted
-	s.shortcuts, s.pasted = false, ""
+	pasted := s.lastPaste
+	s.showShortcuts, s.lastPaste = false, ""
 	switch k.name {
 	case keyText:
-		if k.text == "?" && s.composer.empty() {
-			s.shortcuts = true
+		if k.text == "?" && s.composer.isEmpty() {
+			s.showShortcuts = true
 			return
 		}
 		s.composer.insert(k.text)
 	case keyPaste:
-		s.pasted = s.composer.paste(k.text, pasted)
+		s.lastPaste = s.composer.paste(k.text, pasted)
 	case keyEnter:
 		t.enter()
 	case keyUp:
@@ -246,9 +247,9 @@ func (t *Terminal) pressInField(k key, again bool) {
 			s.composer.recall(1)
 		}
 	case keyCtrlU:
-		const worth = 3 // characters that the real CLI offers to insert again
-		if s.composer.clearLine() && len(s.composer.killed) >= worth {
-			s.deleted = t.plan.Clock.Now()
+		const minDeleted = 3 // characters that the real CLI offers to insert again
+		if s.composer.clearLine() && len(s.composer.killBuffer) >= minDeleted {
+			s.deletedAt = t.plan.Clock.Now()
 		}
 	case keyEscape:
 		t.pressEscape(again)
@@ -260,8 +261,8 @@ func (t *Terminal) pressInField(k key, again bool) {
 		switch {
 		case again:
 			t.quit = true
-		case s.composer.empty():
-			t.announce(keyCtrlD, exitWindow).notice = "Press Ctrl-D again to exit"
+		case s.composer.isEmpty():
+			t.armKey(keyCtrlD, exitWindow).notice = "Press Ctrl-D again to exit"
 		default:
 			s.composer.deleteForward()
 		}
@@ -274,7 +275,7 @@ func (t *Terminal) pressInField(k key, again bool) {
 // none, shows the previous draft.
 func (t *Terminal) pressUp() {
 	c := &t.console.screen.composer
-	if !c.moveLine(-1) && !t.takeBack() {
+	if !c.moveLine(-1) && !t.restoreQueued() {
 		c.recall(-1)
 	}
 }
@@ -282,12 +283,12 @@ func (t *Terminal) pressUp() {
 // pressEscape interrupts the turn, else clears the draft when it is pressed twice.
 func (t *Terminal) pressEscape(again bool) {
 	switch s := &t.console.screen; {
-	case s.busy != nil:
+	case s.progress != nil:
 		t.interrupt()
 	case again:
 		s.composer.remember()
-	case !s.composer.empty():
-		t.announce(keyEscape, clearWindow).aside = "esc again to clear"
+	case !s.composer.isEmpty():
+		t.armKey(keyEscape, clearWindow).aboveInput = "esc again to clear"
 	}
 }
 
@@ -297,26 +298,26 @@ func (t *Terminal) pressCtrlC(again bool) {
 	switch {
 	case again:
 		t.quit = true
-	case s.busy != nil:
+	case s.progress != nil:
 		t.interrupt()
 	default:
 		s.composer.remember()
-		t.announce(keyCtrlC, exitWindow).notice = "Press Ctrl-C again to exit"
+		t.armKey(keyCtrlC, exitWindow).notice = "Press Ctrl-C again to exit"
 	}
 }
 
 // interrupt ends the running turn.
 func (t *Terminal) interrupt() {
 	s := &t.console.screen
-	s.busy.queued = len(s.queued) > 0
-	s.cut = t.player.interrupt()
+	s.progress.hadQueued = len(s.queued) > 0
+	s.interruptedTurn = t.player.interrupt()
 }
 
-// announce gives the next press of a key another effect for a limited time. It returns the screen, on which the
-// caller announces that.
-func (t *Terminal) announce(by keyName, window time.Duration) *screen {
-	t.armed = by
-	t.disarm.Reset(window)
+// armKey gives the next press of a key another effect for a limited time. It returns the screen, on which the caller
+// announces that effect.
+func (t *Terminal) armKey(by keyName, window time.Duration) *screen {
+	t.armedKey = by
+	t.disarmTimer.Reset(window)
 	return &t.console.screen
 }
 
@@ -329,38 +330,38 @@ func (t *Terminal) enter() {
 		c.insert("\n")
 		return
 	}
-	text := strings.TrimSpace(c.full())
+	text := strings.TrimSpace(c.expandedText())
 	if text == "" {
 		return
 	}
 	c.remember()
 	t.submit(text)
-	if s.faults.draftBack {
+	if s.faults.draftStays {
 		c.set(text)
 	}
 }
 
-// submit sends a prompt, or carries out a command of the terminal.
+// submit sends a prompt or runs a command of the terminal.
 func (t *Terminal) submit(text string) {
 	s := &t.console.screen
-	s.hint = ""
+	s.composerHint = ""
 	word, _, _ := strings.Cut(text, " ")
 	if word == "/exit" || word == "/quit" {
 		t.quit = true
 		return
 	}
-	if said, refused := refuseCommand(word); refused {
-		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: text}, entry{glyph: resultPrefix, text: said, close: true})
+	if said, refused := unsupportedCommand(word); refused {
+		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: text}, entry{glyph: resultPrefix, text: said, noGap: true})
 		return
 	}
 	t.player.prompts.push(text)
 	s.queued = t.player.prompts.list()
 }
 
-// takeBack returns the queued prompts to the input field. It returns false if the queue is empty.
-func (t *Terminal) takeBack() bool {
+// restoreQueued moves the queued prompts back to the input field. It returns false if the queue is empty.
+func (t *Terminal) restoreQueued() bool {
 	s := &t.console.screen
-	texts := t.player.prompts.takeBack()
+	texts := t.player.prompts.removeAll()
 	s.queued = nil
 	if len(texts) == 0 {
 		return false
@@ -391,10 +392,10 @@ func (t *Terminal) ResumeHint() string {
 		return ""
 	}
 	words := []string{"claude"}
-	for i := 0; i < len(t.words); i++ {
-		switch word := t.words[i]; {
-		case word == "--permission-mode" && i+1 < len(t.words):
-			words = append(words, word, t.words[i+1])
+	for i := 0; i < len(t.commandLine); i++ {
+		switch word := t.commandLine[i]; {
+		case word == "--permission-mode" && i+1 < len(t.commandLine):
+			words = append(words, word, t.commandLine[i+1])
 			i++
 		case word == "--dangerously-skip-permissions":
 			words = append(words, word)

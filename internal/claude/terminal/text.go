@@ -7,7 +7,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// answerMargin is how many columns an answer, or a label that is cut, leaves empty.
+// answerMargin is how many columns stay empty after an answer or a truncated label.
 const answerMargin = 8
 
 // runeWidth returns the number of columns of a character.
@@ -45,7 +45,7 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// wrap breaks a text into rows of at most cols columns, at spaces where it can.
+// wrap breaks a text into rows of at most cols columns, at spaces if possible.
 func wrap(text string, cols int) []string {
 	cols = max(cols, 1)
 	var rows []string
@@ -80,8 +80,7 @@ func wrapLine(line string, cols int) []string {
 	return append(rows, line)
 }
 
-// indent wraps a text and puts first before its first row, and as many spaces before the
-// others.
+// indent wraps a text. It puts first before the first row and as many spaces before the others.
 func indent(first, text string, cols int) []string {
 	n := textWidth(first)
 	rows := wrap(text, cols-n)
@@ -95,8 +94,8 @@ func indent(first, text string, cols int) []string {
 	return rows
 }
 
-// cut shortens a row to cols columns.
-func cut(row string, cols int) string {
+// truncate shortens a row to cols columns.
+func truncate(row string, cols int) string {
 	if textWidth(row) <= cols {
 		return row
 	}
