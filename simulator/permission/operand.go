@@ -136,8 +136,8 @@ func (c commandLine) nested(depth int) []commandLine {
 		if inner := cmd.Innermost(); inner.Name() == "cd" {
 			places = c.lookup.directoriesAfterCD(slices.Clip(places), c.lookup.fileAccess(inner).read)
 		}
-		script, _, ok := cmd.NestedScript()
-		if !ok || strings.TrimSpace(script) == "" {
+		script := cmd.NestedScript()
+		if strings.TrimSpace(script) == "" {
 			continue
 		}
 		call := *c.call

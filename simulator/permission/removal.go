@@ -95,8 +95,8 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	}
 	var out []commandLine
 	for _, cmd := range c.script.Commands {
-		script, _, ok := cmd.ShellScript()
-		if !ok || strings.TrimSpace(script) == "" {
+		script := cmd.ShellScript()
+		if strings.TrimSpace(script) == "" {
 			continue
 		}
 		inner := c.forScript(script)

@@ -68,13 +68,43 @@ func commandFacts(c Command) string {
 	add("wrapped", text(c.Wrapped()))
 	add("removal", text(c.UnwrappedForRemoval()))
 	add("innermost", text(c.Innermost()))
-	if script, known, ok := c.NestedScript(); ok {
-		add("nested", fmt.Sprintf("%q, known %v", script, known))
+	if script := c.NestedScript(); script != "" {
+		add("nested", fmt.Sprintf("%q", script))
 	}
-	if script, known, ok := c.ShellScript(); ok {
-		add("shell script", fmt.Sprintf("%q, known %v", script, known))
+	if script := c.ShellScript(); script != "" {
+		add("shell script", fmt.Sprintf("%q", script))
 	}
 	return strings.Join(facts, "\n")
+}
+
+// textFacts returns a command's text, and what precedes and follows its words.
+func textFacts(c Command) string {
+	facts := []string{fmt.Sprintf("%q", c.Text)}
+	for _, flag := range []struct {
+		set  bool
+		name string
+	}{{c.IsTimed, "timed"}, {c.Interleaved, "interleaved"}, {c.Redirected, "redirected"}} {
+		if flag.set {
+			facts = append(facts, flag.name)
+		}
+	}
+	for _, name := range c.Assignments {
+		facts = append(facts, "sets "+name)
+	}
+	for _, r := range c.Redirects {
+		fact := r.Op + " " + r.Target
+		if r.Word.Paths == nil {
+			fact += " unknown"
+		}
+		if r.Reads {
+			fact += " reads"
+		}
+		if r.Writes {
+			fact += " writes"
+		}
+		facts = append(facts, fact)
+	}
+	return strings.Join(facts, ", ")
 }
 
 // scriptFacts returns what the permission engine asks about a script.
@@ -83,7 +113,7 @@ func scriptFacts(s Script) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{s.ReadOnly(), "reads"}, {s.IsOpaque, "opaque"}, {s.IsPipeline, "pipeline"}, {s.InputListsFiles(len(s.Commands) - 1), "listed"}} {
+	}{{s.ReadOnly(), "reads"}, {s.IsOpaque, "opaque"}, {s.IsPipeline, "pipeline"}, {s.SubshellList, "list in a subshell"}, {s.InputListsFiles(len(s.Commands) - 1), "listed"}} {
 		if flag.set {
 			facts = append(facts, flag.name)
 		}
@@ -118,6 +148,10 @@ func TestFacts(t *testing.T) {
 				facts = "mistake: " + err.Error()
 			case file.Name == "scripts":
 				facts = scriptFacts(s)
+			case file.Name == "texts":
+				for i, c := range s.Commands {
+					facts += strings.Repeat("\n", min(i, 1)) + textFacts(c)
+				}
 			case file.Name == "commands" && len(last) > 0:
 				facts = commandFacts(last[0])
 			case len(last) > 0 && len(last[0].Words) > 0:

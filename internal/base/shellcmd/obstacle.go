@@ -107,8 +107,8 @@ func isCompound(cmd syntax.Command) bool {
 // substitutionObstacle depends on the context: a substitution in the value of an assignment
 // is judged by its commands.
 func (r *scriptReader) substitutionObstacle() Obstacle {
-	for i := len(r.parents) - 1; i >= 0; i-- {
-		switch n := r.parents[i].(type) {
+	for _, parent := range slices.Backward(r.parents) {
+		switch n := parent.(type) {
 		case *syntax.DblQuoted:
 			return Obstacle{Kind: NestedInQuotes}
 		case *syntax.Assign:
@@ -134,12 +134,10 @@ func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
 	return Obstacle{Kind: BareVariable}
 }
 
-// onlyVariable reports whether the current variable is a whole argument in double quotes.
+// onlyVariable reports whether the current variable is the whole argument "$PWD".
 func (r *scriptReader) onlyVariable() bool {
-	last := len(r.parents) - 1
-	quotes, quoted := r.parents[last].(*syntax.DblQuoted)
-	word, ok := r.parents[max(0, last-1)].(*syntax.Word)
-	return quoted && ok && len(quotes.Parts) == 1 && len(word.Parts) == 1
+	word, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Word)
+	return ok && r.text(word) == `"$PWD"`
 }
 
 // numberLiteral matches numbers of arithmetic, in any base.
@@ -187,19 +185,14 @@ var hiddenLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // inHeredoc reports whether the word is the text of a here-document, or contains a
 // substitution, whose lines are judged separately.
 func (r *scriptReader) inHeredoc(n *syntax.Word) bool {
-	for _, part := range n.Parts {
-		found := false
-		syntax.Walk(part, func(node syntax.Node) bool {
-			_, ok := node.(*syntax.CmdSubst)
-			found = found || ok
-			return !found
-		})
-		if found {
-			return true
-		}
-	}
+	found := false
+	syntax.Walk(n, func(node syntax.Node) bool {
+		_, ok := node.(*syntax.CmdSubst)
+		found = found || ok
+		return true
+	})
 	redirect, ok := r.parents[len(r.parents)-1].(*syntax.Redirect)
-	return ok && redirect.Hdoc == n
+	return found || ok && redirect.Hdoc == n
 }
 
 // literalObstacle checks unquoted text.

@@ -28,7 +28,7 @@ func textObstacle(cmd string) Obstacle {
 // isForeignSpace reports whether a character looks like a space but is not one for
 // the shell.
 func isForeignSpace(r rune) bool {
-	return r == '\u200b' || r == '\ufeff' || r == '\u2028' || r == '\u2029' || r > unicode.MaxASCII && unicode.Is(unicode.Zs, r)
+	return r == '\u200b' || r == '\ufeff' || r == '\u2028' || r == '\u2029' || r != ' ' && unicode.Is(unicode.Zs, r)
 }
 
 // hasEscapedSpace looks for a backslash before a space or before the end of a line. A

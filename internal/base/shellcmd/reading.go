@@ -22,11 +22,8 @@ var errOpenEnd = errors.New("the last line ends in a backslash")
 // the script, or a repaired one. See [parseRepaired].
 func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 	stmts, err = parseConfirmed(source)
-	if err == nil || errors.Is(err, ErrUncertain) || errors.Is(err, errOpenEnd) {
-		return source, stmts, err
-	}
 	if text, stmts, ok := parseRepaired(source, err); ok {
-		if !endsUnclosed(source, text, stmts) {
+		if !endsUnclosed(source, stmts) {
 			err = nil
 		}
 		return text, stmts, err
@@ -46,7 +43,7 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 		for _, s := range stmts {
 			syntax.Walk(s, seen.visit)
 		}
-		if at := seen.continuedComment(); at >= 0 {
+		if at := seen.continuedComment(); at > 0 {
 			text = text[:at] + " " + text[at+1:]
 			continue
 		}
@@ -120,15 +117,15 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 		c.separated = c.separated || strings.Contains(c.text[n.Pos().Offset():n.End().Offset()], "\\\n")
 	case *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ArithmExp, *syntax.ExtGlob, *syntax.TestClause, *syntax.ArithmCmd, *syntax.CStyleLoop:
 		c.mark(node, true)
-	case *syntax.CmdSubst:
-		c.substitution(n, 2)
-	case *syntax.ProcSubst:
-		c.substitution(n, 2)
+	case *syntax.CmdSubst, *syntax.ProcSubst: // the content is checked separately; parentheses are operators
+		c.mark(node, false)
+		c.words[node.Pos().Offset()] = true
+		c.words[node.End().Offset()-1] = true
 	case *syntax.DeclClause:
 		c.mark(n.Variant, true)
 	case *syntax.TimeClause:
-		if at := strings.Index(c.text[n.Time.Offset():], "-p"); n.PosixFormat && at >= 0 {
-			c.words[int(n.Time.Offset())+at+1] = true
+		if n.PosixFormat {
+			c.words[int(n.Time.Offset())+strings.Index(c.text[n.Time.Offset():], "-p")+1] = true
 		}
 	case *syntax.Redirect:
 		if n.Op == syntax.Hdoc || n.Op == syntax.DashHdoc {
@@ -141,22 +138,6 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 		}
 	}
 	return true
-}
-
-// substitution skips the content, which is checked separately.
-func (c *wordCoverage) substitution(n syntax.Node, open int) {
-	c.mark(n, false)
-	from, to := int(n.Pos().Offset()), int(n.End().Offset())
-	if to > len(c.words) || to-from <= open {
-		return
-	}
-	if c.text[from] == '`' {
-		open = 1
-	}
-	for i := range open {
-		c.words[from+i] = true
-	}
-	c.words[to-1] = true
 }
 
 func (c *wordCoverage) mark(n syntax.Node, value bool) {
@@ -189,7 +170,7 @@ func (c *wordCoverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.
 			return false
 		}
 		gap := c.text[from:to]
-		if to < len(c.text) && c.text[to] == '`' { // backquotes in backquotes
+		if c.text[to] == '`' { // backquotes in backquotes
 			gap = strings.TrimSuffix(gap, `\`)
 		}
 		if strings.Trim(strings.ReplaceAll(gap, "\\\n", ""), " \t") != "" {
@@ -199,32 +180,27 @@ func (c *wordCoverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.
 	return true
 }
 
-// continuedComment returns the position of a backslash at the end of a comment line; -1 = none. A comment always ends
+// continuedComment returns the position of a backslash at the end of a comment line; 0 = none. A comment always ends
 // at the end of its line.
 func (c *wordCoverage) continuedComment() int {
-	for i := 0; i < len(c.text); i++ {
-		if c.words[i] || c.text[i] != '#' {
-			continue
-		}
-		end := strings.IndexByte(c.text[i:], '\n')
-		if end < 0 {
-			return -1
-		}
-		i += end
-		if c.text[i-1] == '\\' {
+	inComment := false
+	for i, b := range []byte(c.text) {
+		switch {
+		case b == '#' && !c.words[i]:
+			inComment = true
+		case b == '\n' && inComment && c.text[i-1] == '\\':
 			return i - 1
+		case b == '\n':
+			inComment = false
 		}
 	}
-	return -1
+	return 0
 }
 
 // hasOpenEnd reports whether the last word ends in a backslash that escapes nothing.
 func (c *wordCoverage) hasOpenEnd() bool {
-	last := len(c.text) - 1
-	if last < 0 || !c.words[last] {
-		return false
-	}
-	return (len(c.text)-len(strings.TrimRight(c.text, `\`)))%2 == 1
+	trailing := c.text[len(strings.TrimRight(c.text, `\`)):]
+	return len(trailing)%2 == 1 && c.words[len(c.text)-1]
 }
 
 // isComplete reports whether every byte is explained.
@@ -236,7 +212,7 @@ func (c *wordCoverage) isComplete() bool {
 		switch b := c.text[i]; {
 		case c.words[i] || strings.IndexByte(" \t\r\n;&|<>(){}!=+-*/%^~?:,[]", b) >= 0:
 			i++
-		case b == '\\' && i+1 < len(c.text) && (c.text[i+1] == '\n' || c.text[i+1] == '`'): // the latter in backquotes
+		case strings.HasPrefix(c.text[i:], "\\\n"), strings.HasPrefix(c.text[i:], "\\`"): // the latter in backquotes
 			i += 2
 		case b == '#':
 			for i < len(c.text) && c.text[i] != '\n' {

@@ -36,6 +36,7 @@ func TestCommentsEndWithTheirLine(t *testing.T) {
 		{"ls \\\n  -la # x", "ls -la"},
 		{"ls # 'a\nrm x", "ls; rm x"},
 		{"ls #", "ls"},
+		{"ls # x\necho a \\\n b", "ls; echo a b"},
 	}
 	for _, tt := range tests {
 		s, err := Parse(tt.in)
@@ -68,6 +69,12 @@ func TestSecondReading(t *testing.T) {
 		{"ls  \n-la", "ls \\\n-la", true},
 		{"ls <<E\nx\nE\n     ", "ls <<E\nx\nE\nrm x ", false},
 		{"ls <<E\nx\nE\n", "ls <<E\nx\nE\n", true},
+		{"ls <<E\nE\nls", "ls <<E\nE\nls", true},
+		{"ls <<-'E'\n\tE\n", "ls <<-'E'\n\tE\n", true},
+		{"ls -la", "ls", false},
+		{"echo \"$(ls    )\"", "echo \"$(ls x x)\"", false},
+		{"cat <(ls  )", "cat <(ls x)", false},
+		{"echo ` ls`", "echo `xls`", false},
 		{"time -p ls", "time -p ls", true},
 		{"echo `echo \\`ls\\``", "echo `echo \\`ls\\``", true},
 	}
@@ -88,13 +95,13 @@ func TestSecondReading(t *testing.T) {
 
 func TestUncertain(t *testing.T) {
 	for _, in := range []string{
-		"ls ${x", "ls ${#\nrm}", "ls $(", "echo ${x'y'}", "ls ${x#\\\nrm x}", "echo \"$(ls\"", strings.Repeat("ls #\\\n", 2*maxRepairs) + "ls",
+		"ls ${x", "ls ${#\nrm}", "ls $(", "echo ${x'y'}", "ls ${x#\\\nrm x}", "ls ${(f)x}", "echo \"$(ls\"", strings.Repeat("ls #\\\n", 2*maxRepairs) + "ls",
 	} {
 		if _, err := Parse(in); !errors.Is(err, ErrUncertain) {
 			t.Errorf("Parse(%q): %v", in, err)
 		}
 	}
-	for _, in := range []string{"ls )", "ls $(pwd) )", "echo ${x}; )", `ls "x`, "ls a\\"} {
+	for _, in := range []string{"ls )", "ls $(pwd) )", "echo ${x}; )", `ls "x`, "ls a\\", "\\", "ls a\\\\\\"} {
 		if _, err := Parse(in); err == nil || errors.Is(err, ErrUncertain) {
 			t.Errorf("Parse(%q): %v", in, err)
 		}
@@ -111,15 +118,15 @@ func TestTextObstacle(t *testing.T) {
 		},
 		NamedDirectory:  {"ls ~[x]", "ls '~['", "ls #~["},
 		EqualsExpansion: {"=ls", "ls =ls", "ls;=ls", "ls # =ls", "ls ' =ls'", "ls\n=_"},
-		QuotedBrace:     {"echo {'a',b}", "echo {a 'b'}", "echo \\{'a'", "echo {\"a\":1}", "{ echo 'a'; }", "echo # {'a'", "echo ${x:-'y'}", "echo {a\"b"},
+		QuotedBrace:     {"echo {'a',b}", "echo {a 'b'}", "echo \\{'a'", "echo {\"a\":1}", "{ echo 'a'; }", "echo # {'a'", "echo '' {\"a\"", `echo 'a\' {"b"`, `echo \' {"a"}`, "echo ${x:-'y'}", "echo {a\"b"},
 		NoObstacle: {
-			"ls é", "ls \u2060", "ls \\\n-la", "ls\t\\\n-la", "ls a\\\\\npwd", "ls \\\\\n", "ls \"x \\\n y\"", "ls ~/[x]", "[ a = b ]", "ls a=ls", "ls (=ls", "ls =1",
+			"ls é", " \\\nls", `echo \a 'b'`, "ls \u2060", "ls \\\n-la", "ls\t\\\n-la", "ls a\\\\\npwd", "ls \\\\\n", "ls \"x \\\n y\"", "ls ~/[x]", "[ a = b ]", "ls a=ls", "ls (=ls", "ls =1",
 			"echo {a} 'b'", "echo '{' 'x}'", "echo \"{\" 'x'", "echo {}'a'", "echo '{\"a\":1}'", "echo \"\\\"{\" 'x'", "{ echo a; }", "echo \"${x:-'y'}\"",
 		},
 	} {
 		for _, in := range commands {
-			if got := textObstacle(in).Kind; got != kind {
-				t.Errorf("textObstacle(%q) = %d, want %d", in, got, kind)
+			if got := textObstacle(in); got.Kind != kind || got.InText() != (kind != NoObstacle) {
+				t.Errorf("textObstacle(%q) = %+v, want %d", in, got, kind)
 			}
 		}
 	}

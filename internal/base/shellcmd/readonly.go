@@ -90,7 +90,7 @@ func isReadOnlyWith(name string, args []string) bool {
 	case "find":
 		return !containsAny(args, "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf", "-files0-from")
 	case "jq":
-		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--arg" || a == "--argjson" || a == "--slurp" || a == "--raw-output" })
+		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--arg" || a == "--slurp" || a == "--raw-output" })
 		return !hasOption(args, "fL0123456789", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--raw-output0", "--run-tests") &&
 			!slices.ContainsFunc(args, func(a string) bool { return jqReadsMore().MatchString(a) })
 	case "ip":
@@ -220,7 +220,7 @@ func hasOption(args []string, short string, long ...string) bool {
 			}
 			continue
 		}
-		if len(a) > 1 && a[0] == '-' && strings.ContainsAny(a[1:], short) {
+		if letters, ok := strings.CutPrefix(a, "-"); ok && strings.ContainsAny(letters, short) {
 			return true
 		}
 	}

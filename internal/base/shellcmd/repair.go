@@ -72,7 +72,7 @@ func repair(text string, mistake error) (string, bool) {
 
 // endsUnclosed reports whether a repaired script still cannot be judged: for the real
 // CLI an open double quote and an open for loop are errors too.
-func endsUnclosed(source, text string, stmts []*syntax.Stmt) bool {
+func endsUnclosed(source string, stmts []*syntax.Stmt) bool {
 	open := false
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, func(node syntax.Node) bool {
@@ -83,5 +83,5 @@ func endsUnclosed(source, text string, stmts []*syntax.Stmt) bool {
 			return true
 		})
 	}
-	return open && len(text) > len(source)
+	return open
 }

@@ -38,9 +38,7 @@ func appendShape(b *strings.Builder, part syntax.WordPart) {
 			b.WriteByte(p.Value[i])
 		}
 	case *syntax.SglQuoted:
-		if !appendLiteral(b, p) {
-			b.WriteByte(ShapeExpansion)
-		}
+		b.WriteString(singleQuoted(p))
 	case *syntax.DblQuoted:
 		for _, inner := range p.Parts {
 			if lit, ok := inner.(*syntax.Lit); ok {

@@ -121,8 +121,7 @@ type scriptReader struct {
 // isList reports whether a statement in a subshell ends in a semicolon or an ampersand, not only in a newline.
 func (r *scriptReader) isList(n *syntax.Subshell) bool {
 	for _, s := range n.Stmts {
-		at := int(s.Semicolon.Offset())
-		if s.Background || s.Semicolon.IsValid() && at < len(r.source) && r.source[at] == ';' {
+		if s.Background || r.source[s.Semicolon.Offset()] == ';' {
 			return true
 		}
 	}
@@ -232,7 +231,7 @@ func (r *scriptReader) statement(s *syntax.Stmt) {
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok {
-		if s.Cmd == nil && len(redirects) > 0 {
+		if s.Cmd == nil {
 			r.script.Commands = append(r.script.Commands, Command{Redirects: redirects})
 			return
 		}
@@ -311,14 +310,14 @@ func (r *scriptReader) redirect(n *syntax.Redirect) Redirect {
 	case syntax.RdrIn:
 		out.Reads = true
 	case syntax.DplIn:
-		out.Reads = out.Word.IsDynamic || !isDescriptor(out.Target)
+		out.Reads = !isDescriptor(out.Target)
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 	case syntax.DplOut:
-		out.Writes = out.Word.IsDynamic || !isDescriptor(out.Target)
+		out.Writes = !isDescriptor(out.Target)
 	case syntax.RdrInOut:
 		out.Reads, out.Writes = true, true
 	default:
-		out.Writes = out.Word.IsDynamic || out.Target != "/dev/null"
+		out.Writes = out.Target != "/dev/null"
 	}
 	return out
 }

@@ -56,6 +56,7 @@ func TestParseNamesEveryCommand(t *testing.T) {
 		{"f() { rm x; }; f", []string{"rm", "f"}},
 		{"X=$(touch y)", []string{"", "touch"}},
 		{"cat <<E\n$(touch z)\nE", []string{"cat", "touch"}},
+		{"export A=1; ls", []string{"export", "ls"}},
 	}
 	for _, tt := range tests {
 		s, err := Parse(tt.in)
@@ -74,10 +75,13 @@ func TestParseNamesEveryCommand(t *testing.T) {
 }
 
 func TestParseError(t *testing.T) {
-	for _, in := range []string{`echo "x`, "for i in a; do b", "a &&", "("} {
+	for _, in := range []string{`echo "x`, "for i in a; do b", "a &&", "(", strings.Repeat("a", maxLength+1)} {
 		if _, err := Parse(in); err == nil {
-			t.Errorf("Parse(%q) gave no error", in)
+			t.Errorf("Parse(%.99q) gave no error", in)
 		}
+	}
+	if _, err := Parse(strings.Repeat("a", maxLength)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -259,6 +263,9 @@ func TestPrograms(t *testing.T) {
 		{"env -i FOO=1 npm test", []string{"env -i FOO=1 npm test", "npm test"}, "npm test"},
 		{"nohup nice -n 5 ls", []string{"nohup nice -n 5 ls", "nice -n 5 ls", "ls"}, "ls"},
 		{"nohup", []string{"nohup"}, "nohup"},
+		{"`x` rm a", []string{"`x` rm a", "rm a"}, "`x` rm a"},
+		{"`x`y rm a", []string{"`x`y rm a"}, "`x`y rm a"},
+		{"$(x) rm a", []string{"$(x) rm a"}, "$(x) rm a"},
 	}
 	for _, tt := range tests {
 		s, err := Parse(tt.in)

@@ -93,7 +93,7 @@ func testWordsObstacle(args []*syntax.Word) Obstacle {
 	for i, w := range args {
 		switch op := literalText(w); op {
 		case "-v", "-R":
-			if i+1 < len(args) && i > 0 && literalText(args[i+1]) != "]" && !isVariableName(args[i+1]) {
+			if i+1 < len(args) && literalText(args[i+1]) != "]" && !isVariableName(args[i+1]) {
 				return Obstacle{Kind: SubscriptTest, Text: shown + " " + op}
 			}
 		case "-eq", "-ne", "-lt", "-le", "-gt", "-ge":

@@ -3,6 +3,7 @@ package shellcmd
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -98,9 +99,6 @@ func isDollarQuoted(part syntax.Node) bool {
 }
 
 func startsWithTilde(w *syntax.Word) bool {
-	if len(w.Parts) == 0 {
-		return false
-	}
 	lit, ok := w.Parts[0].(*syntax.Lit)
 	return ok && len(lit.Value) > 1 && lit.Value[0] == '~' && lit.Value[1] != '/'
 }
@@ -165,14 +163,7 @@ func (s *wordExpander) expandPart(part syntax.WordPart, first bool) bool {
 	case *syntax.Lit:
 		return s.expandLiteral(p.Value, first)
 	case *syntax.SglQuoted:
-		value := p.Value
-		if p.Dollar {
-			var err error // (a nil Config is shared by all callers)
-			if value, _, err = expand.Format(&expand.Config{}, value, nil); err != nil {
-				return false
-			}
-		}
-		s.appendPlain(value)
+		s.appendPlain(singleQuoted(p))
 		return true
 	case *syntax.DblQuoted:
 		for i, inner := range p.Parts {
@@ -262,19 +253,21 @@ func (s *wordExpander) expandLiteral(text string, first bool) bool {
 	return true
 }
 
+// singleQuoted returns the text of '…' or $'…'.
+func singleQuoted(p *syntax.SglQuoted) string {
+	if !p.Dollar {
+		return p.Value
+	}
+	text, _, _ := expand.Format(&expand.Config{}, p.Value, nil) // fails only with arguments; a nil Config is shared by all callers
+	return text
+}
+
 func appendLiteral(b *strings.Builder, part syntax.WordPart) bool {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		return appendUnescaped(b, p.Value)
 	case *syntax.SglQuoted:
-		value := p.Value
-		if p.Dollar {
-			var err error
-			if value, _, err = expand.Format(&expand.Config{}, value, nil); err != nil {
-				return false
-			}
-		}
-		b.WriteString(value)
+		b.WriteString(singleQuoted(p))
 		return true
 	case *syntax.DblQuoted:
 		for _, inner := range p.Parts {
@@ -316,13 +309,9 @@ func appendUnescaped(b *strings.Builder, s string) bool {
 // appendQuoted writes a literal from double quotes, where a backslash escapes only a few
 // characters.
 func appendQuoted(b *strings.Builder, s string) {
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
-			i++
-			if s[i] == '\n' {
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
+	_, _ = quotedEscapes().WriteString(b, s)
 }
+
+var quotedEscapes = sync.OnceValue(func() *strings.Replacer {
+	return strings.NewReplacer(`\$`, "$", "\\`", "`", `\"`, `"`, `\\`, `\`, "\\\n", "")
+})

@@ -270,50 +270,43 @@ func scriptOption(args []string) string {
 	return ""
 }
 
-// ShellScript returns the script that the command passes to a shell as an argument,
-// as bash -c does; known = its text is constant.
-func (c Command) ShellScript() (script string, known, ok bool) {
+// ShellScript returns the script that the command passes to a shell as an argument, as bash -c does; empty = none.
+func (c Command) ShellScript() string {
 	inner := c.Innermost()
 	if slices.Contains(c.Args, "xargs") {
-		return "", false, false
+		return ""
 	}
 	switch inner.Name() {
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
-		if script, known, ok = c.NestedScript(); ok && len(inner.Args) > 1 {
-			return script, known, true
-		}
+		return c.NestedScript()
 	}
-	return "", false, false
+	return ""
 }
 
 // NestedScript returns the script that the command passes to another shell, as eval, bash
-// -c and find -exec do; ok = there is one, known = its text is constant. Expansions
-// in a text that is not constant are unchanged.
-func (c Command) NestedScript() (script string, known, ok bool) {
+// -c and find -exec do; empty = none. Expansions are unchanged.
+func (c Command) NestedScript() string {
 	inner := c.Innermost()
 	if len(inner.Args) == 0 {
-		return "", true, false
-	}
-	dynamic := func(words []Word) bool {
-		return slices.ContainsFunc(words, func(w Word) bool { return w.IsDynamic && w.Paths == nil })
+		return ""
 	}
 	switch path.Base(inner.Args[0]) {
 	case "eval":
-		return strings.Join(inner.Args[1:], " "), !dynamic(inner.Words), true
+		return strings.Join(inner.Args[1:], " ")
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
-		if i := scriptArgument(inner.Args); i > 0 {
-			if inner.Words[i].IsDynamic {
-				return strings.Trim(inner.Args[i], `"`), false, true
-			}
-			return inner.Args[i], true, true
+		if i := scriptArgument(inner.Args); inner.Words[i].IsDynamic {
+			return strings.Trim(inner.Args[i], `"`)
+		} else if i > 0 {
+			return inner.Args[i]
 		}
-		return "", false, len(inner.Args) == 1 // it reads its input
 	case "trap":
-		return inner.Args[min(1, len(inner.Args)-1)], !dynamic(inner.Words), len(inner.Args) > 1
+		if len(inner.Args) > 1 {
+			return inner.Args[1]
+		}
 	case "find":
 		return findScript(inner)
 	}
-	return "", true, false
+	return ""
 }
 
 // scriptArgument returns the index of the script in the arguments of a shell; 0 = there is no script.
@@ -336,7 +329,7 @@ func scriptArgument(args []string) int {
 }
 
 // findScript returns the script that find runs for each file.
-func findScript(c Command) (script string, known, ok bool) {
+func findScript(c Command) string {
 	var lines []string
 	for i, a := range c.Args {
 		switch a {
@@ -351,14 +344,10 @@ func findScript(c Command) (script string, known, ok bool) {
 					quoted[j] = w
 					continue
 				}
-				q, err := syntax.Quote(w, syntax.LangBash)
-				if err != nil {
-					return "", false, true
-				}
-				quoted[j] = q
+				quoted[j], _ = syntax.Quote(w, syntax.LangBash) // fails only for NUL, which Parse drops
 			}
 			lines = append(lines, strings.Join(quoted, " "))
 		}
 	}
-	return strings.Join(lines, "\n"), true, len(lines) > 0
+	return strings.Join(lines, "\n")
 }
