@@ -45,7 +45,6 @@ node packages/npm/pack.mjs dist "$work/binaries"
 
 for arch in amd64 arm64; do install -D "$work/binaries/linux_$arch/claudeless" "dist/image/linux/$arch/claudeless"; done
 cp packages/Dockerfile dist/image/
-# The notes are the version's section of the changelog; before a person has named it, the one of what is unreleased.
-section=Unreleased; ! grep -q "^## $version$" CHANGELOG.md || section=$version
-awk -v section="$section" '/^## /{on = $2 == section; next} on' CHANGELOG.md > dist/NOTES.md
+# The notes are the version's section of the changelog.
+awk -v section="$version" '/^## /{on = $2 == section; next} on' CHANGELOG.md > dist/NOTES.md
 (cd dist && find . -maxdepth 1 -type f -printf '%f\n' | sort | xargs sha256sum > "$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
