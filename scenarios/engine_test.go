@@ -558,7 +558,7 @@ response = "never"
 	if diff := cmp.Diff([]string{"responses[0]: text mine"}, talk(t, first, "one")); diff != "" {
 		t.Error(diff)
 	}
-	want := []string{`no rule of the scenario matches the prompt "one"`, `s.toml:2: responses[0] (contains "one"): it matches, but it answers once`}
+	want := []string{`no rule of the scenario matches the prompt "one"`, `s.toml:2: responses[0] (contains "one"): it matches, but has already answered`}
 	for _, e := range []*Engine{first, second} {
 		reply, err := e.Next(t.Context(), Request{Prompt: "one"})
 		if err != nil || !reply.Unmatched || len(reply.NearMisses) < 2 || !strings.HasPrefix(reply.NearMisses[1], want[1]) {

@@ -65,13 +65,13 @@ func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	}
 	fitting, rest := x.split(prompt, m.At)
 	_, want := x.split(m.Pattern, len(m.Pattern)-len(m.Want))
-	switch fits := "; it fits as far as " + lastBytes(fitting); {
+	switch matching := "; the match ends after " + lastBytes(fitting); {
 	case rest == "":
-		return why + fits + ", where " + shorten(want) + " should follow"
+		return why + matching + ", where " + shorten(want) + " should follow"
 	case m.Want == "":
-		return why + fits + ", but " + firstBytes(rest) + " follows"
+		return why + matching + ", but " + firstBytes(rest) + " follows"
 	default:
-		return why + fits + ", then " + firstBytes(rest) + " is where " + shorten(want) + " should"
+		return why + matching + ", where " + firstBytes(rest) + " follows instead of " + shorten(want)
 	}
 }
 

@@ -27,15 +27,15 @@ func TestExplainHidesSecretsBeforeItCuts(t *testing.T) {
 	for name, tt := range map[string]struct{ pattern, prompt, want string }{
 		"the prompt leaves the pattern inside a secret": {
 			`type = "exact", text = "use token abcdefgh now"`, "use token abcdxyzw now",
-			`it is not "use token [redacted] now"; it fits as far as "use token ", then "[redacted] now" is where "[redacted] now" should`,
+			`it is not "use token [redacted] now"; the match ends after "use token ", where "[redacted] now" follows instead of "[redacted] now"`,
 		},
 		"the prompt ends before the secret of the pattern": {
 			`type = "exact", text = "use token abcdefgh now"`, "use token",
-			`it is not "use token [redacted] now"; it fits as far as "use token", where " [redacted] now" should follow`,
+			`it is not "use token [redacted] now"; the match ends after "use token", where " [redacted] now" should follow`,
 		},
 		"the excerpt of the prompt ends in a secret": {
 			`type = "exact", text = "for all"`, "for " + long,
-			`it is not "for all"; it fits as far as "for ", then "` + strings.Repeat("x", 35) + ` toke"… is where "all" should`,
+			`it is not "for all"; the match ends after "for ", where "` + strings.Repeat("x", 35) + ` toke"… follows instead of "all"`,
 		},
 		"the pattern is cut in a secret": {
 			`type = "contains", text = "` + strings.Repeat("y", 50) + ` token abcdefghijkl"`, "z",

@@ -50,9 +50,9 @@ func (e *Engine) explainRule(i int, prompt string) string {
 	case rule.MaxMatches != nil && e.counts[i] >= *rule.MaxMatches:
 		return fmt.Sprintf("it matches, but its max_matches = %d is used up", *rule.MaxMatches)
 	case rule.Once && e.counts[i] > 0:
-		return "it matches, but it answers once"
+		return "it matches, but has already answered (once = true)"
 	case rule.Once && e.options.Counter != nil:
-		return "it matches, but it answers once in a run"
+		return "it matches, but has already answered in this run (once = true)"
 	case rule.MaxMatches != nil && e.options.Counter != nil:
 		return fmt.Sprintf("it matches, but its max_matches = %d is used up in the run", *rule.MaxMatches)
 	case rule.When != "":

@@ -75,7 +75,7 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 		return 0, ""
 	}
 	if by, ok := s.substrings.findSubstring(p.Text, i); ok {
-		return by, "matches all that this one does"
+		return by, "matches everything that this rule matches"
 	}
 	if p.Type != PatternExact {
 		return 0, ""
@@ -85,7 +85,7 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 			break
 		}
 		if _, ok := w.text.Match(p.Text); ok {
-			return w.rule, "matches all that this one does"
+			return w.rule, "matches everything that this rule matches"
 		}
 	}
 	return 0, ""

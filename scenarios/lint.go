@@ -138,7 +138,7 @@ func (l *linter) rules() {
 // TOML string.
 func (l *linter) backspaces(p location, pattern *Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
-		l.report(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace: "\b" in double quotes is one`)
+		l.report(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace character: "\b" in double quotes is not a word boundary`)
 	}
 	for i := range pattern.Patterns {
 		l.backspaces(p, &pattern.Patterns[i])
@@ -335,7 +335,7 @@ func (l *linter) indices(p location, see visibleLists, all []eval.ListIndex) {
 	for _, x := range all {
 		switch {
 		case x.Name == "results" && x.Unconditional && (x.Value >= see.results || -x.Value > see.results):
-			l.report(p, x.Offset, "", "`results[%d]` is out of reach: %s", x.Value, priorResults(see.results))
+			l.report(p, x.Offset, "", "`results[%d]` does not exist here: %s", x.Value, priorResults(see.results))
 		case x.Name == "match" && see.groups >= 0 && x.Value > see.groups:
 			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.Value, plural(see.groups, "group"))
 		}

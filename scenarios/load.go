@@ -300,7 +300,7 @@ func LoadLibrary(name string) (*Scenario, error) {
 		if hint == "" {
 			hint = "the library has " + strings.Join(names, ", ")
 		}
-		return nil, diag.List{{Pos: diag.Position{File: name}, Message: fmt.Sprintf("no scenario file %q, and no library scenario of this name", name), Hint: hint}}
+		return nil, diag.List{{Pos: diag.Position{File: name}, Message: fmt.Sprintf("no scenario file %q, and no library scenario has this name", name), Hint: hint}}
 	}
 	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})
 }

@@ -136,9 +136,9 @@ func patternHint(err error) string {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "(?=") || strings.Contains(text, "(?!") || strings.Contains(text, "(?<"):
-		return "regular expressions are RE2, without lookaround: say it with `all` and `not`, or with `when`"
+		return "regular expressions use RE2 syntax, which has no lookaround; use `all` and `not`, or `when`"
 	case strings.Contains(text, "invalid escape sequence: `\\"):
-		return "regular expressions are RE2, without references to groups and a few escapes"
+		return "regular expressions use RE2 syntax, which has no back-references and lacks some escapes"
 	}
 	return ""
 }

@@ -76,11 +76,11 @@ func (l *unsupportedKeys) steps(path diag.Path, steps []Step) {
 			l.call(extendPath(at, "blocks", b), &s.Blocks[b].ToolCall)
 		}
 		if len(s.Frames) > 0 {
-			l.add(extendPath(at, "frames"), "`frames` are output of the CLI", "the API face leaves them out")
+			l.add(extendPath(at, "frames"), "`frames` belong to the output of the CLI", "claudeless serve ignores them")
 		}
 		calls := len(s.ToolCalls) > 0 || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Type == BlockToolUse })
 		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" { // with a condition it may be the alternative
-			l.add(at, "a step without tool calls is followed by another one", "no client asks again after it: the API face sends both as one message")
+			l.add(at, "a step without tool calls is followed by another one", "clients send no request in between, so claudeless serve sends both steps as one message")
 		}
 	}
 }
@@ -92,19 +92,19 @@ func (l *unsupportedKeys) calls(path diag.Path, calls []ToolCall) {
 }
 
 func (l *unsupportedKeys) call(path diag.Path, c *ToolCall) {
-	const runs = "the client runs the tool itself"
+	const runs = "the client runs the tool"
 	if c.Result != nil {
-		l.add(extendPath(path, "result"), "`result` of a call is not sent by the API", runs+"; its result counts")
+		l.add(extendPath(path, "result"), "claudeless serve does not send the `result` of a call", runs+" and returns its own result")
 	}
 	if c.IsError {
-		l.add(extendPath(path, "is_error"), "`is_error` of a call is not sent by the API", runs+"; its result counts")
+		l.add(extendPath(path, "is_error"), "claudeless serve does not send `is_error` of a call", runs+" and returns its own result")
 	}
 	if c.DelayMS > 0 {
-		l.add(extendPath(path, "delay_ms"), "`delay_ms` of a call waits in the CLI face only", runs+" when it likes")
+		l.add(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
 	}
 	if isPlainToolName(c.Tool) {
-		l.add(extendPath(path, "tool"), "the bare name of an MCP tool may not be offered",
-			"real clients offer such tools late or never: write server/tool, otherwise the name is sent unchanged")
+		l.add(extendPath(path, "tool"), "a client may not offer an MCP tool under this short name",
+			"write server/tool: claudeless serve then sends the full name (mcp__server__tool)")
 	}
 	if c.Subagent != nil {
 		l.steps(extendPath(path, "subagent", "steps"), c.Subagent.Steps)
@@ -119,30 +119,30 @@ func isPlainToolName(name string) bool {
 
 func (l *unsupportedKeys) failure(path diag.Path, f *Failure) {
 	if f != nil && f.Type == FailCrash {
-		l.add(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "the API face resets the connection")
+		l.add(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve closes the connection instead")
 	}
 }
 
 func (l *unsupportedKeys) fault(path diag.Path, name string) {
 	if name != "" && name != "529-storm" && !IsStreamFault(name) {
-		l.add(extendPath(path, "fault"), "the `fault` "+name+" spoils the output of the CLI", "the API face answers as if it were not there")
+		l.add(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
 	}
 }
 
 // scenarioKeys reports keys of the scenario itself.
 func (l *unsupportedKeys) scenarioKeys() {
 	l.src = l.s.source
-	const client = "it is the client's own matter there"
+	const client = "the client decides this itself"
 	for _, k := range []struct {
 		key, what, instead string
 		set                bool
 	}{
-		{"tool_execution", "`tool_execution` is about running tools", "the client runs them", l.s.ToolExecution != nil},
-		{"breakpoints", "`breakpoints` stop calls in the CLI face", "calls go to the client unseen", len(l.s.Breakpoints) > 0},
-		{"mcp", "`mcp` configures the CLI", "the client needs these servers itself", len(l.s.MCP.Servers) > 0 || l.s.MCP.Elicitation != nil || len(l.s.MCP.Sampling) > 0},
+		{"tool_execution", "`tool_execution` configures how the CLI runs tools", "the client runs the tools", l.s.ToolExecution != nil},
+		{"breakpoints", "`breakpoints` stop tool calls of the CLI", "claudeless serve sends every call to the client", len(l.s.Breakpoints) > 0},
+		{"mcp", "`mcp` configures the CLI", "configure these servers in the client", len(l.s.MCP.Servers) > 0 || l.s.MCP.Elicitation != nil || len(l.s.MCP.Sampling) > 0},
 		{"permission_mode", "`permission_mode` is a setting of the CLI", client, l.s.PermissionMode != ""},
-		{"fault", "`fault` of a scenario spoils the output of the CLI", "the API face plays the faults of rules and steps only", l.s.Fault != ""},
-		{"session_id", "`session_id` is made by the CLI", client, l.s.SessionID != ""},
+		{"fault", "the `fault` of a scenario changes the output of the CLI", "claudeless serve plays only faults of rules and steps", l.s.Fault != ""},
+		{"session_id", "`session_id` is set by the CLI", client, l.s.SessionID != ""},
 	} {
 		if k.set {
 			l.add(diag.Path{k.key}, k.what, k.instead)

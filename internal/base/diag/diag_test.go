@@ -145,8 +145,8 @@ func TestIndexJSON(t *testing.T) {
 		`{"a": 1} x`:        "f:1:10: expected the end of the file",
 		`{"a": 1, "a": 2}`:  "f:1:10: key `a` is defined twice",
 		`{"a": 01}`:         "f:1:7: `01` is not a JSON value",
-		"{\"a\": \"x\ny\"}": "f:1:9: the string is not closed, or holds a control character",
-		`{"a": "\q"}`:       "f:1:7: the string holds an invalid escape sequence",
+		"{\"a\": \"x\ny\"}": "f:1:9: the string is not closed, or contains a control character",
+		`{"a": "\q"}`:       "f:1:7: the string contains an invalid escape sequence",
 		`{"a" 1}`:           "f:1:6: expected `:` after the key",
 		`{"a": [1 2]}`:      "f:1:10: expected `,` or `]`",
 	} {

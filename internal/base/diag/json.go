@@ -60,7 +60,7 @@ func (s *jsonScanner) value() (Value, bool) {
 
 func (s *jsonScanner) enter() bool {
 	if s.depth >= maxDepth {
-		return s.fail(s.pos, "nested too deep")
+		return s.fail(s.pos, "nested too deeply")
 	}
 	s.depth++
 	s.pos++
@@ -152,7 +152,7 @@ func (s *jsonScanner) stringValue() (string, bool) {
 			plain = false
 			i++
 		case c < ' ':
-			return "", s.fail(i, "the string is not closed, or holds a control character")
+			return "", s.fail(i, "the string is not closed, or contains a control character")
 		case c == '"':
 			s.pos = i + 1
 			if plain {
@@ -160,7 +160,7 @@ func (s *jsonScanner) stringValue() (string, bool) {
 			}
 			var text string
 			if err := json.Unmarshal([]byte(s.src[start:s.pos]), &text); err != nil {
-				return "", s.fail(start, "the string holds an invalid escape sequence")
+				return "", s.fail(start, "the string contains an invalid escape sequence")
 			}
 			return text, true
 		}

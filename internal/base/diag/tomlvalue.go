@@ -45,7 +45,7 @@ func (s *tomlScanner) singleLine(quote byte) (string, bool) {
 			return s.escaped(start, i, `"`)
 		case isControl(c):
 			s.pos = i
-			return "", s.fail(i, "the string is not closed, or holds a control character")
+			return "", s.fail(i, "the string is not closed, or contains a control character")
 		}
 	}
 	s.pos = len(s.src)
@@ -73,7 +73,7 @@ func (s *tomlScanner) escaped(start, at int, end string) (string, bool) {
 			b.WriteByte(c)
 			s.pos++
 		case isControl(c):
-			return "", s.fail(s.pos, "the string is not closed, or holds a control character")
+			return "", s.fail(s.pos, "the string is not closed, or contains a control character")
 		default:
 			b.WriteByte(c)
 			s.pos++

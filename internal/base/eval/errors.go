@@ -82,20 +82,20 @@ func hint(src string, e *Error) string {
 	_, method, isMethod := strings.Cut(e.Message, " has no method ")
 	switch {
 	case strings.HasPrefix(at(e.Offset), "=~"):
-		return "a regular expression is written `x matches \"…\"`"
+		return "write `x matches \"…\"` to match a regular expression"
 	case strings.HasPrefix(at(e.Offset-2), "==="), strings.HasPrefix(at(e.Offset), "=") && e.Message == `unexpected token Operator("=")`:
-		return "equality is written `==`"
+		return "write `==` to compare"
 	case isMethod && slices.Contains(operators, method):
-		return "it is written between its operands: `x " + method + " \"…\"`"
+		return "write it between its operands: `x " + method + " \"…\"`"
 	case isMethod && slices.Contains(builtin.Names, method):
-		return "it is a function: `" + method + "(x)`"
+		return "write it as a function: `" + method + "(x)`"
 	case isMethod || e.Name == "length":
-		return "there are no methods; the length is `len(x)`, the functions are those of expr-lang.org"
+		return "values have no methods: write `len(x)` for the length; expr-lang.org lists the functions"
 	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(operators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
 		name, _, _ := strings.Cut(at(e.Offset), "(")
-		return "it is written between its operands: `x " + name + " \"…\"`"
+		return "write it between its operands: `x " + name + " \"…\"`"
 	case strings.HasPrefix(e.Message, "invalid operation: in (mismatched types string and string)"):
-		return "that a text is a part of another one is written `x contains \"…\"`"
+		return "write `x contains \"…\"` to test whether a text contains another one"
 	}
 	return ""
 }

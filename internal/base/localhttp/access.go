@@ -86,12 +86,12 @@ type accessGuard struct {
 func (g accessGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !g.isPublic && !isLocalHost(r.Host):
-		Refuse(w, http.StatusForbidden, "forbidden", "the host is not this machine")
+		Refuse(w, http.StatusForbidden, "forbidden", "the Host header must name this machine: use 127.0.0.1, localhost or [::1]")
 	case !g.isPageAllowed(r):
-		Refuse(w, http.StatusForbidden, "forbidden", "pages of this origin may not ask")
+		Refuse(w, http.StatusForbidden, "forbidden", "pages of this origin are not allowed to send requests")
 	case !g.hasToken(w, r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		Refuse(w, http.StatusUnauthorized, "unauthorized", "send the token as bearer token")
+		Refuse(w, http.StatusUnauthorized, "unauthorized", "a token is required: send it in the header \"Authorization: Bearer TOKEN\"")
 	default:
 		g.next.ServeHTTP(w, r)
 	}

@@ -34,7 +34,7 @@ func (g glob) match(s string) (Captures, bool) {
 }
 
 func (g glob) explain(_ string, hide Redactor) string {
-	return "the glob " + quote(hide.Hide(g.pattern)) + " does not fit all of it"
+	return "the glob " + quote(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
 // matches matches the pattern from left to right. Backtracking to the last star is

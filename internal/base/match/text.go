@@ -130,7 +130,7 @@ func (c contains) match(s string) (Captures, bool) {
 
 func (c contains) explain(s string, hide Redactor) string {
 	if strings.Contains(strings.ToLower(s), strings.ToLower(string(c))) {
-		return fmt.Sprintf("it has %s with different upper and lower case", quote(hide.Hide(string(c))))
+		return fmt.Sprintf("it contains %s only with different upper and lower case", quote(hide.Hide(string(c))))
 	}
 	return fmt.Sprintf("it does not contain %s", quote(hide.Hide(string(c))))
 }
@@ -185,7 +185,7 @@ func (a anyOf) explain(s string, hide Redactor) string {
 		reasons = append(reasons, part.Explain(s, hide))
 	}
 	if len(reasons) == 0 {
-		return "there is nothing it could match"
+		return "the list of patterns is empty"
 	}
 	return strings.Join(reasons, " and ")
 }
@@ -202,7 +202,7 @@ func (n not) match(s string) (Captures, bool) {
 	return wholeCapture(s), true
 }
 
-func (n not) explain(string, Redactor) string { return "it matches what it must not" }
+func (n not) explain(string, Redactor) string { return "it matches the pattern in `not`" }
 
 // Regex matches texts in which the regular expression (RE2) is found. It is
 // validated now and compiled on first use.
@@ -246,7 +246,7 @@ func (r *regex) match(s string) (Captures, bool) {
 }
 
 func (r *regex) explain(_ string, hide Redactor) string {
-	return "the regex " + quote(hide.Hide(r.expr)) + " is not found in it"
+	return "the regex " + quote(hide.Hide(r.expr)) + " does not match"
 }
 
 // quote formats a pattern on one line of limited length.

@@ -142,7 +142,7 @@ type AttachOptions struct {
 }
 
 // ErrNetwork says that the system does not allow a separate network namespace.
-var ErrNetwork = errors.New("a separate network is not allowed here")
+var ErrNetwork = errors.New("creating a network namespace is not allowed here")
 
 // Attached is a command that uses this program's standard streams. The caller must
 // call [Attached.Stop], even if the command has ended.
