@@ -35,8 +35,8 @@ func TestReleaseVersion(t *testing.T) {
 // an entry, no entry twice, and only the four kinds of changes.
 func TestChangelog(t *testing.T) {
 	t.Parallel()
-	_, sections, _ := strings.Cut(readFile(t, "CHANGELOG.md"), "\n## ")
-	if version := strings.TrimSpace(readFile(t, "internal/cli/version.txt")); !strings.HasPrefix(sections, version+"\n") {
+	_, sections, _ := strings.Cut(tree.ReadFile(t, "CHANGELOG.md"), "\n## ")
+	if version := strings.TrimSpace(tree.ReadFile(t, "internal/cli/version.txt")); !strings.HasPrefix(sections, version+"\n") {
 		t.Errorf("the newest section of CHANGELOG.md is %.20q, want %s, the version of internal/cli/version.txt", sections, version)
 	}
 	seen, inKind := map[string]bool{}, false
