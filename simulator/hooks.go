@@ -266,8 +266,8 @@ func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 		kept, factor = longCacheLifetime, longCacheWriteFactor
 	}
 	price := 5. // of an unknown model
-	if facts := claudecode.FactsOfModel(h.Model); facts.Known {
-		price = facts.In
+	if facts := claudecode.FactsOfModel(h.Model); facts.IsKnown {
+		price = facts.InputPrice
 	}
 	const million, places = 1e6, 1e4
 	cost := math.Round(float64(h.Tokens)/million*price*factor*places) / places

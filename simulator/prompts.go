@@ -119,7 +119,7 @@ func (p *promptState) emitInit(ctx context.Context) {
 	init.Type, init.Subtype = "system", "init"
 	init.SessionID, init.UUID = p.sim.options.State.SessionID(), p.sim.options.Clock.NewID()
 	init.Model, init.PermissionMode = p.sim.modelName(), p.sim.options.Location.Mode()
-	init.PerTurnEffortActive = claudecode.FactsOfModel(init.Model).Effort
+	init.PerTurnEffortActive = claudecode.FactsOfModel(init.Model).EffortPerTurn
 	init.UserMessageUUIDs = p.in.UUIDs
 	p.out.emit(&init)
 }

@@ -232,7 +232,7 @@ func withModelInfo(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	f := claudecode.FactsOfModel(name)
 	m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
 	m.CanonicalModel, m.Provider, m.CostBasis = f.Name, "firstParty", "unknown"
-	if f.Listed {
+	if f.HasListPrice {
 		m.CostBasis = "list"
 	}
 	return m

@@ -211,8 +211,8 @@ func TestListedTools(t *testing.T) {
 		have = append(have, d.Name)
 	}
 	for _, tool := range claudecode.Tools() {
-		fromServers := tool.Listing == claudecode.WithResources
-		if tool.Listing != claudecode.Unlisted && !fromServers && !slices.Contains(have, tool.Name) {
+		fromServers := tool.Listing == claudecode.ListWithResources
+		if tool.Listing != claudecode.ListNever && !fromServers && !slices.Contains(have, tool.Name) {
 			t.Errorf("%s is listed and does not exist", tool.Name)
 		}
 	}

@@ -6,12 +6,12 @@ import (
 
 // Builtin is a built-in slash command of the CLI.
 type Builtin struct {
-	Name        string
-	Description string
-	Hint        string
-	Aliases     []string
-	Skill       bool                 // init lists the command among the skills
-	offered     environmentCondition // nil = in every environment
+	Name         string
+	Description  string
+	ArgumentHint string
+	Aliases      []string
+	Skill        bool                 // init lists the command among the skills
+	condition    environmentCondition // environments that have the command; nil = all
 }
 
 // Builtins lists the built-in commands and skills in the order of init. The texts of skills for the model belong to
@@ -24,7 +24,7 @@ func Builtins() []Builtin {
 		return Builtin{name, description, hint, aliases, false, nil}
 	}
 	only := func(offered environmentCondition, b Builtin) Builtin {
-		b.offered = offered
+		b.condition = offered
 		return b
 	}
 	return []Builtin{
@@ -84,7 +84,7 @@ func Builtins() []Builtin {
 func (p Profile) builtinNames(of func(Builtin) bool) []string {
 	var list []string
 	for _, b := range Builtins() {
-		if of(b) && (b.offered == nil || b.offered(p.env)) {
+		if of(b) && (b.condition == nil || b.condition(p.env)) {
 			list = append(list, b.Name)
 		}
 	}
@@ -101,8 +101,8 @@ func BuiltinNamed(name string) (Builtin, bool) {
 	return all[i], true
 }
 
-// Unavailable returns the commands that exist only on a terminal; no list contains them.
-func Unavailable() []string {
+// TerminalOnlyCommands returns the commands that exist only on a terminal; no list contains them.
+func TerminalOnlyCommands() []string {
 	return []string{
 		"add-dir", "advisor", "bashes", "branch", "btw", "bug", "chrome", "copy", "desktop", "diff", "exit", "export", "extra-usage",
 		"feedback", "fork", "help", "hooks", "ide", "install-github-app", "install-slack-app", "keybindings", "login", "logout",

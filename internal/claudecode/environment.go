@@ -22,11 +22,11 @@ const (
 // value is the environment in which the real CLI is recorded: an API key, another base URL than the default one, and
 // no traffic but requests to the model.
 type Environment struct {
-	Credential  Credential // empty = APIKey
-	DefaultURL  bool       // requests go to the vendor
-	Telemetry   bool       // neither DISABLE_TELEMETRY nor a variable that disables all traffic is set
-	Traffic     bool       // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set
-	TokenSource string     // variable of a token; empty = none
+	Credential      Credential // empty = APIKey
+	UsesDefaultURL  bool       // requests go to the vendor
+	AllowsTelemetry bool       // neither DISABLE_TELEMETRY nor a variable that disables all traffic is set
+	AllowsTraffic   bool       // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set
+	TokenSource     string     // variable that contains the token; empty = none
 }
 
 // EnvironmentVariable overrides what the other variables say, by words that are separated by commas.
@@ -38,10 +38,10 @@ const EnvironmentVariable = "CLAUDELESS_ENVIRONMENT"
 // names a word that does not exist.
 func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	e := Environment{
-		DefaultURL: getenv("ANTHROPIC_BASE_URL") == "" || strings.Contains(getenv("ANTHROPIC_BASE_URL"), "//api.anthropic.com"),
-		Traffic:    getenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC") == "",
+		UsesDefaultURL: getenv("ANTHROPIC_BASE_URL") == "" || strings.Contains(getenv("ANTHROPIC_BASE_URL"), "//api.anthropic.com"),
+		AllowsTraffic:  getenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC") == "",
 	}
-	e.Telemetry = e.Traffic && getenv("DISABLE_TELEMETRY") == ""
+	e.AllowsTelemetry = e.AllowsTraffic && getenv("DISABLE_TELEMETRY") == ""
 	switch {
 	case getenv("ANTHROPIC_AUTH_TOKEN") != "":
 		e.TokenSource = "ANTHROPIC_AUTH_TOKEN"
@@ -62,11 +62,11 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 		case string(APIKey), string(OAuthToken), string(NoLogin):
 			e.Credential = Credential(word)
 		case "default-url", "base-url":
-			e.DefaultURL = word == "default-url"
+			e.UsesDefaultURL = word == "default-url"
 		case "traffic", "no-traffic":
-			e.Traffic, e.Telemetry = word == "traffic", word == "traffic"
+			e.AllowsTraffic, e.AllowsTelemetry = word == "traffic", word == "traffic"
 		case "no-telemetry":
-			e.Telemetry = false
+			e.AllowsTelemetry = false
 		default:
 			unknown = fmt.Errorf("%s: unknown value %q: expected key, oauth, none, login, default-url, base-url, traffic, no-traffic or no-telemetry",
 				EnvironmentVariable, word)
@@ -78,17 +78,17 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 // environmentCondition reports whether something is available in an environment.
 type environmentCondition func(Environment) bool
 
-func withTelemetry(e Environment) bool { return e.Telemetry }
+func withTelemetry(e Environment) bool { return e.AllowsTelemetry }
 
 func withOAuth(e Environment) bool { return e.Credential == OAuthToken }
 
 // hasDesignTools is true if traffic is allowed, except with a subscription and the vendor's API.
 func hasDesignTools(e Environment) bool {
-	return e.Traffic && (e.Credential != OAuthToken || !e.DefaultURL)
+	return e.AllowsTraffic && (e.Credential != OAuthToken || !e.UsesDefaultURL)
 }
 
 func withoutSubscription(e Environment) bool {
-	return e.Credential != OAuthToken || !e.DefaultURL
+	return e.Credential != OAuthToken || !e.UsesDefaultURL
 }
 
 // environmentConditions are the tools and plugins that depend on the environment; others are always there.
@@ -108,22 +108,22 @@ func (e Environment) hasFeature(name string) bool {
 
 // usesVendorAPI reports whether a key or a subscription is used at the vendor's.
 func (e Environment) usesVendorAPI() bool {
-	return e.DefaultURL && e.Credential != NoLogin && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
+	return e.UsesDefaultURL && e.Credential != NoLogin && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
 }
 
 // fill sets the keys of init that depend on the environment.
 func (e Environment) fill(ev *protocol.Init) {
-	ev.ServedByAnthropic = e.DefaultURL
-	ev.AnalyticsDisabled = !e.Telemetry
-	ev.ProductFeedbackDisabled = !e.Traffic && !e.usesVendorAPI()
+	ev.ServedByAnthropic = e.UsesDefaultURL
+	ev.AnalyticsDisabled = !e.AllowsTelemetry
+	ev.ProductFeedbackDisabled = !e.AllowsTraffic && !e.usesVendorAPI()
 }
 
 // FeedbackMode returns how /feedback sends its text.
 func (e Environment) FeedbackMode() string {
 	switch {
-	case !e.Traffic:
+	case !e.AllowsTraffic:
 		return "disabled"
-	case e.Credential == OAuthToken, e.DefaultURL && e.Credential != NoLogin:
+	case e.Credential == OAuthToken, e.UsesDefaultURL && e.Credential != NoLogin:
 		return "post"
 	}
 	return "bundle"

@@ -5,25 +5,24 @@ import "slices"
 // HookEvent is one event that hooks can have. Its input is a type of the package
 // protocol, its output a row of the package hook.
 type HookEvent struct {
-	Name    string
-	Summary string // in lists for hosts
-	Place   int    // in lists for hosts, from 0
-	Matched bool   // a matcher decides which hooks run
-	// Blocks says that hooks can block something, or give feedback, with exit
-	// status 2. For other events that status is an ordinary error.
-	Blocks bool
-	// Guards says that hooks of the event may guard permissions. If one of them is invalid, its whole settings file
-	// is left out.
-	Guards bool
-	// Decides says that hooks give a permission decision.
-	Decides bool
-	// PlainText says that printed text that is not JSON is context for the model.
-	PlainText bool
-	// Prompt says that the event precedes a prompt, End that it precedes the end of a
-	// conversation.
-	Prompt, End bool
-	// Unseen says that hooks of the event are visible only by their frames and failures.
-	Unseen bool
+	Name         string
+	Summary      string // in lists for hosts
+	ListPosition int    // position in lists for hosts, from 0
+	HasMatcher   bool   // a matcher selects which hooks run
+	// CanBlock says that hooks can block something, or give feedback, with exit status 2. For other events that status is
+	// an ordinary error.
+	CanBlock bool
+	// CanGuardPermissions says that hooks of the event may decide about permissions. If such a hook is invalid, its whole
+	// settings file is ignored.
+	CanGuardPermissions bool
+	// DecidesPermission says that hooks give a permission decision.
+	DecidesPermission bool
+	// TextIsContext says that printed text that is not JSON becomes context for the model.
+	TextIsContext bool
+	// PrecedesPrompt says that the event precedes a prompt, PrecedesEnd that it precedes the end of a conversation.
+	PrecedesPrompt, PrecedesEnd bool
+	// FramesOnly says that hooks of the event are visible only by their frames and failures.
+	FramesOnly bool
 }
 
 // HookEvents lists the events in the order in which messages name them.
@@ -40,37 +39,37 @@ func HookEventNamed(name string) HookEvent {
 }
 
 var hookEvents = [...]HookEvent{
-	{Name: "PreToolUse", Summary: "Before tool execution", Place: 0, Matched: true, Blocks: true, Guards: true, Decides: true},
-	{Name: "PostToolUse", Summary: "After tool execution", Place: 1, Matched: true, Blocks: true},
-	{Name: "PostToolUseFailure", Summary: "After tool execution fails", Place: 2, Matched: true, Blocks: true},
-	{Name: "PostToolBatch", Summary: "After a batch of tool calls resolves", Place: 3, Blocks: true},
-	{Name: "Notification", Summary: "When notifications are sent", Place: 5, Matched: true},
-	{Name: "UserPromptSubmit", Summary: "When the user submits a prompt", Place: 6, Blocks: true, PlainText: true, Prompt: true},
-	{Name: "UserPromptExpansion", Summary: "When a user-typed slash command expands into a prompt", Place: 7, Matched: true, Blocks: true, PlainText: true, Prompt: true},
-	{Name: "SessionStart", Summary: "When a new session is started", Place: 8, Matched: true, PlainText: true},
-	{Name: "SessionEnd", Summary: "When a session is ending", Place: 17, Matched: true},
-	{Name: "Stop", Summary: "Right before Claude concludes its response", Place: 9, Blocks: true, End: true},
-	{Name: "StopFailure", Summary: "When the turn ends due to an API error", Place: 10, Matched: true},
-	{Name: "SubagentStart", Summary: "When a subagent (Agent tool call) is started", Place: 11, Matched: true},
-	{Name: "SubagentStop", Summary: "Right before a subagent (Agent tool call) concludes its response", Place: 12, Matched: true, Blocks: true, End: true},
-	{Name: "PreCompact", Summary: "Before conversation compaction", Place: 13, Matched: true, Blocks: true},
-	{Name: "PostCompact", Summary: "After conversation compaction", Place: 14, Matched: true},
-	{Name: "PreModelSwitch", Summary: "Before a requested model switch (/model, model picker, set_model)", Place: 15, Matched: true, Blocks: true, Decides: true},
-	{Name: "PostModelSwitch", Summary: "After the session model changes (any cause)", Place: 16, Matched: true},
-	{Name: "PermissionRequest", Summary: "When a permission dialog is displayed", Place: 18, Matched: true, Blocks: true, Guards: true, Unseen: true},
-	{Name: "PermissionDenied", Summary: "After auto mode denies a tool call", Place: 4, Matched: true},
-	{Name: "Setup", Summary: "Repo setup hooks for init and maintenance", Place: 19, Matched: true},
-	{Name: "TeammateIdle", Summary: "When a teammate is about to go idle", Place: 20, Blocks: true},
-	{Name: "TaskCreated", Summary: "When a task is being created", Place: 21, Blocks: true},
-	{Name: "TaskCompleted", Summary: "When a task is being marked as completed", Place: 22, Blocks: true},
-	{Name: "Elicitation", Summary: "When an MCP server requests user input (elicitation)", Place: 23, Matched: true, Blocks: true},
-	{Name: "ElicitationResult", Summary: "After a user responds to an MCP elicitation", Place: 24, Matched: true, Blocks: true},
-	{Name: "ConfigChange", Summary: "When configuration files change during a session", Place: 25, Matched: true, Blocks: true},
-	{Name: "WorktreeCreate", Summary: "Create an isolated worktree for VCS-agnostic isolation", Place: 27, Blocks: true},
-	{Name: "WorktreeRemove", Summary: "Remove a previously created worktree", Place: 28},
-	{Name: "InstructionsLoaded", Summary: "When an instruction file (CLAUDE.md or rule) is loaded", Place: 26, Matched: true, Unseen: true},
-	{Name: "CwdChanged", Summary: "After the working directory changes", Place: 29},
-	{Name: "FileChanged", Summary: "When a watched file changes", Place: 30, Matched: true},
-	{Name: "DirectoryAdded", Summary: "After a working directory is added mid-session", Place: 31, Matched: true},
-	{Name: "MessageDisplay", Summary: "While assistant message text is displayed", Place: 32, Unseen: true},
+	{Name: "PreToolUse", Summary: "Before tool execution", ListPosition: 0, HasMatcher: true, CanBlock: true, CanGuardPermissions: true, DecidesPermission: true},
+	{Name: "PostToolUse", Summary: "After tool execution", ListPosition: 1, HasMatcher: true, CanBlock: true},
+	{Name: "PostToolUseFailure", Summary: "After tool execution fails", ListPosition: 2, HasMatcher: true, CanBlock: true},
+	{Name: "PostToolBatch", Summary: "After a batch of tool calls resolves", ListPosition: 3, CanBlock: true},
+	{Name: "Notification", Summary: "When notifications are sent", ListPosition: 5, HasMatcher: true},
+	{Name: "UserPromptSubmit", Summary: "When the user submits a prompt", ListPosition: 6, CanBlock: true, TextIsContext: true, PrecedesPrompt: true},
+	{Name: "UserPromptExpansion", Summary: "When a user-typed slash command expands into a prompt", ListPosition: 7, HasMatcher: true, CanBlock: true, TextIsContext: true, PrecedesPrompt: true},
+	{Name: "SessionStart", Summary: "When a new session is started", ListPosition: 8, HasMatcher: true, TextIsContext: true},
+	{Name: "SessionEnd", Summary: "When a session is ending", ListPosition: 17, HasMatcher: true},
+	{Name: "Stop", Summary: "Right before Claude concludes its response", ListPosition: 9, CanBlock: true, PrecedesEnd: true},
+	{Name: "StopFailure", Summary: "When the turn ends due to an API error", ListPosition: 10, HasMatcher: true},
+	{Name: "SubagentStart", Summary: "When a subagent (Agent tool call) is started", ListPosition: 11, HasMatcher: true},
+	{Name: "SubagentStop", Summary: "Right before a subagent (Agent tool call) concludes its response", ListPosition: 12, HasMatcher: true, CanBlock: true, PrecedesEnd: true},
+	{Name: "PreCompact", Summary: "Before conversation compaction", ListPosition: 13, HasMatcher: true, CanBlock: true},
+	{Name: "PostCompact", Summary: "After conversation compaction", ListPosition: 14, HasMatcher: true},
+	{Name: "PreModelSwitch", Summary: "Before a requested model switch (/model, model picker, set_model)", ListPosition: 15, HasMatcher: true, CanBlock: true, DecidesPermission: true},
+	{Name: "PostModelSwitch", Summary: "After the session model changes (any cause)", ListPosition: 16, HasMatcher: true},
+	{Name: "PermissionRequest", Summary: "When a permission dialog is displayed", ListPosition: 18, HasMatcher: true, CanBlock: true, CanGuardPermissions: true, FramesOnly: true},
+	{Name: "PermissionDenied", Summary: "After auto mode denies a tool call", ListPosition: 4, HasMatcher: true},
+	{Name: "Setup", Summary: "Repo setup hooks for init and maintenance", ListPosition: 19, HasMatcher: true},
+	{Name: "TeammateIdle", Summary: "When a teammate is about to go idle", ListPosition: 20, CanBlock: true},
+	{Name: "TaskCreated", Summary: "When a task is being created", ListPosition: 21, CanBlock: true},
+	{Name: "TaskCompleted", Summary: "When a task is being marked as completed", ListPosition: 22, CanBlock: true},
+	{Name: "Elicitation", Summary: "When an MCP server requests user input (elicitation)", ListPosition: 23, HasMatcher: true, CanBlock: true},
+	{Name: "ElicitationResult", Summary: "After a user responds to an MCP elicitation", ListPosition: 24, HasMatcher: true, CanBlock: true},
+	{Name: "ConfigChange", Summary: "When configuration files change during a session", ListPosition: 25, HasMatcher: true, CanBlock: true},
+	{Name: "WorktreeCreate", Summary: "Create an isolated worktree for VCS-agnostic isolation", ListPosition: 27, CanBlock: true},
+	{Name: "WorktreeRemove", Summary: "Remove a previously created worktree", ListPosition: 28},
+	{Name: "InstructionsLoaded", Summary: "When an instruction file (CLAUDE.md or rule) is loaded", ListPosition: 26, HasMatcher: true, FramesOnly: true},
+	{Name: "CwdChanged", Summary: "After the working directory changes", ListPosition: 29},
+	{Name: "FileChanged", Summary: "When a watched file changes", ListPosition: 30, HasMatcher: true},
+	{Name: "DirectoryAdded", Summary: "After a working directory is added mid-session", ListPosition: 31, HasMatcher: true},
+	{Name: "MessageDisplay", Summary: "While assistant message text is displayed", ListPosition: 32, FramesOnly: true},
 }

@@ -5,16 +5,16 @@ const BuildTime = "2026-11-19T16:23:05Z"
 
 // Model is one line of the models that a host can choose from.
 type Model struct {
-	Value            string   `json:"value"`
-	Resolved         string   `json:"resolvedModel"`
-	DisplayName      string   `json:"displayName"`
-	Description      string   `json:"description"`
-	Effort           bool     `json:"supportsEffort"`
-	EffortLevels     []string `json:"supportedEffortLevels"`
-	AdaptiveThinking bool     `json:"supportsAdaptiveThinking"`
-	FastMode         bool     `json:"supportsFastMode,omitempty"`
-	AutoMode         bool     `json:"supportsAutoMode"`
-	ThinkingOff      bool     `json:"supportsThinkingOff"`
+	Value                    string   `json:"value"`
+	ResolvedModel            string   `json:"resolvedModel"`
+	DisplayName              string   `json:"displayName"`
+	Description              string   `json:"description"`
+	SupportsEffort           bool     `json:"supportsEffort"`
+	EffortLevels             []string `json:"supportedEffortLevels"`
+	SupportsAdaptiveThinking bool     `json:"supportsAdaptiveThinking"`
+	SupportsFastMode         bool     `json:"supportsFastMode,omitempty"`
+	SupportsAutoMode         bool     `json:"supportsAutoMode"`
+	SupportsThinkingOff      bool     `json:"supportsThinkingOff"`
 }
 
 // EffortLevels returns the effort levels, lowest first.

@@ -89,8 +89,8 @@ func (p Profile) HasTool(name string) bool {
 	return p.includes(toolRows(), name) && p.env.hasFeature(name)
 }
 
-// unsimulated are measured changes that are not played for the versions before them.
-func unsimulated() []versionRow {
+// unsimulatedRows are measured changes that are not played for the versions before them.
+func unsimulatedRows() []versionRow {
 	return []versionRow{
 		{"no system/informational event about auto mode", "2.1.302"},
 		{"the reasons of faults of settings", "2.1.304"},
@@ -103,7 +103,7 @@ func unsimulated() []versionRow {
 // newest version. The lines are in the order of the versions.
 func (p Profile) Unsimulated() []string {
 	var lines []string
-	for _, r := range unsimulated() {
+	for _, r := range unsimulatedRows() {
 		if !p.isAtLeast(r.since) {
 			lines = append(lines, r.name+" (since "+r.since+")")
 		}
@@ -111,9 +111,8 @@ func (p Profile) Unsimulated() []string {
 	return lines
 }
 
-// Missing describes in words what the version lacks and newer measured versions have, in the
-// order of the versions.
-func (p Profile) Missing() []string {
+// MissingFeatures describes what the version lacks and newer measured versions have, in the order of the versions.
+func (p Profile) MissingFeatures() []string {
 	tables := []struct {
 		kind string
 		rows []versionRow

@@ -57,8 +57,8 @@ func hiddenKeyRows(e Environment) []versionRow {
 // KeyFilter removes the keys from JSON objects that a version does not have yet.
 // A nil KeyFilter removes nothing.
 type KeyFilter struct {
-	paths map[string][][]string // by type, with or without subtype
-	names [][]byte              // a quoted word of each path; an object without any of them needs no change
+	paths       map[string][][]string // by type, with or without subtype
+	quotedWords [][]byte              // a quoted word of each path; an object without any of them needs no change
 }
 
 // Events returns the filter for events; nil = the version has all keys.
@@ -81,7 +81,7 @@ func (p Profile) filter(rows, hidden []versionRow) *KeyFilter {
 		if path == "" {
 			word = kind
 		}
-		f.names = append(f.names, []byte(`"`+word+`"`))
+		f.quotedWords = append(f.quotedWords, []byte(`"`+word+`"`))
 	}
 	return f
 }
@@ -89,7 +89,7 @@ func (p Profile) filter(rows, hidden []versionRow) *KeyFilter {
 // Apply returns a JSON object without the keys that the version does not have; nil = the version does not write the
 // object at all. Values that are not objects, or need no change, are returned unchanged.
 func (f *KeyFilter) Apply(object []byte) []byte {
-	if f == nil || !slices.ContainsFunc(f.names, func(name []byte) bool { return bytes.Contains(object, name) }) {
+	if f == nil || !slices.ContainsFunc(f.quotedWords, func(name []byte) bool { return bytes.Contains(object, name) }) {
 		return object
 	}
 	var head struct {
@@ -166,15 +166,15 @@ func (w *filterWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// RequestFeatures are what the beta headers of a request depend on.
+// RequestFeatures determine the beta headers of a request.
 type RequestFeatures struct {
-	Model       string // without date and provider
-	Thinking    bool   // the model may think
-	PerTurn     bool   // its effort can change from turn to turn
-	SystemTurns bool   // it takes reminders as separate messages
-	ToolSearch  bool   // there are tools to look up
-	Effort      bool   // it has effort levels
-	Updates     bool   // its thinking is reported as it is written
+	Model           string // without date and provider
+	CanThink        bool   // the model may think
+	EffortPerTurn   bool   // the effort can change from turn to turn
+	SystemReminders bool   // reminders are separate messages
+	HasToolSearch   bool   // some tools must be found by search
+	HasEffort       bool   // the model has effort levels
+	ThinkingUpdates bool   // thinking is reported while it is written
 }
 
 // UsesVendorAPI reports whether requests go to the vendor's own address.
@@ -182,7 +182,7 @@ func (p Profile) UsesVendorAPI() bool { return p.env.usesVendorAPI() }
 
 // RequestBetas returns the beta headers of requests to the model (observed with 2.1.330).
 func (p Profile) RequestBetas(f RequestFeatures) []string {
-	if !f.Thinking {
+	if !f.CanThink {
 		return []string{"claude-code-20250219"}
 	}
 	betas := []string{"claude-code-20250219", "interleaved-thinking-2025-05-14", "context-management-2025-06-27"}
@@ -194,14 +194,14 @@ func (p Profile) RequestBetas(f RequestFeatures) []string {
 		name    string
 	}{
 		{p.env.usesVendorAPI(), "prompt-caching-scope-2026-01-05"},
-		{f.PerTurn, "per-turn-control-2026-07-01"},
-		{f.SystemTurns && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
+		{f.EffortPerTurn, "per-turn-control-2026-07-01"},
+		{f.SystemReminders && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
 		{true, "thinking-token-count-2026-05-13"},
-		{f.ToolSearch, "advanced-tool-use-2025-11-20"},
+		{f.HasToolSearch, "advanced-tool-use-2025-11-20"},
 		{p.env.usesVendorAPI(), "mid-conversation-system-clear-at-2026-08-21"},
-		{f.Effort, "effort-2025-11-24"},
+		{f.HasEffort, "effort-2025-11-24"},
 		{p.env.usesVendorAPI(), "thinking-binding-controls-2026-08-01"},
-		{f.Updates, "thinking-display-updates-2026-08-18"},
+		{f.ThinkingUpdates, "thinking-display-updates-2026-08-18"},
 		{p.env.usesVendorAPI(), "cache-diagnosis-2026-04-07"},
 	} {
 		if row.applies {

@@ -5,35 +5,33 @@ import (
 	"strings"
 )
 
-// DefaultModel is the model of a run that names none.
+// DefaultModel is the model of a run that does not choose one.
 const DefaultModel = "claude-opus-5-5"
 
 // ModelFacts are the CLI's data about a model (observed with 2.1.329).
 type ModelFacts struct {
-	// Name is the model without date, provider or variant; unknown models keep
-	// theirs.
+	// Name is the model without date, provider or variant. Unknown models keep their full name.
 	Name string
-	// In and Out are dollars per million tokens.
-	In, Out                  float64
+	// InputPrice and OutputPrice are in dollars per million tokens.
+	InputPrice, OutputPrice  float64
 	ContextWindow, MaxOutput int // tokens
-	// Known is unset for models that the CLI warns of.
-	Known bool
-	// Listed says that the prices are the model's own list prices.
-	Listed bool
-	// Effort says that the effort can change from turn to turn.
-	Effort bool
-	// Tasks says that the model is offered the tools of the task list.
-	Tasks bool
-	// DefaultEffort is the level without a setting; empty = the model has
-	// none.
+	// IsKnown is false for models that the CLI warns about.
+	IsKnown bool
+	// HasListPrice says that the prices are the model's own list prices, not assumed ones.
+	HasListPrice bool
+	// EffortPerTurn says that the effort can change from turn to turn.
+	EffortPerTurn bool
+	// HasTaskList says that the model is offered the tools of the task list.
+	HasTaskList bool
+	// DefaultEffort is the level without a setting; empty = the model has no effort levels.
 	DefaultEffort string
-	// Ultracode says that the mode ultracode is available.
-	Ultracode bool
-	// Cutoff is the month of the knowledge cutoff; empty = unknown.
-	Cutoff string
+	// HasUltracode says that the mode ultracode is available.
+	HasUltracode bool
+	// KnowledgeCutoff is a month; empty = unknown.
+	KnowledgeCutoff string
 }
 
-const defaultWindow, million = 200_000, 1_000_000
+const defaultContextWindow, million = 200_000, 1_000_000
 
 // knownModels are the models of the CLI. Models of the newest generation have no task list, and the newest of them
 // accept an effort for each turn.
@@ -47,21 +45,20 @@ func knownModels() []ModelFacts {
 		{"claude-fable-5-2", 8, 40, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
 		{"claude-fable-5", 10, 50, million, 64_000, true, true, false, false, "high", true, "January 2026"},
 		{"claude-opus-4-7", 5, 25, million, 64_000, true, true, false, true, "xhigh", true, "January 2026"},
-		{"claude-opus-4-6", 5, 25, defaultWindow, 64_000, true, true, false, true, "high", false, "May 2025"},
-		{"claude-opus-4-5", 5, 25, defaultWindow, 32_000, true, true, false, true, "high", false, "May 2025"},
-		{"claude-sonnet-4-6", 3, 15, defaultWindow, 32_000, true, true, false, true, "", false, "August 2025"},
-		{"claude-sonnet-4-5", 3, 15, defaultWindow, 32_000, true, true, false, true, "", false, "January 2025"},
-		{"claude-sonnet-4-0", 3, 15, defaultWindow, 32_000, true, true, false, true, "", false, "January 2025"},
-		{"claude-haiku-4-5", 1, 5, defaultWindow, 32_000, true, true, false, true, "", false, "February 2025"},
-		{"claude-3-7-sonnet", 3, 15, defaultWindow, 32_000, true, true, false, true, "", false, ""},
-		{"claude-3-5-sonnet", 3, 15, defaultWindow, 8192, true, true, false, true, "", false, ""},
-		{"claude-3-5-haiku", 0.8, 4, defaultWindow, 8192, true, true, false, true, "", false, ""},
-		{"claude-3-opus", 4, 20, defaultWindow, 4096, true, false, false, true, "", false, ""},
+		{"claude-opus-4-6", 5, 25, defaultContextWindow, 64_000, true, true, false, true, "high", false, "May 2025"},
+		{"claude-opus-4-5", 5, 25, defaultContextWindow, 32_000, true, true, false, true, "high", false, "May 2025"},
+		{"claude-sonnet-4-6", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, "August 2025"},
+		{"claude-sonnet-4-5", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, "January 2025"},
+		{"claude-sonnet-4-0", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, "January 2025"},
+		{"claude-haiku-4-5", 1, 5, defaultContextWindow, 32_000, true, true, false, true, "", false, "February 2025"},
+		{"claude-3-7-sonnet", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, ""},
+		{"claude-3-5-sonnet", 3, 15, defaultContextWindow, 8192, true, true, false, true, "", false, ""},
+		{"claude-3-5-haiku", 0.8, 4, defaultContextWindow, 8192, true, true, false, true, "", false, ""},
+		{"claude-3-opus", 4, 20, defaultContextWindow, 4096, true, false, false, true, "", false, ""},
 	}
 }
 
-// FactsOfModel gives the facts of a model by its full name, with or without date,
-// provider and variant.
+// FactsOfModel returns the facts of a model by its full name, with or without date, provider and variant.
 func FactsOfModel(name string) ModelFacts {
 	base, long := strings.CutSuffix(name, "[1m]")
 	bare := BareModel(base)
@@ -73,7 +70,7 @@ func FactsOfModel(name string) ModelFacts {
 			return f
 		}
 	}
-	return ModelFacts{Name: name, In: 4, Out: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", Ultracode: true}
+	return ModelFacts{Name: name, InputPrice: 4, OutputPrice: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", HasUltracode: true}
 }
 
 // Thinking returns how the model may think: "adaptive", "enabled" with a budget of tokens, or "" if it does not.
@@ -93,17 +90,17 @@ func KnownModels() []ModelFacts { return knownModels() }
 // Cost returns the price of a reply in dollars. It sums in the same order as the real CLI, because the digits of a
 // float64 depend on the order.
 func (f ModelFacts) Cost(inputTokens, outputTokens int) float64 {
-	return float64(inputTokens)/million*f.In + float64(outputTokens)/million*f.Out
+	return float64(inputTokens)/million*f.InputPrice + float64(outputTokens)/million*f.OutputPrice
 }
 
 // CacheCost returns the price of input tokens that are read from the prompt cache (a tenth of the normal price) and
 // written to it for five minutes (a quarter more).
 func (f ModelFacts) CacheCost(read, created int) float64 {
-	return float64(read)/million*f.In*0.1 + float64(created)/million*f.In*1.25
+	return float64(read)/million*f.InputPrice*0.1 + float64(created)/million*f.InputPrice*1.25
 }
 
-// BareModel is a name without provider, date and version of the deployment:
-// claude-sonnet-4-5 for us.anthropic.claude-sonnet-4-5-20250929-v1:0.
+// BareModel returns a model name without provider, date and deployment version: claude-sonnet-4-5 for
+// us.anthropic.claude-sonnet-4-5-20250929-v1:0.
 func BareModel(name string) string {
 	at := strings.LastIndex(strings.ToLower(name), "claude-")
 	if at < 0 {
@@ -120,9 +117,8 @@ func BareModel(name string) string {
 	return "claude-sonnet-4-0"
 }
 
-// ResolveModel is the model that a name given by a user represents: short names in
-// any case, and models that a newer one has taken the place of. Other names
-// stay.
+// ResolveModel returns the model that a user's name for it stands for: short names in any case, and old models that a
+// newer one has replaced. Other names are returned unchanged.
 func ResolveModel(name string) string {
 	name = strings.TrimSpace(name)
 	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {
@@ -139,15 +135,15 @@ func ResolveModel(name string) string {
 	case "claude-opus-4", "claude-opus-4-0", "claude-opus-4-1":
 		return DefaultModel
 	}
-	if base, long := strings.CutSuffix(name, "[1m]"); long && FactsOfModel(base).Known && FactsOfModel(base).ContextWindow == million {
+	if base, long := strings.CutSuffix(name, "[1m]"); long && FactsOfModel(base).IsKnown && FactsOfModel(base).ContextWindow == million {
 		return base // it is not a variant
 	}
 	return name
 }
 
-// AskedModel is a name given by a user as it is shown along with the model that it
-// represents; empty = the default one was asked for.
-func AskedModel(name string) string {
+// RequestedModelLabel returns a user's name for a model as it is shown next to the resolved model; empty = the user
+// requested the default model.
+func RequestedModelLabel(name string) string {
 	name = strings.TrimSpace(name)
 	lower := strings.ToLower(name)
 	switch strings.TrimSuffix(lower, "[1m]") {
@@ -159,12 +155,11 @@ func AskedModel(name string) string {
 	return name
 }
 
-// WireModel is the name under which a resolved model is asked and answers: a
-// variant is a matter of the request.
+// WireModel returns the name that requests and responses contain for a resolved model, without its variant.
 func WireModel(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
 
-// DisplayModel is a model as the CLI words it: "Opus 5.5" for claude-opus-5-5; any
-// other name stays as it is.
+// DisplayModel returns the display name of a model: "Opus 5.5" for claude-opus-5-5. Unknown names are returned
+// unchanged.
 func DisplayModel(name string) string {
 	family, version, ok := strings.Cut(strings.TrimPrefix(name, "claude-"), "-")
 	if !ok || !strings.HasPrefix(name, "claude-") || strings.Trim(version, "0123456789-") != "" {

@@ -60,11 +60,11 @@ func TestDisplay(t *testing.T) {
 }
 
 // Observed with 2.1.329: how a change of the model names the requested model.
-func TestAsked(t *testing.T) {
+func TestRequestedModelLabel(t *testing.T) {
 	for given, want := range map[string]string{
 		"": "", " default": "", "Sonnet": "sonnet", "opus[1m]": "opus[1m]", "claude-opus-4-1": "claude-opus-4-1", "nosuch": "nosuch",
 	} {
-		if got := claudecode.AskedModel(given); got != want {
+		if got := claudecode.RequestedModelLabel(given); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}

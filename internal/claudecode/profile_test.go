@@ -50,7 +50,7 @@ func TestProfile(t *testing.T) {
 			if got := len(p.Init().Capabilities); got != test.capabilities {
 				t.Errorf("%d capabilities, want %d", got, test.capabilities)
 			}
-			first := append(slices.Clone(p.Missing()), "")[0]
+			first := append(slices.Clone(p.MissingFeatures()), "")[0]
 			if first != test.missing {
 				t.Errorf("Missing() begins with %q, want %q", first, test.missing)
 			}
@@ -110,8 +110,8 @@ func TestReadEnvironment(t *testing.T) {
 		vars map[string]string
 		want claudecode.Environment
 	}{
-		{"nothing", nil, claudecode.Environment{DefaultURL: true, Telemetry: true, Traffic: true}},
-		{"nothing, login", map[string]string{"CLAUDELESS_ENVIRONMENT": "login"}, claudecode.Environment{Credential: claudecode.NoLogin, DefaultURL: true, Telemetry: true, Traffic: true}},
+		{"nothing", nil, claudecode.Environment{UsesDefaultURL: true, AllowsTelemetry: true, AllowsTraffic: true}},
+		{"nothing, login", map[string]string{"CLAUDELESS_ENVIRONMENT": "login"}, claudecode.Environment{Credential: claudecode.NoLogin, UsesDefaultURL: true, AllowsTelemetry: true, AllowsTraffic: true}},
 		{
 			"the recordings", map[string]string{
 				"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://localhost:1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDELESS_ENVIRONMENT": "login",
@@ -120,14 +120,14 @@ func TestReadEnvironment(t *testing.T) {
 		{
 			"a subscription",
 			map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "DISABLE_TELEMETRY": "1"},
-			claudecode.Environment{Credential: claudecode.OAuthToken, TokenSource: "CLAUDE_CODE_OAUTH_TOKEN", DefaultURL: true, Traffic: true},
+			claudecode.Environment{Credential: claudecode.OAuthToken, TokenSource: "CLAUDE_CODE_OAUTH_TOKEN", UsesDefaultURL: true, AllowsTraffic: true},
 		},
 		{
 			"a key wins",
 			map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k", "CLAUDELESS_ENVIRONMENT": "base-url,no-traffic"},
 			claudecode.Environment{TokenSource: "CLAUDE_CODE_OAUTH_TOKEN"},
 		},
-		{"words", map[string]string{"CLAUDELESS_ENVIRONMENT": "none,no-telemetry"}, claudecode.Environment{Credential: claudecode.NoLogin, DefaultURL: true, Traffic: true}},
+		{"words", map[string]string{"CLAUDELESS_ENVIRONMENT": "none,no-telemetry"}, claudecode.Environment{Credential: claudecode.NoLogin, UsesDefaultURL: true, AllowsTraffic: true}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -25,11 +25,11 @@ func TestTables(t *testing.T) {
 	}
 	places := make([]bool, len(claudecode.HookEvents()))
 	for _, e := range claudecode.HookEvents() {
-		if e.Place >= len(places) || places[e.Place] {
-			t.Errorf("%s has place %d, which is another's or too large", e.Name, e.Place)
+		if e.ListPosition >= len(places) || places[e.ListPosition] {
+			t.Errorf("%s has place %d, which is another's or too large", e.Name, e.ListPosition)
 			continue
 		}
-		places[e.Place] = true
+		places[e.ListPosition] = true
 	}
 }
 

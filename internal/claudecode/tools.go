@@ -23,16 +23,15 @@ type Listing int
 
 // The listings.
 const (
-	Unlisted      Listing = iota // never
-	ByDefault                    // always
-	OnRequest                    // if --tools or --allowedTools names it
-	WithTaskList                 // on request, and for models that are offered the task list
-	WithUser                     // if questions to the user are answered
-	WithResources                // if an MCP server has resources
+	ListNever         Listing = iota // never
+	ListAlways                       // always
+	ListOnRequest                    // if --tools or --allowedTools names it
+	ListWithTaskList                 // on request, and for models that are offered the task list
+	ListWithUser                     // if somebody answers questions to the user
+	ListWithResources                // if an MCP server has resources
 )
 
-// Tool is one built-in tool. [Tools] is the only place that knows it, besides the
-// package that runs it.
+// Tool is one built-in tool. Only the table of [Tools] and the package that runs the tool know it.
 type Tool struct {
 	Name    string
 	Aliases []string // by which calls and rules may name it
@@ -46,8 +45,8 @@ type Tool struct {
 	Deferred bool
 	// Unsimulated tools are listed and do nothing; a scenario gives them results.
 	Unsimulated bool
-	// NoRules tools are not known to rules, which are reported to match no tool.
-	NoRules bool
+	// UnknownToRules tools are not known to permission rules: a rule with their name matches no tool.
+	UnknownToRules bool
 
 	since string // version that listed it first; empty = all
 }
@@ -56,62 +55,62 @@ type Tool struct {
 func Tools() []Tool { return slices.Clone(tools[:]) }
 
 var tools = [...]Tool{
-	{Name: "Agent", Aliases: []string{"Task"}, Class: ClassAgent, Listing: ByDefault},
+	{Name: "Agent", Aliases: []string{"Task"}, Class: ClassAgent, Listing: ListAlways},
 	{Name: "AgentOutputTool"},
 	{Name: "Artifact"},
-	{Name: "AskUserQuestion", Class: ClassUser, Listing: WithUser},
-	{Name: "Bash", Class: ClassShell, Listing: ByDefault, Subject: "command"},
+	{Name: "AskUserQuestion", Class: ClassUser, Listing: ListWithUser},
+	{Name: "Bash", Class: ClassShell, Listing: ListAlways, Subject: "command"},
 	{Name: "BashOutput", Class: ClassFree},
 	{Name: "Brief"},
-	{Name: "CronCreate", Class: ClassFree, Listing: ByDefault, Deferred: true},
-	{Name: "CronDelete", Class: ClassFree, Listing: ByDefault, Deferred: true},
-	{Name: "CronList", Class: ClassFree, Listing: ByDefault, Deferred: true},
-	{Name: "DesignSync", Listing: ByDefault, Unsimulated: true},
-	{Name: "Edit", Class: ClassWrite, Listing: ByDefault, Subject: "file_path"},
-	{Name: "EnterPlanMode", Class: ClassFree, Listing: WithUser, Deferred: true},
-	{Name: "EnterWorktree", Class: ClassFree, Listing: ByDefault, Deferred: true},
-	{Name: "ExitPlanMode", Class: ClassUser, Listing: WithUser, Deferred: true},
-	{Name: "ExitWorktree", Class: ClassFree, Listing: ByDefault, Deferred: true},
-	{Name: "Glob", Class: ClassRead, Listing: OnRequest, Subject: "path", ReadOnly: true},
-	{Name: "Grep", Class: ClassRead, Listing: OnRequest, Subject: "path", ReadOnly: true},
-	{Name: "LS", Class: ClassRead, NoRules: true},
+	{Name: "CronCreate", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "CronDelete", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "CronList", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "DesignSync", Listing: ListAlways, Unsimulated: true},
+	{Name: "Edit", Class: ClassWrite, Listing: ListAlways, Subject: "file_path"},
+	{Name: "EnterPlanMode", Class: ClassFree, Listing: ListWithUser, Deferred: true},
+	{Name: "EnterWorktree", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "ExitPlanMode", Class: ClassUser, Listing: ListWithUser, Deferred: true},
+	{Name: "ExitWorktree", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "Glob", Class: ClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
+	{Name: "Grep", Class: ClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
+	{Name: "LS", Class: ClassRead, UnknownToRules: true},
 	{Name: "LSP"},
-	{Name: "ListAgents", Class: ClassFree, Listing: ByDefault, Deferred: true, Unsimulated: true},
+	{Name: "ListAgents", Class: ClassFree, Listing: ListAlways, Deferred: true, Unsimulated: true},
 	{Name: "ListMcpResources"},
-	{Name: "ListMcpResourcesTool", Class: ClassFree, Listing: WithResources, Deferred: true},
-	{Name: "Monitor", Class: ClassShell, Listing: ByDefault, Subject: "command", Deferred: true, since: "2.1.310"},
-	{Name: "MultiEdit", Class: ClassWrite, NoRules: true},
-	{Name: "NotebookEdit", Class: ClassWrite, Listing: ByDefault, Subject: "notebook_path", Deferred: true},
-	{Name: "NotebookRead", Class: ClassRead, NoRules: true},
+	{Name: "ListMcpResourcesTool", Class: ClassFree, Listing: ListWithResources, Deferred: true},
+	{Name: "Monitor", Class: ClassShell, Listing: ListAlways, Subject: "command", Deferred: true, since: "2.1.310"},
+	{Name: "MultiEdit", Class: ClassWrite, UnknownToRules: true},
+	{Name: "NotebookEdit", Class: ClassWrite, Listing: ListAlways, Subject: "notebook_path", Deferred: true},
+	{Name: "NotebookRead", Class: ClassRead, UnknownToRules: true},
 	{Name: "PowerShell"},
 	{Name: "PushNotification"},
-	{Name: "Read", Class: ClassRead, Listing: ByDefault, Subject: "file_path", ReadOnly: true},
-	{Name: "ReadMcpResourceDirTool", Class: ClassFree, Listing: WithResources, Deferred: true},
-	{Name: "ReadMcpResourceTool", Class: ClassFree, Listing: WithResources, Deferred: true},
-	{Name: "RemoteTrigger", Listing: ByDefault, Unsimulated: true},
-	{Name: "ReportFindings", Class: ClassFree, Listing: ByDefault},
-	{Name: "ScheduleWakeup", Class: ClassFree, Listing: ByDefault, Deferred: true},
-	{Name: "SendMessage", Class: ClassFree, Listing: ByDefault, Deferred: true, Unsimulated: true},
+	{Name: "Read", Class: ClassRead, Listing: ListAlways, Subject: "file_path", ReadOnly: true},
+	{Name: "ReadMcpResourceDirTool", Class: ClassFree, Listing: ListWithResources, Deferred: true},
+	{Name: "ReadMcpResourceTool", Class: ClassFree, Listing: ListWithResources, Deferred: true},
+	{Name: "RemoteTrigger", Listing: ListAlways, Unsimulated: true},
+	{Name: "ReportFindings", Class: ClassFree, Listing: ListAlways},
+	{Name: "ScheduleWakeup", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "SendMessage", Class: ClassFree, Listing: ListAlways, Deferred: true, Unsimulated: true},
 	{Name: "SendUserFile"},
 	{Name: "SendUserMessage"},
-	{Name: "Skill", Class: ClassSkill, Listing: ByDefault, Subject: "skill"},
-	{Name: "StructuredOutput", Class: ClassFree, NoRules: true},
+	{Name: "Skill", Class: ClassSkill, Listing: ListAlways, Subject: "skill"},
+	{Name: "StructuredOutput", Class: ClassFree, UnknownToRules: true},
 	{Name: "SuggestBackgroundPR"},
-	{Name: "TaskCreate", Class: ClassFree, Listing: WithTaskList, Deferred: true},
-	{Name: "TaskGet", Class: ClassFree, Listing: WithTaskList, ReadOnly: true, Deferred: true},
-	{Name: "TaskList", Class: ClassFree, Listing: WithTaskList, ReadOnly: true, Deferred: true},
+	{Name: "TaskCreate", Class: ClassFree, Listing: ListWithTaskList, Deferred: true},
+	{Name: "TaskGet", Class: ClassFree, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
+	{Name: "TaskList", Class: ClassFree, Listing: ListWithTaskList, ReadOnly: true, Deferred: true},
 	{Name: "TaskOutput", Class: ClassFree},
-	{Name: "TaskStop", Aliases: []string{"KillShell", "KillBash"}, Class: ClassFree, Listing: ByDefault, Deferred: true},
-	{Name: "TaskUpdate", Class: ClassFree, Listing: WithTaskList, Deferred: true},
+	{Name: "TaskStop", Aliases: []string{"KillShell", "KillBash"}, Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "TaskUpdate", Class: ClassFree, Listing: ListWithTaskList, Deferred: true},
 	{Name: "TeamCreate"},
 	{Name: "TeamDelete"},
-	{Name: "TodoWrite", Class: ClassFree, Listing: OnRequest, Deferred: true},
-	{Name: "ToolSearch", Class: ClassFree, Listing: ByDefault, Unsimulated: true, since: "2.1.304"},
+	{Name: "TodoWrite", Class: ClassFree, Listing: ListOnRequest, Deferred: true},
+	{Name: "ToolSearch", Class: ClassFree, Listing: ListAlways, Unsimulated: true, since: "2.1.304"},
 	{Name: "WaitForMcpServers"},
-	{Name: "WebFetch", Class: ClassFetch, Listing: ByDefault, Subject: "url", ReadOnly: true, Deferred: true},
-	{Name: "WebSearch", Listing: ByDefault, Subject: "query", ReadOnly: true, Deferred: true},
-	{Name: "Workflow", Listing: ByDefault, Unsimulated: true},
-	{Name: "Write", Class: ClassWrite, Listing: ByDefault, Subject: "file_path"},
+	{Name: "WebFetch", Class: ClassFetch, Listing: ListAlways, Subject: "url", ReadOnly: true, Deferred: true},
+	{Name: "WebSearch", Listing: ListAlways, Subject: "query", ReadOnly: true, Deferred: true},
+	{Name: "Workflow", Listing: ListAlways, Unsimulated: true},
+	{Name: "Write", Class: ClassWrite, Listing: ListAlways, Subject: "file_path"},
 }
 
 // ToolNamed returns the tool with a name or an alias; the zero value = unknown.

@@ -61,7 +61,7 @@ func TestFirstWordSelectsTheCommand(t *testing.T) {
 }
 
 func TestMissingCommandsOfClaude(t *testing.T) {
-	for _, word := range realCommands() {
+	for _, word := range unsimulatedCommands() {
 		s, stdout, stderr := fakeSystem(t, word)
 		s.Args[0] = "claude"
 		code := Run(context.Background(), s)
@@ -146,7 +146,7 @@ func TestCheckMCPConfigs(t *testing.T) {
 
 // The flags of the real CLI: those of its --help and those that it takes without naming them.
 const (
-	namedFlags = `--add-dir --agent --agents --allow-dangerously-skip-permissions --allowedTools --allowed-tools
+	listedFlags = `--add-dir --agent --agents --allow-dangerously-skip-permissions --allowedTools --allowed-tools
 		--append-system-prompt --autocompact --ax-screen-reader --bg --background --bare --betas --brief --chrome --cloud -c
 		--continue --dangerously-skip-permissions -d --debug --debug-file --desktop --disable-slash-commands
 		--disallowedTools --disallowed-tools --effort --environment --exclude-dynamic-system-prompt-sections
@@ -156,7 +156,7 @@ const (
 		--print --prompt-suggestions --remote-control --remote-control-session-name-prefix --replay-user-messages
 		--restricted -r --resume --safe-mode --session-id --setting-sources --settings --strict-mcp-config
 		--system-prompt --system-prompt-snapshot --teleport --tmux --tools --verbose -v --version -w --worktree`
-	silentFlags = `--max-turns --permission-prompt-tool --system-prompt-file --append-system-prompt-file
+	unlistedFlags = `--max-turns --permission-prompt-tool --system-prompt-file --append-system-prompt-file
 		--max-thinking-tokens --thinking --task-budget --debug-to-stderr --init --resume-session-at --resume-drops-turn
 		--session-mirror --await-initialize --await-claim --initialize-fields --managed-settings
 		--managed-settings-in-initialize --plugin-dir-no-mcp --channels --project-config-root --thinking-display`
@@ -171,12 +171,12 @@ func TestHelpNamesWhatTheRealHelpNames(t *testing.T) {
 			t.Fatalf("exit code %d, stderr %q", code, stderr)
 		}
 		words := strings.FieldsFunc(stdout.String(), func(r rune) bool { return r == ' ' || r == ',' || r == '\n' })
-		for flag := range strings.FieldsSeq(namedFlags) {
+		for flag := range strings.FieldsSeq(listedFlags) {
 			if !slices.Contains(words, flag) {
 				t.Errorf("help of %s lacks %s", program, flag)
 			}
 		}
-		for flag := range strings.FieldsSeq(silentFlags) {
+		for flag := range strings.FieldsSeq(unlistedFlags) {
 			if slices.Contains(words, flag) {
 				t.Errorf("help of %s names %s", program, flag)
 			}

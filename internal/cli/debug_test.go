@@ -249,8 +249,8 @@ func (s *stdioStreams) peer(t *testing.T) mcpPeer {
 	return peer
 }
 
-// both checks that each side sees the settings of the other (S128).
-func both(t *testing.T, peer mcpPeer, url, name string) {
+// checkSharedSettings checks that each side sees the settings of the other (S128).
+func checkSharedSettings(t *testing.T, peer mcpPeer, url, name string) {
 	t.Helper()
 	if got := peer(t, mcpTool("breakpoint_add", `{"function_name":"mcp-`+name+`"}`)); !strings.Contains(got, `\"status\":\"ok\"`) {
 		t.Errorf("%s: breakpoint_add: %s", name, got)
@@ -269,7 +269,7 @@ func both(t *testing.T, peer mcpPeer, url, name string) {
 func TestDebugOnStdio(t *testing.T) {
 	var streams stdioStreams
 	url, stderr := runDebugger(t, streams.attach, "--port", "0", "--mcp")
-	both(t, streams.peer(t), url, "stdio") // S113 S121 S128
+	checkSharedSettings(t, streams.peer(t), url, "stdio") // S113 S121 S128
 	if status, _ := ask(t, "POST", url+"/mcp", mcpInitialize); status != 404 {
 		t.Errorf("/mcp without --mcp-sse: %d", status)
 	}
@@ -294,7 +294,7 @@ func TestDebugLeavesStdio(t *testing.T) {
 		var stdout lockedBuffer
 		url, _ := runDebugger(t, func(s *process.System) { s.Stdin, s.Stdout = forbiddenStdin{t}, &stdout }, words...)
 		if sse {
-			both(t, overHTTP(t, url), url, "http")
+			checkSharedSettings(t, overHTTP(t, url), url, "http")
 			if line := sseEndpoint(t, url); !strings.HasPrefix(line, "data: /mcp/messages") {
 				t.Errorf("/mcp/sse begins with %q", line)
 			}
@@ -334,8 +334,8 @@ func TestDebugOnBoth(t *testing.T) {
 	var streams stdioStreams
 	url, _ := runDebugger(t, streams.attach, "--port", "0", "--mcp", "--mcp-sse")
 	stdio, web := streams.peer(t), overHTTP(t, url)
-	both(t, stdio, url, "stdio")
-	both(t, web, url, "web")
+	checkSharedSettings(t, stdio, url, "stdio")
+	checkSharedSettings(t, web, url, "web")
 	// S90: concurrent changes are not lost.
 	for i := range 20 {
 		ask(t, "POST", url+"/api/breakpoints", fmt.Sprintf(`{"function_name":"gone-%d"}`, i))

@@ -62,8 +62,8 @@ func commandNames() []string {
 	return names
 }
 
-// entryOf returns the table row of a command; the zero value for an unknown one.
-func entryOf(name string) commandEntry {
+// commandEntryFor returns the table row of a command; the zero value for an unknown one.
+func commandEntryFor(name string) commandEntry {
 	for _, c := range commandTable() {
 		if c.name == name {
 			return c
@@ -82,7 +82,7 @@ func command(s *process.System, word string) runner {
 		}
 	}
 	run := statusCommands()[word]
-	if slices.Contains(realCommands(), word) {
+	if slices.Contains(unsimulatedCommands(), word) {
 		run = func(context.Context, *process.System, []string) error { return notSimulated(word) }
 	}
 	if run == nil {
@@ -102,7 +102,7 @@ func command(s *process.System, word string) runner {
 func kongCommand[C any](name string) runner {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		var c C
-		entry, exited := entryOf(name), false
+		entry, exited := commandEntryFor(name), false
 		parser, err := kong.New(&c,
 			kong.Name(s.Name()+" "+name),
 			kong.Description(entry.help),

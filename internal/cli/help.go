@@ -65,7 +65,7 @@ type versionReport struct {
 }
 
 func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error {
-	r := versionReport{p.Version(), p.IsMeasured(), append([]string{}, p.Missing()...), append([]string{}, p.Unsimulated()...)}
+	r := versionReport{p.Version(), p.IsMeasured(), append([]string{}, p.MissingFeatures()...), append([]string{}, p.Unsimulated()...)}
 	if asJSON {
 		return printJSON(s, r)
 	}
@@ -87,13 +87,13 @@ func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error
 	return err
 }
 
-// program describes the command line for help, the manual page and completions.
-func program(s *process.System) *help.Program {
+// helpProgram describes the command line for help, the manual page and completions.
+func helpProgram(s *process.System) *help.Program {
 	p := &help.Program{Name: s.Name()}
 	for _, c := range commandTable() {
 		p.Commands = append(p.Commands, help.Entry{Usage: c.usage, Help: c.help})
 	}
-	options, own := flags.Lines()
+	options, own := flags.HelpLines()
 	for _, o := range options {
 		p.Claude = append(p.Claude, help.Entry{Usage: o.Flags, Help: o.Help})
 	}
@@ -107,9 +107,9 @@ func program(s *process.System) *help.Program {
 // claude: usage, description, arguments, options, commands. Otherwise it prints the
 // help of claudeless.
 func printHelp(s *process.System) error {
-	p := program(s)
+	p := helpProgram(s)
 	if !s.CalledAsClaude() {
-		return p.Short(s.Stdout)
+		return p.WriteHelp(s.Stdout)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s [options] [command] [prompt]\n\n", s.Name())
@@ -138,7 +138,7 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 	case len(words) == 0:
 		return printHelp(s)
 	case words[0] == "claude-flags":
-		return program(s).Flags(s.Stdout)
+		return helpProgram(s).WriteFlags(s.Stdout)
 	}
 	if run := command(s, words[0]); run != nil {
 		return run(ctx, s, []string{"--help"})
@@ -147,12 +147,12 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 }
 
 func runMan(_ context.Context, s *process.System, _ []string) error {
-	return program(s).Man(s.Stdout, version())
+	return helpProgram(s).WriteMan(s.Stdout, version())
 }
 
 func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
 		return process.WithHint("completion needs the name of a shell", strings.Join(help.Shells(), ", "))
 	}
-	return program(s).Completion(s.Stdout, words[0])
+	return helpProgram(s).Completion(s.Stdout, words[0])
 }

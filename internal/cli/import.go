@@ -48,7 +48,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	}
 	place := importer.Environment{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
 	if c.Audit {
-		return c.audit(s, place)
+		return c.searchSecrets(s, place)
 	}
 	const memory = 130 << 20 // so that a session of 100 MB fits in memory
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
@@ -60,7 +60,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	}
 	o := importer.Options{
 		Update: c.Update != "",
-		Files:  c.Files, Branch: c.Branch, Out: c.out(s), Name: c.Name, Against: c.Against, Exact: c.Exact, Link: c.Link, Thinking: c.Thinking,
+		Files:  c.Files, Branch: c.Branch, Out: c.outputDir(s), Name: c.Name, Against: c.Against, Exact: c.Exact, Link: c.Link, Thinking: c.Thinking,
 		Reads: c.Reads, Big: c.Big, Raw: c.Raw, Force: c.Force, Environment: place, Stdout: s.Stdout, Stderr: s.Stderr,
 	}
 	shown := &progress{w: s.Progress()}
@@ -75,13 +75,13 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	out, err := importer.Run(ctx, o)
 	shown.clear()
 	out.Report(s.Stderr)
-	if jsonErr := c.report(s, &out); err == nil {
+	if jsonErr := c.printReport(s, &out); err == nil {
 		err = jsonErr
 	}
-	return outcome(&out, err)
+	return importExitError(&out, err)
 }
 
-func outcome(out *importer.Outcome, err error) error {
+func importExitError(out *importer.Outcome, err error) error {
 	switch {
 	case errors.Is(err, importer.ErrRefused):
 		return &process.ExitError{Code: exitSecret, Err: fmt.Errorf("a secret would have been written: %w", err)}
@@ -93,8 +93,8 @@ func outcome(out *importer.Outcome, err error) error {
 	return err
 }
 
-// out returns the directory to write to; empty = write the scenario to stdout.
-func (c *importCmd) out(s *process.System) string {
+// outputDir returns the directory to write to; empty = write the scenario to stdout.
+func (c *importCmd) outputDir(s *process.System) string {
 	if c.Out != "" || !s.StdoutIsTTY && c.Name == "" {
 		return c.Out
 	}
@@ -104,7 +104,7 @@ func (c *importCmd) out(s *process.System) string {
 	return importer.DefaultName(c.Files)
 }
 
-func (c *importCmd) report(s *process.System, out *importer.Outcome) error {
+func (c *importCmd) printReport(s *process.System, out *importer.Outcome) error {
 	if c.JSON == "" {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (c *importCmd) report(s *process.System, out *importer.Outcome) error {
 	return os.WriteFile(filepath.Clean(c.JSON), append(data, '\n'), 0o644)
 }
 
-func (c *importCmd) audit(s *process.System, place importer.Environment) error {
+func (c *importCmd) searchSecrets(s *process.System, place importer.Environment) error {
 	leaks, err := importer.Audit(c.Files, place)
 	for _, leak := range leaks {
 		fmt.Fprintln(s.Stdout, leak)

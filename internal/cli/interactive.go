@@ -78,7 +78,7 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 	for _, line := range unmet {
 		fmt.Fprintln(sys.Stderr, line)
 	}
-	if len(unmet) > 0 && s.Plan().Output.FailOnMissed {
+	if len(unmet) > 0 && s.Plan().Output.FailOnMissedExpectations {
 		return &process.ExitError{Code: process.ExitExpect}
 	}
 	return nil

@@ -114,16 +114,16 @@ func (r *interactiveRun) write(path, text string) {
 // wait waits until the screen has a text.
 func (r *interactiveRun) wait(text string) {
 	r.t.Helper()
-	r.until("has "+text, func(s emulator.Screen) bool { return strings.Contains(s.Text(), text) })
+	r.waitUntil("has "+text, func(s emulator.Screen) bool { return strings.Contains(s.Text(), text) })
 }
 
-// gone waits until the screen has a text no more.
-func (r *interactiveRun) gone(text string) {
+// waitGone waits until the screen no longer has a text.
+func (r *interactiveRun) waitGone(text string) {
 	r.t.Helper()
-	r.until("lacks "+text, func(s emulator.Screen) bool { return !strings.Contains(s.Text(), text) })
+	r.waitUntil("lacks "+text, func(s emulator.Screen) bool { return !strings.Contains(s.Text(), text) })
 }
 
-func (r *interactiveRun) until(what string, ok func(emulator.Screen) bool) {
+func (r *interactiveRun) waitUntil(what string, ok func(emulator.Screen) bool) {
 	r.t.Helper()
 	limit := time.After(20 * time.Second)
 	for {
@@ -146,16 +146,16 @@ func (r *interactiveRun) press(keys ...string) {
 	}
 }
 
-// say types a prompt and sends it.
-func (r *interactiveRun) say(prompt string) {
+// typePrompt types a prompt and sends it.
+func (r *interactiveRun) typePrompt(prompt string) {
 	r.t.Helper()
 	r.press(prompt)
 	r.wait("❯\u00a0" + prompt)
 	r.press("\r")
 }
 
-// exit waits for the end of the run, whose exit code must be this one.
-func (r *interactiveRun) exit(want int) {
+// waitExit waits for the end of the run and checks its exit code.
+func (r *interactiveRun) waitExit(want int) {
 	r.t.Helper()
 	select {
 	case code := <-r.code:
@@ -181,7 +181,7 @@ const (
 	shiftTab = "\x1b[Z"
 )
 
-const talk = `
+const talkScenario = `
 [[responses]]
 pattern = { type = "contains", text = "rule" }
 [[responses.response.steps]]
@@ -207,16 +207,16 @@ response = "Hello there."
 
 // TestInteractiveTurn: a prompt is answered, and the run ends with the hint how to resume it.
 func TestInteractiveTurn(t *testing.T) {
-	r := startInteractive(t, talk, nil)
+	r := startInteractive(t, talkScenario, nil)
 	r.wait("? for shortcuts")
 	if screen := r.term.screen(); screen.Title != "✳ Claude Code" || !strings.HasPrefix(screen.Line(33), "❯") || !strings.Contains(screen.Line(35), "manual mode on") {
 		t.Errorf("title %q, screen:\n%s", screen.Title, screen.Text())
 	}
-	r.say("hello")
+	r.typePrompt("hello")
 	r.wait("● Hello there.")
 	r.wait("done 3:04 AM")
-	r.say("/exit")
-	r.exit(0)
+	r.typePrompt("/exit")
+	r.waitExit(0)
 	if !strings.Contains(r.stdout.String(), "\nResume this session with:\nclaude --resume 0000") {
 		t.Errorf("stdout: %q", r.stdout)
 	}
@@ -237,13 +237,13 @@ func TestInteractivePermission(t *testing.T) {
 		"down changes a rule": {[]string{keyDown, "\r"}, "● Made: false", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := startInteractive(t, talk, nil, "--permission-mode", "default")
+			r := startInteractive(t, talkScenario, nil, "--permission-mode", "default")
 			r.wait("? for shortcuts")
-			r.say("bash please")
+			r.typePrompt("bash please")
 			r.wait("Do you want to proceed?")
 			r.press(tt.keys...)
 			r.wait(tt.want)
-			r.gone("Do you want to proceed?")
+			r.waitGone("Do you want to proceed?")
 			if _, err := os.Stat(filepath.Join(r.dir, "seen")); (err == nil) != tt.made {
 				t.Errorf("the directory: %v", err)
 			}
@@ -251,39 +251,39 @@ func TestInteractivePermission(t *testing.T) {
 			r.press(keyCtrlC)
 			r.wait("Press Ctrl-C again to exit")
 			r.press(keyCtrlC)
-			r.exit(0)
+			r.waitExit(0)
 		})
 	}
 }
 
 // TestInteractiveRule: "Yes, and …" lasts for the session.
 func TestInteractiveRule(t *testing.T) {
-	r := startInteractive(t, talk, nil, "--permission-mode", "default")
+	r := startInteractive(t, talkScenario, nil, "--permission-mode", "default")
 	r.wait("? for shortcuts")
-	r.say("rule please")
+	r.typePrompt("rule please")
 	r.wait("don’t ask again for: sh -c true")
 	r.press("2")
 	r.wait("● Ran: false")
 	r.wait("? for shortcuts")
-	r.say("rule again")
-	r.until("has two results", func(s emulator.Screen) bool { return strings.Count(s.Text(), "● Ran: false") == 2 })
+	r.typePrompt("rule again")
+	r.waitUntil("has two results", func(s emulator.Screen) bool { return strings.Count(s.Text(), "● Ran: false") == 2 })
 
 	// A command that changes files adds the directory, as in the real CLI: the next one is asked about, too.
-	r.say("bash please")
+	r.typePrompt("bash please")
 	r.wait("always allow access to " + r.dir)
 	r.press("2")
 	r.wait("● Made: false")
 	r.wait("? for shortcuts")
-	r.say("bash again")
+	r.typePrompt("bash again")
 	r.wait("Do you want to proceed?")
 }
 
 // TestInteractiveInterrupt: Esc before the first reply returns the prompt, and the queue can be
 // taken back.
 func TestInteractiveInterrupt(t *testing.T) {
-	r := startInteractive(t, talk, nil)
+	r := startInteractive(t, talkScenario, nil)
 	r.wait("? for shortcuts")
-	r.say("a slow one")
+	r.typePrompt("a slow one")
 	r.wait("esc to interrupt")
 	if title := r.term.screen().Title; title != "◐ Claude Code" && title != "◑ Claude Code" {
 		t.Errorf("title %q", title)
@@ -293,19 +293,19 @@ func TestInteractiveInterrupt(t *testing.T) {
 	r.press(keyUp)
 	r.wait("❯\u00a0next in line")
 	r.press("\x15")
-	r.gone("next in line")
+	r.waitGone("next in line")
 	r.press(keyEsc)
 	r.wait("❯\u00a0a slow one")
-	r.gone("esc to interrupt")
+	r.waitGone("esc to interrupt")
 }
 
 // TestInteractiveTrust: refusing ends the run with 1, accepting writes the key of the real CLI.
 func TestInteractiveTrust(t *testing.T) {
-	scenario := "trusted = false\n" + talk
+	scenario := "trusted = false\n" + talkScenario
 	r := startInteractive(t, scenario, nil)
 	r.wait("❯ No, exit")
 	r.press("\r")
-	r.exit(1)
+	r.waitExit(1)
 
 	r = startInteractive(t, scenario, nil)
 	r.wait("❯ No, exit")
@@ -325,15 +325,15 @@ func TestInteractiveTrust(t *testing.T) {
 
 // TestInteractiveHangUp: a terminal that is gone ends the run like SIGHUP.
 func TestInteractiveHangUp(t *testing.T) {
-	r := startInteractive(t, talk, nil)
+	r := startInteractive(t, talkScenario, nil)
 	r.wait("? for shortcuts")
-	r.say("a slow one")
+	r.typePrompt("a slow one")
 	r.wait("esc to interrupt")
 	close(r.term.keys)
-	r.exit(129)
+	r.waitExit(129)
 }
 
-const questions = `
+const questionsScenario = `
 [[responses]]
 pattern = { type = "contains", text = "one" }
 [[responses.response.steps]]
@@ -366,9 +366,9 @@ func TestInteractiveQuestions(t *testing.T) {
 		"ticked twice": {"many", "Which colours?", []string{"1", "1", "2", "\t", "1", "1"}, `● Chosen Your questions have been answered: "Which colours?"="Blue", "Which size?"="Big".`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := startInteractive(t, questions, nil, "--permission-mode", "default")
+			r := startInteractive(t, questionsScenario, nil, "--permission-mode", "default")
 			r.wait("? for shortcuts")
-			r.say(tt.prompt)
+			r.typePrompt(tt.prompt)
 			r.wait(tt.wait)
 			r.press(tt.keys...)
 			r.wait(tt.want)
@@ -398,7 +398,7 @@ text = "Next: {{ results[0].text }}"
 		t.Run(name, func(t *testing.T) {
 			r := startInteractive(t, scenario, nil, "--permission-mode", "plan")
 			r.wait("plan mode on")
-			r.say("plan it")
+			r.typePrompt("plan it")
 			r.wait("Would you like to proceed?")
 			r.wait("1. First step")
 			r.press(tt.keys...)
@@ -420,7 +420,7 @@ tool_calls = [ { tool = "Write", input = { file_path = "{{ last(split(filter(con
 tool_calls = [ { tool = "ExitPlanMode", input = {} } ]
 `, nil, "--permission-mode", "plan")
 	r.wait("plan mode on")
-	r.say("plan it")
+	r.typePrompt("plan it")
 	r.wait("● Updated plan")
 	r.wait("1. First step")
 	r.wait("Would you like to proceed?")
@@ -442,7 +442,7 @@ func TestInteractiveServers(t *testing.T) {
 		"two, Esc":         {two, "❯ [✔] weather", []string{keyEsc}, `{"disabledMcpjsonServers":["weather","second"]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := startInteractive(t, talk, func(r *interactiveRun, _ *process.System) { r.write(filepath.Join(r.dir, ".mcp.json"), tt.config) })
+			r := startInteractive(t, talkScenario, func(r *interactiveRun, _ *process.System) { r.write(filepath.Join(r.dir, ".mcp.json"), tt.config) })
 			r.wait(tt.wait)
 			r.press(tt.keys...)
 			r.wait("? for shortcuts")
@@ -461,7 +461,7 @@ func TestInteractiveServers(t *testing.T) {
 // TestInteractiveKey: the key of the environment is refused by default, and its end is
 // remembered but not shown.
 func TestInteractiveKey(t *testing.T) {
-	r := startInteractive(t, "trusted = true\n"+talk, func(r *interactiveRun, s *process.System) {
+	r := startInteractive(t, "trusted = true\n"+talkScenario, func(r *interactiveRun, s *process.System) {
 		s.Environ = append(s.Environ, "ANTHROPIC_API_KEY=sk-ant-aaaabbbbccccddddeeee")
 		r.write(filepath.Join(r.config, ".claude.json"), `{"hasCompletedOnboarding":true}`)
 	})
@@ -491,25 +491,25 @@ times = 1
 screen = "question"
 never = true
 `
-	r := startInteractive(t, talk+expect, nil, "--permission-mode", "default", "--expect")
+	r := startInteractive(t, talkScenario+expect, nil, "--permission-mode", "default", "--expect")
 	r.wait("? for shortcuts")
-	r.say("bash please")
+	r.typePrompt("bash please")
 	r.wait("Do you want to proceed?")
 	r.press("1")
 	r.wait("Made: false")
-	r.say("/exit")
-	r.exit(process.ExitExpect)
+	r.typePrompt("/exit")
+	r.waitExit(process.ExitExpect)
 	if want := "expected the screen permission/bash to be answered with no"; !strings.Contains(r.stderr.String(), want) || strings.Count(r.stderr.String(), "expected") != 1 {
 		t.Errorf("stderr %q, want %q", r.stderr, want)
 	}
 
 	journal := filepath.Join(t.TempDir(), "journal.jsonl")
-	r = startInteractive(t, "trusted = false\n"+talk, func(_ *interactiveRun, s *process.System) {
+	r = startInteractive(t, "trusted = false\n"+talkScenario, func(_ *interactiveRun, s *process.System) {
 		s.Environ = append(s.Environ, "CLAUDELESS_CAPTURE="+journal)
 	})
 	r.wait("❯ No, exit")
 	r.press("\r")
-	r.exit(1)
+	r.waitExit(1)
 	raw, err := os.ReadFile(journal)
 	if want := `"type":"screen","state":"dialog","kind":"trust","answer":"no","option":"No, exit"`; err != nil || !strings.Contains(string(raw), want) {
 		t.Errorf("the journal lacks %s: %s, %v", want, raw, err)
@@ -524,34 +524,34 @@ func TestInteractiveFaults(t *testing.T) {
 		"mode-option":  func(r *interactiveRun) { r.askBash(); r.wait("2. Yes, and switch to bypass permissions") },
 		"footer-gone": func(r *interactiveRun) {
 			r.wait("/effort")
-			r.gone("shortcuts")
+			r.waitGone("shortcuts")
 		},
 		"draft-back": func(r *interactiveRun) {
 			r.wait("/effort")
-			r.say("hello")
+			r.typePrompt("hello")
 			r.wait("● Hello there.")
 			r.wait("❯\u00a0hello")
 		},
 		"small-pane": func(r *interactiveRun) {
-			r.until("has the footer in row 11", func(s emulator.Screen) bool { return strings.Contains(s.Line(10), "shortcuts") })
+			r.waitUntil("has the footer in row 11", func(s emulator.Screen) bool { return strings.Contains(s.Line(10), "shortcuts") })
 		},
 		"title-only": func(r *interactiveRun) {
 			r.wait("/effort")
-			r.say("a slow one")
-			r.until("has the title of a turn", func(s emulator.Screen) bool { return strings.HasPrefix(s.Title, "◐") })
-			r.gone("esc to interrupt")
+			r.typePrompt("a slow one")
+			r.waitUntil("has the title of a turn", func(s emulator.Screen) bool { return strings.HasPrefix(s.Title, "◐") })
+			r.waitGone("esc to interrupt")
 		},
 		"echo-late":   func(r *interactiveRun) { r.wait("/effort"); r.press("late"); r.wait("❯\u00a0late") },
 		"dialog-late": func(r *interactiveRun) { r.askBash(); r.wait("Esc to cancel") },
 		"retry-long": func(r *interactiveRun) {
 			r.wait("/effort")
-			r.say("overload")
-			r.until("has a long retry", func(s emulator.Screen) bool { return strings.Count(s.Text(), "attempt 1/") > 1 })
+			r.typePrompt("overload")
+			r.waitUntil("has a long retry", func(s emulator.Screen) bool { return strings.Count(s.Text(), "attempt 1/") > 1 })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scenario := "[[responses]]\npattern = { type = \"contains\", text = \"overload\" }\nfailure = { type = \"overloaded\" }\n" + talk
+			scenario := "[[responses]]\npattern = { type = \"contains\", text = \"overload\" }\nfailure = { type = \"overloaded\" }\n" + talkScenario
 			check(startInteractive(t, scenario, func(_ *interactiveRun, s *process.System) {
 				s.Environ = append(s.Environ, "CLAUDELESS_FAILURE="+name)
 			}, "--permission-mode", "default"))
@@ -563,16 +563,16 @@ func TestInteractiveFaults(t *testing.T) {
 func (r *interactiveRun) askBash() {
 	r.t.Helper()
 	r.wait("manual mode on")
-	r.say("bash please")
+	r.typePrompt("bash please")
 	r.wait("Do you want to proceed?")
 }
 
 // TestInteractiveKeys: the input field, modes and commands.
 func TestInteractiveKeys(t *testing.T) {
-	r := startInteractive(t, talk, nil, "--permission-mode", "default")
+	r := startInteractive(t, talkScenario, nil, "--permission-mode", "default")
 	r.wait("? for shortcuts")
 	r.press("ab", "\x7f", "\n", "\x1b[200~two\rlines\x1b[201~")
-	r.until("has three rows", func(s emulator.Screen) bool {
+	r.waitUntil("has three rows", func(s emulator.Screen) bool {
 		return strings.Contains(s.Text(), "❯\u00a0a\n  two\n  lines\n")
 	})
 	r.press(keyCtrlC)
@@ -584,25 +584,25 @@ func TestInteractiveKeys(t *testing.T) {
 	r.press("\x04")
 	r.wait("Press Ctrl-D again to exit")
 	r.press("x")
-	r.gone("Press Ctrl-D again to exit")
+	r.waitGone("Press Ctrl-D again to exit")
 	r.press("\x7f")
-	r.say("/theme")
+	r.typePrompt("/theme")
 	r.wait("/theme is not simulated by claudeless")
-	r.say("hello")
+	r.typePrompt("hello")
 	r.wait("● Hello there.")
-	r.say("/compact")
+	r.typePrompt("/compact")
 	r.wait("Compacted (ctrl+o to see full summary)")
-	r.say("/clear")
-	r.gone("Hello there.")
+	r.typePrompt("/clear")
+	r.waitGone("Hello there.")
 	r.press("\x04")
 	r.wait("Press Ctrl-D again to exit")
 	r.press("\x04")
-	r.exit(0)
+	r.waitExit(0)
 }
 
 // TestInteractiveInline: the inline renderer leaves its text on the terminal.
 func TestInteractiveInline(t *testing.T) {
-	r := startInteractive(t, talk, func(r *interactiveRun, _ *process.System) {
+	r := startInteractive(t, talkScenario, func(r *interactiveRun, _ *process.System) {
 		r.write(filepath.Join(r.config, "settings.json"), `{"tui":"default"}`)
 	}, "--permission-mode", "default")
 	r.wait("? for shortcuts")
@@ -610,7 +610,7 @@ func TestInteractiveInline(t *testing.T) {
 		t.Error("the alternate screen is on")
 	}
 	for range 12 {
-		r.say("hello")
+		r.typePrompt("hello")
 		r.wait("? for shortcuts")
 	}
 	r.askBash()
@@ -620,8 +620,8 @@ func TestInteractiveInline(t *testing.T) {
 	if text := r.term.screen().Text(); strings.Count(text, "manual mode on") != 1 {
 		t.Errorf("rows were left behind:\n%s", text)
 	}
-	r.say("/exit")
-	r.exit(0)
+	r.typePrompt("/exit")
+	r.waitExit(0)
 	if text := r.term.screen().Text(); !strings.Contains(text, "● Made: false") {
 		t.Errorf("the text is gone:\n%s", text)
 	}

@@ -19,11 +19,11 @@ import (
 // They respond as on a machine with an API key and default settings; commands that
 // would change an account are refused.
 func statusCommands() map[string]runner {
-	return map[string]runner{"agents": agents, "auth": auth, "doctor": doctor, "plugin": plugins, "plugins": plugins, "update": update, "upgrade": update}
+	return map[string]runner{"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdate, "upgrade": runUpdate}
 }
 
-// realCommands lists the commands of the real CLI that are not simulated.
-func realCommands() []string {
+// unsimulatedCommands lists the commands of the real CLI that are not simulated.
+func unsimulatedCommands() []string {
 	return []string{
 		"attach", "auto-mode", "gateway", "import", "install", "logs", "project", "purge", "respawn", "rm", "setup-token", "stop", "kill",
 		"ultrareview",
@@ -47,8 +47,8 @@ type authReport struct {
 	APIKeySource      string  `json:"apiKeySource"`
 }
 
-// auth serves `auth status` and `auth logout`. There is no account, so logout has no effect.
-func auth(_ context.Context, s *process.System, words []string) error {
+// runAuth serves `auth status` and `auth logout`. There is no account, so logout has no effect.
+func runAuth(_ context.Context, s *process.System, words []string) error {
 	if slices.Equal(words, []string{"logout"}) {
 		_, err := fmt.Fprintln(s.Stdout, "Successfully logged out from your Anthropic account.")
 		return err
@@ -77,8 +77,8 @@ func printJSON(s *process.System, value any) error {
 	return encoder.Encode(value)
 }
 
-// plugins runs the plugin commands that need no network.
-func plugins(_ context.Context, s *process.System, words []string) error {
+// runPlugins runs the plugin commands that need no network.
+func runPlugins(_ context.Context, s *process.System, words []string) error {
 	plan, err := launch.Resolve(s, nil)
 	if err != nil {
 		return err
@@ -93,8 +93,8 @@ func plugins(_ context.Context, s *process.System, words []string) error {
 	return err
 }
 
-// agents lists the agents that work in the background of this machine: none do.
-func agents(_ context.Context, s *process.System, words []string) error {
+// runAgents lists the agents that work in the background of this machine; there are none.
+func runAgents(_ context.Context, s *process.System, words []string) error {
 	if slices.Contains(words, "--json") {
 		return printJSON(s, []struct{}{})
 	}
@@ -103,12 +103,12 @@ func agents(_ context.Context, s *process.System, words []string) error {
 	return process.Verbatimf("%s", text)
 }
 
-func doctor(_ context.Context, s *process.System, _ []string) error {
+func runDoctor(_ context.Context, s *process.System, _ []string) error {
 	_, err := fmt.Fprintf(s.Stdout, "Claude Code doctor\n\nRunning: claudeless %s, simulating %s\nAuto-updates: disabled\n\nNo installation issues found.\n", version(), claudecode.DefaultVersion)
 	return err
 }
 
-func update(_ context.Context, s *process.System, _ []string) error {
+func runUpdate(_ context.Context, s *process.System, _ []string) error {
 	_, err := fmt.Fprintf(s.Stdout, "Current version: %[1]s\nChecking for updates to latest version…\nClaude Code is up to date (%[1]s)\n", claudecode.DefaultVersion)
 	return err
 }

@@ -102,9 +102,9 @@ func encoder(plan *launch.Plan) output.Encoder {
 
 // sessionEnd is the state at the end of a session.
 type sessionEnd struct {
-	sys *process.System
-	s   *session.Session
-	err error
+	sys     *process.System
+	session *session.Session
+	err     error
 }
 
 // exitWithResult converts the end of a run to an exit code: a closed stdout and an
@@ -113,25 +113,24 @@ type sessionEnd struct {
 // was not interrupted.
 func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](e.err); ok {
-		return crash(context.WithoutCancel(ctx), e.sys, e.s, crashed)
+		return crash(context.WithoutCancel(ctx), e.sys, e.session, crashed)
 	}
 	err, cut := e.exitError(ctx, turns)
-	unmet := e.s.MissedExpectations(process.Exit(io.Discard, err))
+	unmet := e.session.MissedExpectations(process.Exit(io.Discard, err))
 	if cut {
 		return err
 	}
 	for _, line := range unmet {
 		fmt.Fprintln(e.sys.Stderr, line)
 	}
-	if len(unmet) > 0 && e.s.Plan().Output.FailOnMissed {
+	if len(unmet) > 0 && e.session.Plan().Output.FailOnMissedExpectations {
 		return &process.ExitError{Code: process.ExitExpect}
 	}
 	return err
 }
 
-// exitError returns the error that determines the exit code; cut = the run was ended
-// from outside.
-func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, cut bool) {
+// exitError returns the error that determines the exit code. interrupted reports that the run was ended from outside.
+func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupted bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
 		return nil, true
@@ -142,7 +141,7 @@ func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, cut bool)
 	case turns.Err() != nil:
 		return process.SignalOr(ctx, nil), true
 	}
-	if last := e.s.LastResult(); last != nil && last.IsError {
+	if last := e.session.LastResult(); last != nil && last.IsError {
 		err = &process.ExitError{Code: process.ExitFailed}
 	}
 	return err, false

@@ -39,8 +39,8 @@ func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*l
 	if err != nil {
 		return nil, process.Verbatimf("Error creating worktree: %v", err)
 	}
-	f.Moved = tree.Path
-	return &launch.Worktree{Worktree: tree, Name: name, Former: dir, FormerBranch: former}, nil
+	f.WorktreeDir = tree.Path
+	return &launch.Worktree{Worktree: tree, Name: name, OriginalDir: dir, OriginalBranch: former}, nil
 }
 
 // resolvePlan makes the plan of a session, in a worktree if one is asked for.

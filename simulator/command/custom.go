@@ -25,7 +25,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom"}, nil
 	}
-	if c.definition.Forks {
+	if c.definition.RunsInAgent {
 		return &slash.Outcome{Result: "custom", Work: func(ctx context.Context) (string, error) { return c.agents.RunSkill(ctx, c.definition, text) }}, nil
 	}
 	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools}

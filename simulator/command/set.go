@@ -25,13 +25,13 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	switch {
 	case s.options.Disabled:
 		return simulator.UnavailableCommand{}, simulator.HandlesCommand(name) || IsKnown(name)
-	case isCustom && !k.NoUser:
+	case isCustom && !k.HiddenFromUser:
 		return customCommand{k, s.options.Models, s.options.Shell, s.options.Agents, s.options.State}, true
 	case simulator.HandlesCommand(name):
 		return nil, false
 	case isCustom:
 		return modelOnlySkill(k.Name), true
-	case slices.Contains(claudecode.Unavailable(), name):
+	case slices.Contains(claudecode.TerminalOnlyCommands(), name):
 		return simulator.UnavailableCommand{}, true
 	}
 	if b, ok := claudecode.BuiltinNamed(name); ok && !b.Skill {
@@ -55,7 +55,7 @@ func (s *Set) Grant(rules []string) { s.options.Rules.Grant(rules) }
 // IsKnown reports whether a command is built into the CLI, at least on a terminal.
 func IsKnown(name string) bool {
 	b, ok := claudecode.BuiltinNamed(name)
-	return ok && !b.Skill || slices.Contains(claudecode.Unavailable(), name)
+	return ok && !b.Skill || slices.Contains(claudecode.TerminalOnlyCommands(), name)
 }
 
 // builtinCommand is a built-in command of the CLI.

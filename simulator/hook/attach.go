@@ -49,7 +49,7 @@ func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	switch {
 	case stops && c.event == "PostToolUse":
 		t.attachStop(c, a.output.StopReason)
-	case stops && claudecode.HookEventNamed(c.event).End:
+	case stops && claudecode.HookEventNamed(c.event).PrecedesEnd:
 		t.attachStop(c, a.output.StopReason)
 		t.attach(c, a)
 	case stops:
@@ -74,12 +74,12 @@ func (t *Trace) attach(c *hookCall, a *hookResult) {
 	}
 	switch {
 	case a.outcome == succeeded:
-		if a.plainText == "" && claudecode.HookEventNamed(c.event).Prompt || strings.TrimSpace(a.stdout+a.stderr) == "" {
+		if a.plainText == "" && claudecode.HookEventNamed(c.event).PrecedesPrompt || strings.TrimSpace(a.stdout+a.stderr) == "" {
 			return
 		}
 		t.attachEnd(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plainText)},
 			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
-		if a.plainText != "" && claudecode.HookEventNamed(c.event).PlainText {
+		if a.plainText != "" && claudecode.HookEventNamed(c.event).TextIsContext {
 			t.setRendered(c.name + " hook success: " + strings.TrimSpace(a.plainText))
 		}
 	case a.outcome == cancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
@@ -147,7 +147,7 @@ func (t *Trace) attachStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
 		t.addStop(c, reason, "Execution stopped by "+c.event+" hook")
-	case claudecode.HookEventNamed(c.event).End:
+	case claudecode.HookEventNamed(c.event).PrecedesEnd:
 		named := *c
 		named.name = "Stop"
 		t.addStop(&named, reason, "Stop hook prevented continuation")
@@ -171,7 +171,7 @@ func (t *Trace) attachContext(c *hookCall, text string) {
 		named.name, named.toolUseID = c.event, c.event
 	case c.event == "SubagentStart":
 		named.name = c.event
-	case claudecode.HookEventNamed(c.event).Prompt:
+	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		named.toolUseID = "hook-" + c.toolUseID
 	}
 	t.attachText(&named, "hook_additional_context", "content", []string{text})

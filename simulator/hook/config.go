@@ -55,7 +55,7 @@ func (e *hookEntry) origin() string {
 // blocksOnFailure reports whether a failure of the hook counts as a refusal. The end of a conversation cannot be
 // refused that way (observed with 2.1.329).
 func (e *hookEntry) blocksOnFailure(event string) bool {
-	return e.mustAnswer && !claudecode.HookEventNamed(event).End
+	return e.mustAnswer && !claudecode.HookEventNamed(event).PrecedesEnd
 }
 
 // displayLabel returns the label for transcripts, on one line.

@@ -172,10 +172,10 @@ func redactConfig(raw json.RawMessage) json.RawMessage {
 
 func eventCatalog() []CatalogEvent {
 	events := claudecode.HookEvents()
-	slices.SortFunc(events, func(a, b claudecode.HookEvent) int { return a.Place - b.Place })
+	slices.SortFunc(events, func(a, b claudecode.HookEvent) int { return a.ListPosition - b.ListPosition })
 	list := make([]CatalogEvent, len(events))
 	for i, e := range events {
-		list[i] = CatalogEvent{e.Name, e.Summary, e.Matched}
+		list[i] = CatalogEvent{e.Name, e.Summary, e.HasMatcher}
 	}
 	return list
 }

@@ -90,7 +90,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 			o.mergeOutput(c, a)
 		}
 	}
-	if claudecode.HookEventNamed(c.event).Unseen {
+	if claudecode.HookEventNamed(c.event).FramesOnly {
 		o.Attachments = nil
 	}
 	if p := o.Permission; p != nil && !p.Interrupt {
@@ -104,12 +104,12 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 
 // recordRefusal records a refusal; bare is the original reason, empty if there was none.
 func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string) {
-	if !claudecode.HookEventNamed(c.event).Blocks {
+	if !claudecode.HookEventNamed(c.event).CanBlock {
 		o.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.displayLabel()})
 		return
 	}
-	if claudecode.HookEventNamed(c.event).Prompt {
+	if claudecode.HookEventNamed(c.event).PrecedesPrompt {
 		more := originalPrompt + c.prompt
 		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
 			more = ""
@@ -122,7 +122,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 	}
 	o.Block = true
 	o.Texts = append(o.Texts, blockText(c, reason))
-	if claudecode.HookEventNamed(c.event).Decides {
+	if claudecode.HookEventNamed(c.event).DecidesPermission {
 		o.Decision = "deny"
 	}
 	o.attachBlock(c, a, reason)
@@ -134,7 +134,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 // mergeOutput merges one hook's output, except its refusal.
 func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	out := a.output
-	if a.plainText != "" && claudecode.HookEventNamed(c.event).PlainText {
+	if a.plainText != "" && claudecode.HookEventNamed(c.event).TextIsContext {
 		o.AdditionalContext = append(o.AdditionalContext, a.plainText)
 	}
 	if out.Async {
@@ -146,7 +146,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	if out.Continue != nil && !*out.Continue {
 		o.StopTurn = true
 		o.StopReason = cmp.Or(o.StopReason, out.StopReason)
-		if claudecode.HookEventNamed(c.event).Prompt {
+		if claudecode.HookEventNamed(c.event).PrecedesPrompt {
 			text := stoppedText(out.StopReason)
 			o.Texts = append(o.Texts, text)
 			o.Notices = append(o.Notices, promptRefusedEvent(c, text, protocol.PromptOutcome{Kind: "stopped_by_hook", IsKept: true, Reason: out.StopReason}))
@@ -164,7 +164,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 // session and for agents.
 func (o *Outcome) addMessage(c *hookCall, text string) {
 	switch {
-	case claudecode.HookEventNamed(c.event).Unseen, c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
+	case claudecode.HookEventNamed(c.event).FramesOnly, c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
 	default:
 		o.Notices = append(o.Notices, informationalEvent("notice", c.name+" says: "+text))
 	}
@@ -181,7 +181,7 @@ func (a *hookResult) refusal(c *hookCall) (reason, bare string, refused bool) {
 	if s == nil {
 		s = &protocol.HookSpecificOutput{}
 	}
-	if a.output.Async || a.output.Decision != "block" && (s.PermissionDecision != "deny" || !claudecode.HookEventNamed(c.event).Decides) {
+	if a.output.Async || a.output.Decision != "block" && (s.PermissionDecision != "deny" || !claudecode.HookEventNamed(c.event).DecidesPermission) {
 		return "", "", false
 	}
 	bare = cmp.Or(s.PermissionDecisionReason, a.output.Reason)
@@ -195,7 +195,7 @@ func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpec
 		decision = "allow"
 	}
 	switch {
-	case !claudecode.HookEventNamed(c.event).Decides:
+	case !claudecode.HookEventNamed(c.event).DecidesPermission:
 	case rank(decision) > rank(o.Decision):
 		o.Decision, o.Reason, o.Origin = decision, cmp.Or(s.PermissionDecisionReason, a.output.Reason), a.entry.origin()
 	case decision == o.Decision && o.Origin != a.entry.origin():
@@ -304,10 +304,10 @@ func (o *Outcome) addTimeout(c *hookCall, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
 		o.refuseCall(timeoutText)
-	case claudecode.HookEventNamed(c.event).Prompt:
+	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
 		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
-	case claudecode.HookEventNamed(c.event).End:
+	case claudecode.HookEventNamed(c.event).PrecedesEnd:
 		o.addMessage(c, hostSilentText)
 	}
 }
@@ -340,11 +340,11 @@ func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 	if detail != "" && !a.timedOut {
 		reason += "\n" + detail
 	}
-	if claudecode.HookEventNamed(c.event).Prompt {
+	if claudecode.HookEventNamed(c.event).PrecedesPrompt {
 		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: kind, Reason: short})
 		return
 	}
-	if claudecode.HookEventNamed(c.event).Blocks {
+	if claudecode.HookEventNamed(c.event).CanBlock {
 		o.recordRefusal(c, a, reason, reason)
 	}
 }

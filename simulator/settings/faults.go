@@ -391,7 +391,7 @@ func hookFaults(v any) (first, second []Fault) {
 	for _, known := range claudecode.HookEvents() {
 		event := known.Name
 		value, there := events[event]
-		if !known.Guards || !there || validGroups(value) {
+		if !known.CanGuardPermissions || !there || validGroups(value) {
 			continue
 		}
 		key := "hooks." + event

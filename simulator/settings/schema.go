@@ -178,7 +178,7 @@ func validHooks(v any) bool {
 
 // isGuardEvent reports whether hooks of an event may protect permissions: an invalid one
 // makes the whole file ignored.
-func isGuardEvent(event string) bool { return claudecode.HookEventNamed(event).Guards }
+func isGuardEvent(event string) bool { return claudecode.HookEventNamed(event).CanGuardPermissions }
 
 // validGroups validates the matchers of an event.
 func validGroups(v any) bool {

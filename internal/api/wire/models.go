@@ -77,14 +77,14 @@ type thinkingTypes struct {
 // assumptions.
 func ModelInfoFor(id string) ModelInfo {
 	f, yes := claudecode.FactsOfModel(id), capability{true}
-	efforts := capability{f.Effort}
+	efforts := capability{f.EffortPerTurn}
 	return ModelInfo{
 		Type: "model", ID: id, DisplayName: "Claude " + claudecode.DisplayModel(claudecode.BareModel(id)), CreatedAt: "1970-01-01T00:00:00Z",
 		MaxInput: f.ContextWindow, MaxTokens: f.MaxOutput, Lifecycle: "active", Line: modelFamily(id), Fallbacks: []string{},
 		Capabilities: capabilities{
 			Batch: yes, Citations: yes, CodeExecution: yes, ImageInput: yes, PDFInput: yes, StructuredOutputs: yes,
 			ContextManagement: contextEdits{true, yes, yes, yes},
-			Effort:            effort{f.Effort, efforts, efforts, efforts, efforts, efforts},
+			Effort:            effort{f.EffortPerTurn, efforts, efforts, efforts, efforts, efforts},
 			ServerTools:       serverTools{true, yes, yes},
 			Thinking:          thinking{true, thinkingTypes{yes, yes, yes, yes}},
 		},

@@ -20,12 +20,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options says where to find agents, commands, skills, styles and plugins. The zero value has only the built-in ones.
+// Options say where to find agents, commands, skills, styles and plugins. The zero value has only the built-in ones.
 type Options struct {
-	// UserDir is the state directory and ProjectDir the project's .claude;
-	// empty = not looked at.
+	// UserDir is the state directory and ProjectDir the project's .claude directory; empty = do not search it.
 	UserDir, ProjectDir string
-	// Plugins are directories of plugins, or of several side by side, absolute.
+	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
 	Plugins []string
 	// Agents is --agents: a JSON object by name; empty = none.
 	Agents string
@@ -42,7 +41,7 @@ const pluginSource = "plugin"
 // Agent is a kind of sub-agent.
 type Agent struct {
 	Name, Description, Prompt string
-	Tools, Disallowed         []string // nil Tools = all
+	Tools, Disallowed         []string // nil Tools = all tools
 	Model                     string
 	MaxTurns                  int
 	Background                *bool
@@ -52,66 +51,67 @@ type Agent struct {
 
 // Command is a custom slash command or a skill.
 type Command struct {
-	Name        string // without the slash; "plugin:name" of a plugin
-	Description string
-	Hint        string // argument-hint
-	// Arguments are names for the arguments, in their order; nil = they have none.
+	Name         string // without the slash; "plugin:name" of a plugin
+	Description  string
+	ArgumentHint string // the key argument-hint of the front matter
+	// Arguments are the names of the arguments, in order; nil = the arguments have no names.
 	Arguments []string
 	Body      string
 	Source    string
 	Skill     bool
-	Dir       string // of a skill; empty = a command
-	// Title is the other name that a skill's front matter gives it.
+	Dir       string // directory of a skill; empty = a command
+	// Title is another name, from the front matter of a skill.
 	Title string
-	Tools []string // tools that it may use without asking
-	Model string   // model that answers it; empty = the model of the session
-	// Forks says that it runs in an agent of the type Agent; empty or unknown = general-purpose.
-	Forks bool
-	Agent string
-	// NoModel hides it from the model, NoUser from the user.
-	NoModel, NoUser bool
-	Described       bool // its front matter has a description
-	// Hooks are in force from its first use on, as in settings files; nil = none.
+	Tools []string // tools that it may use without permission questions
+	Model string   // model that runs it; empty = the model of the session
+	// RunsInAgent says that it runs in a sub-agent of the kind Agent. If Agent is empty or unknown, the kind is
+	// general-purpose.
+	RunsInAgent bool
+	Agent       string
+	// HiddenFromModel hides it from the model, HiddenFromUser from the user.
+	HiddenFromModel, HiddenFromUser bool
+	HasDescription                  bool // the front matter has a description
+	// Hooks are active after it was first used, in the form of settings files; nil = none.
 	Hooks json.RawMessage
 }
 
 // Catalog has everything that users can add to the CLI with files, and the built-in entries. It is safe for
 // concurrent use.
 type Catalog struct {
-	parts []PluginParts // of the plugins found at creation
+	pluginParts []PluginParts // of the plugins found at creation
 
-	mu       sync.Mutex
-	commands []Command // in the order shown; replaced as a whole
-	plugins  []protocol.Plugin
-	faults   []protocol.PluginError
-	styles   []string
-	styled   map[string]string // texts of styles that are files
-	agents   map[string]Agent
+	mu           sync.Mutex
+	commands     []Command // in the order shown; replaced as a whole
+	plugins      []protocol.Plugin
+	pluginErrors []protocol.PluginError
+	styles       []string
+	styleTexts   map[string]string // texts of the styles that are files, by name
+	agents       map[string]Agent
 }
 
 // New reads everything. Unreadable and invalid files are skipped and named in the warnings.
 func New(o Options) (*Catalog, []string) {
-	c := &Catalog{agents: map[string]Agent{}, styled: map[string]string{}, styles: names(claudecode.Styles(), func(s claudecode.Style) string { return s.Name })}
+	c := &Catalog{agents: map[string]Agent{}, styleTexts: map[string]string{}, styles: mapToNames(claudecode.Styles(), func(s claudecode.Style) string { return s.Name })}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}
 	if o.Disabled {
 		all, warnings := New(Options{Plugins: o.Plugins, Open: o.Open})
-		c.plugins, c.faults = all.plugins, all.faults
+		c.plugins, c.pluginErrors = all.plugins, all.pluginErrors
 		delete(c.agents, "statusline-setup")
 		return c, warnings
 	}
-	l := &loader{c: c}
+	l := &loader{catalog: c}
 	if o.Open != nil {
 		// Later sources win: a project's agent replaces a user's of that name.
 		for i, dir := range o.Plugins {
-			l.pluginsOf(o.Open(dir), dir, i)
+			l.readPluginDir(o.Open(dir), dir, i)
 		}
-		l.source(o, o.UserDir, "userSettings")
-		l.source(o, o.ProjectDir, "projectSettings")
+		l.readSource(o, o.UserDir, "userSettings")
+		l.readSource(o, o.ProjectDir, "projectSettings")
 	}
 	l.sortCommands()
-	c.parts = l.parts
+	c.pluginParts = l.parts
 	if o.Agents != "" {
 		if err := c.DefineAgents(json.RawMessage(o.Agents), "flagSettings"); err != nil {
 			l.warnings = append(l.warnings, "--agents: "+err.Error())
@@ -166,9 +166,9 @@ func (c *Catalog) Agents() []Agent {
 	return list
 }
 
-// AgentNames lists the names of [Catalog.Agents].
+// AgentNames lists the names of the agents in [Catalog.Agents].
 func (c *Catalog) AgentNames() []string {
-	return names(c.Agents(), func(a Agent) string { return a.Name })
+	return mapToNames(c.Agents(), func(a Agent) string { return a.Name })
 }
 
 // Commands lists custom commands and skills in the order of init: skills before commands, the project's before the
@@ -216,7 +216,7 @@ func (c *Catalog) Counts() (plugins, skills int) {
 func (c *Catalog) Style(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.styled[name]
+	return c.styleTexts[name]
 }
 
 // Styles lists the output styles, those of the CLI first.
@@ -226,19 +226,19 @@ func (c *Catalog) Styles() []string {
 	return slices.Clone(c.styles)
 }
 
-// Fill adds the entries to an init event of [claudecode.Profile.Init].
-func (c *Catalog) Fill(ev *protocol.Init) {
+// FillInit adds the entries to an init event of [claudecode.Profile.Init].
+func (c *Catalog) FillInit(ev *protocol.Init) {
 	var commands, skills, plugged, pluggedSkills []string
 	for _, k := range c.Commands() {
 		into, skillsInto := &commands, &skills
 		if k.Source == pluginSource {
 			into, skillsInto = &plugged, &pluggedSkills
 		}
-		if k.NoUser {
+		if k.HiddenFromUser {
 			continue
 		}
 		*into = append(*into, k.Name)
-		if k.Skill && k.Described {
+		if k.Skill && k.HasDescription {
 			*skillsInto = append(*skillsInto, k.Name)
 		}
 	}
@@ -249,10 +249,10 @@ func (c *Catalog) Fill(ev *protocol.Init) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ev.Plugins = append(slices.Clone(c.plugins), ev.Plugins...)
-	ev.PluginErrors = slices.Clone(c.faults)
+	ev.PluginErrors = slices.Clone(c.pluginErrors)
 }
 
-func names[T any](list []T, name func(T) string) []string {
+func mapToNames[T any](list []T, name func(T) string) []string {
 	out := make([]string, len(list))
 	for i, v := range list {
 		out[i] = name(v)
@@ -272,47 +272,47 @@ func builtinAgents() []Agent {
 
 // loader reads the files of all sources.
 type loader struct {
-	c        *Catalog
+	catalog  *Catalog
 	commands []Command // found earlier
 	skills   []Command
 	files    []Command
 	parts    []PluginParts
 	warnings []string
 	// While a plugin is being read: its directory and the prefix of its names.
-	root, prefix string
+	pluginDir, namePrefix string
 }
 
-// source reads the folders of one .claude directory.
-func (l *loader) source(o Options, dir, source string) {
+// readSource reads the folders of one .claude directory.
+func (l *loader) readSource(o Options, dir, source string) {
 	if dir == "" {
 		return
 	}
-	l.folders(o.Open(dir), dir, source)
+	l.readFolders(o.Open(dir), dir, source)
 }
 
-// folders reads agents, commands, skills and output styles.
-func (l *loader) folders(tree fs.FS, dir, source string) {
-	for _, file := range l.walk(tree, "agents") {
-		l.agent(tree, file, source)
+// readFolders reads agents, commands, skills and output styles.
+func (l *loader) readFolders(tree fs.FS, dir, source string) {
+	for _, file := range l.markdownFiles(tree, "agents") {
+		l.readAgent(tree, file, source)
 	}
-	for _, file := range l.walk(tree, "commands") {
-		l.command(tree, file, source)
+	for _, file := range l.markdownFiles(tree, "commands") {
+		l.readCommand(tree, file, source)
 	}
 	entries, _ := fs.ReadDir(tree, "skills") // a missing folder has no entries
 	for _, e := range entries {
-		l.skill(tree, e.Name(), dir, source)
+		l.readSkill(tree, e.Name(), dir, source)
 	}
-	for _, file := range l.walk(tree, "output-styles") {
-		doc, ok := l.read(tree, file)
-		if name := cmp.Or(doc.text("name"), baseName(file)); ok && !slices.Contains(l.c.styles, name) {
-			l.c.styles = append(l.c.styles, name)
-			l.c.styled[name] = strings.TrimSpace(doc.body)
+	for _, file := range l.markdownFiles(tree, "output-styles") {
+		doc, ok := l.readDocument(tree, file)
+		if name := cmp.Or(doc.text("name"), baseName(file)); ok && !slices.Contains(l.catalog.styles, name) {
+			l.catalog.styles = append(l.catalog.styles, name)
+			l.catalog.styleTexts[name] = strings.TrimSpace(doc.body)
 		}
 	}
 }
 
-// walk lists the .md files below a folder by path.
-func (l *loader) walk(tree fs.FS, folder string) []string {
+// markdownFiles lists the .md files below a folder, sorted by path.
+func (l *loader) markdownFiles(tree fs.FS, folder string) []string {
 	var files []string
 	// An unreadable folder holds nothing, as for the real CLI.
 	_ = fs.WalkDir(tree, folder, func(p string, d fs.DirEntry, err error) error {
@@ -327,8 +327,8 @@ func (l *loader) walk(tree fs.FS, folder string) []string {
 	return files
 }
 
-func (l *loader) agent(tree fs.FS, file, source string) {
-	doc, ok := l.read(tree, file)
+func (l *loader) readAgent(tree fs.FS, file, source string) {
+	doc, ok := l.readDocument(tree, file)
 	if !ok {
 		return
 	}
@@ -337,27 +337,27 @@ func (l *loader) agent(tree fs.FS, file, source string) {
 		return // a note in addition to the agents
 	}
 	a := Agent{
-		Name: l.prefix + name, Description: doc.text("description"), Prompt: l.expandVariables(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
+		Name: l.namePrefix + name, Description: doc.text("description"), Prompt: l.expandVariables(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
 		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
 		Background: doc.bool("background"), Isolation: doc.text("isolation"), Source: source,
 	}
-	l.c.agents[a.Name] = a
+	l.catalog.agents[a.Name] = a
 }
 
-func (l *loader) command(tree fs.FS, file, source string) {
-	if doc, ok := l.read(tree, file); ok {
+func (l *loader) readCommand(tree fs.FS, file, source string) {
+	if doc, ok := l.readDocument(tree, file); ok {
 		folder, _ := strings.CutPrefix(path.Dir(file), "commands")
 		space := strings.ReplaceAll(strings.TrimPrefix(folder+"/", "/"), "/", ":")
-		l.files = append(l.files, l.withMetadata(doc, Command{Name: l.prefix + space + baseName(file), Source: source}))
+		l.files = append(l.files, l.withMetadata(doc, Command{Name: l.namePrefix + space + baseName(file), Source: source}))
 	}
 }
 
-func (l *loader) skill(tree fs.FS, folder, dir, source string) {
+func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 	file := path.Join("skills", folder, "SKILL.md")
 	if _, err := fs.Stat(tree, file); err != nil {
 		return
 	}
-	doc, ok := l.read(tree, file)
+	doc, ok := l.readDocument(tree, file)
 	if !ok {
 		return
 	}
@@ -365,24 +365,24 @@ func (l *loader) skill(tree fs.FS, folder, dir, source string) {
 		return // it applies only to some files
 	}
 	l.skills = append(l.skills, l.withMetadata(doc, Command{
-		Name: l.prefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
+		Name: l.namePrefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
 		Hooks: doc.object("hooks"),
 	}))
 }
 
 // withMetadata adds the front matter of the file to its command or skill.
 func (l *loader) withMetadata(doc document, k Command) Command {
-	k.Description, k.Hint, k.Body = l.listedDescription(doc.description()), doc.text("argument-hint"), l.expandVariables(doc.body)
+	k.Description, k.ArgumentHint, k.Body = l.listedDescription(doc.description()), doc.text("argument-hint"), l.expandVariables(doc.body)
 	k.Arguments = doc.names("arguments")
-	k.Described = doc.text("description") != ""
+	k.HasDescription = doc.text("description") != ""
 	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
-	k.Forks, k.Agent = doc.text("context") == "fork", doc.text("agent")
+	k.RunsInAgent, k.Agent = doc.text("context") == "fork", doc.text("agent")
 	noModel, user := doc.bool("disable-model-invocation"), doc.bool("user-invocable")
-	k.NoModel, k.NoUser = noModel != nil && *noModel, user != nil && !*user
+	k.HiddenFromModel, k.HiddenFromUser = noModel != nil && *noModel, user != nil && !*user
 	return k
 }
 
-func (l *loader) read(tree fs.FS, file string) (document, bool) {
+func (l *loader) readDocument(tree fs.FS, file string) (document, bool) {
 	data, err := fs.ReadFile(tree, file)
 	if err != nil {
 		l.warnings = append(l.warnings, fmt.Sprintf("%s: %v", file, err))
@@ -396,8 +396,8 @@ func (l *loader) read(tree fs.FS, file string) (document, bool) {
 func (l *loader) sortCommands() {
 	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
 	seen := map[string]bool{}
-	l.c.commands = slices.Concat(l.commands, l.skills, l.files)
-	slices.SortStableFunc(l.c.commands, func(a, b Command) int {
+	l.catalog.commands = slices.Concat(l.commands, l.skills, l.files)
+	slices.SortStableFunc(l.catalog.commands, func(a, b Command) int {
 		if a.Skill != b.Skill {
 			if a.Skill {
 				return -1
@@ -406,7 +406,7 @@ func (l *loader) sortCommands() {
 		}
 		return cmp.Or(rank[a.Source]-rank[b.Source], compareNames(a.Name, b.Name))
 	})
-	l.c.commands = slices.DeleteFunc(l.c.commands, func(k Command) bool {
+	l.catalog.commands = slices.DeleteFunc(l.catalog.commands, func(k Command) bool {
 		defer func() { seen[k.Name] = true }()
 		return seen[k.Name]
 	})

@@ -51,7 +51,7 @@ func disk() func(string) fs.FS {
 }
 
 func commandNames(c *Catalog) []string {
-	return names(c.Commands(), func(k Command) string { return k.Name })
+	return mapToNames(c.Commands(), func(k Command) string { return k.Name })
 }
 
 // Checklist rows 42, 43 and 44: agents, commands, skills and plugins on disk, and how init lists them.
@@ -62,7 +62,7 @@ func TestCatalog(t *testing.T) {
 	})
 	ev := claudecode.ProfileFor(claudecode.DefaultVersion).Init()
 	builtin := len(ev.SlashCommands)
-	c.Fill(&ev)
+	c.FillInit(&ev)
 	want := []string{"claude", "demo:helper", "Explore", "flagged", "fs-test-agent", "general-purpose", "Plan", "reviewer", "statusline-setup"}
 	if diff := cmp.Diff(want, ev.Agents); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)
@@ -95,7 +95,7 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("--agents: %+v", a)
 	}
 	k, _ := c.Command("testcmd")
-	if diff := cmp.Diff(Command{Name: "testcmd", Description: "Tests", Hint: "[n]", Body: "Run test $1", Source: "projectSettings", Described: true}, k); diff != "" {
+	if diff := cmp.Diff(Command{Name: "testcmd", Description: "Tests", ArgumentHint: "[n]", Body: "Run test $1", Source: "projectSettings", HasDescription: true}, k); diff != "" {
 		t.Errorf("command (-want +got):\n%s", diff)
 	}
 	if k, _ = c.Command("shared"); k.Body != "of the project" {
@@ -118,7 +118,7 @@ func TestCatalogBySource(t *testing.T) {
 	c, _ = New(Options{UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug"}, Agents: `{"flagged":{}}`, Open: disk(), Disabled: true})
 	var ev protocol.Init
 	ev.SlashCommands, ev.Skills = []string{"built-in"}, []string{"built-in"}
-	c.Fill(&ev)
+	c.FillInit(&ev)
 	want := []string{"claude", "Explore", "general-purpose", "Plan"}
 	if len(c.Commands()) != 0 || len(c.Parts()) != 0 || !slices.Equal(ev.Agents, want) || len(ev.Plugins) != 1 || ev.Plugins[0].Name != "demo" {
 		t.Errorf("disabled: commands %v, agents %v, plugins %v", commandNames(c), ev.Agents, ev.Plugins)
@@ -218,7 +218,7 @@ func TestPlugins(t *testing.T) {
 	if diff := cmp.Diff(want, c.Parts()); diff != "" {
 		t.Errorf("parts (-want +got):\n%s", diff)
 	}
-	if k, ok := c.Command("one:go"); !ok || k.Body != "Go to /one" || k.Hint != "where" {
+	if k, ok := c.Command("one:go"); !ok || k.Body != "Go to /one" || k.ArgumentHint != "where" {
 		t.Errorf("command %+v", k)
 	}
 	if k, ok := c.Command("sk"); !ok || k.Name != "one:sk" || k.Description != "(one) Does it" {
@@ -233,7 +233,7 @@ func TestPlugins(t *testing.T) {
 		t.Errorf("parts added (-want +got):\n%s", diff)
 	}
 	ev := claudecode.ProfileFor(claudecode.DefaultVersion).Init()
-	c.Fill(&ev)
+	c.FillInit(&ev)
 	if !c.HasPlugins("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
 		t.Errorf("plugins %v, commands %v", ev.Plugins, commandNames(c))
 	}

@@ -11,8 +11,8 @@ import (
 
 // document is a Markdown file with front matter.
 type document struct {
-	front map[string]any
-	body  string
+	frontMatter map[string]any
+	body        string
 }
 
 // parseDocument splits a file at its front matter. Like in the real CLI, white space after the front matter is not
@@ -30,8 +30,8 @@ func parseDocument(data []byte) document {
 	}
 	_, body, _ = strings.Cut(body, "\n") // the rest of the closing line
 	d := document{body: strings.TrimLeft(body, " \t\n")}
-	if err := yaml.Unmarshal([]byte(head), &d.front); err != nil {
-		d.front = parseLines(head)
+	if err := yaml.Unmarshal([]byte(head), &d.frontMatter); err != nil {
+		d.frontMatter = parseLines(head)
 	}
 	return d
 }
@@ -48,7 +48,7 @@ func parseLines(head string) map[string]any {
 
 // text returns a scalar as text; empty = absent.
 func (d document) text(key string) string {
-	switch v := d.front[key].(type) {
+	switch v := d.frontMatter[key].(type) {
 	case string:
 		return strings.TrimSpace(v)
 	case bool:
@@ -67,7 +67,7 @@ func (d document) text(key string) string {
 
 // list returns a list, or the parts of a scalar with commas; nil = absent.
 func (d document) list(key string) []string {
-	switch v := d.front[key].(type) {
+	switch v := d.frontMatter[key].(type) {
 	case string:
 		out := []string{}
 		for item := range strings.SplitSeq(v, ",") {
@@ -91,7 +91,7 @@ func (d document) list(key string) []string {
 // names returns a list, or the words of a text, without empty names and numbers; nil = absent.
 func (d document) names(key string) []string {
 	var found []string
-	switch v := d.front[key].(type) {
+	switch v := d.frontMatter[key].(type) {
 	case string:
 		found = strings.Fields(v)
 	case []any:
@@ -123,7 +123,7 @@ func (d document) bool(key string) *bool {
 
 // object returns a table as JSON; nil = absent or not a table.
 func (d document) object(key string) json.RawMessage {
-	table, ok := d.front[key].(map[string]any)
+	table, ok := d.frontMatter[key].(map[string]any)
 	if !ok {
 		return nil
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// MemoryOptions says where to find instruction files.
+// MemoryOptions say where to find instruction files.
 type MemoryOptions struct {
-	UserDir string // the state directory; empty = it does not count
+	UserDir string // the state directory; empty = it has no instruction files
 	CWD     string // absolute
 	Home    string // home directory for ~; empty = ~ is not expanded
-	// Project and Local say whether the files of the project, and the user's own files for the project, are used.
+	// Project includes the files of the project, and Local the user's private files for the project.
 	Project, Local bool
 }
 
@@ -26,9 +26,9 @@ type MemoryOptions struct {
 type Memory struct {
 	Path   string
 	Type   string // User, Project, Local
-	Parent string // that imports it; empty = it was looked for
-	Text   string // without front matter and comments
-	Raw    string // the file verbatim; empty = the text is all of it
+	Parent string // file that imports it; empty = it is not imported
+	Text   string // content without front matter and comments
+	Raw    string // the unchanged content; empty = the same as Text
 	Rule   bool   // it is in a rules directory
 	// Globs are patterns (as in .gitignore) of the paths below Base to which it applies; nil = it always applies.
 	Globs []string
@@ -51,54 +51,54 @@ func Memories(o MemoryOptions) []Memory {
 	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: map[string]bool{}}
 	if o.UserDir != "" {
 		r.read(Memory{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
-		r.rules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
+		r.readRules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
 	for _, dir := range parentDirs(o.CWD) {
 		if o.Project {
 			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-			r.project(filepath.Join(dir, ".claude"), dir)
+			r.readProject(filepath.Join(dir, ".claude"), dir)
 		}
 		if o.Local {
 			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
 		}
 	}
-	return r.found
+	return r.memories
 }
 
 // NestedMemories finds the instruction files that apply after the model has read or written a file: matching rules of
 // the user, the files of the directories between the working directory and it, and matching rules of the project
 // (observed with 2.1.329). Files in known are omitted.
 func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memory {
-	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), about: file}
+	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), target: file}
 	if o.UserDir != "" {
-		r.rules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
+		r.readRules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
 	outer := parentDirs(o.CWD)
 	if isBelow(o.CWD, file) {
 		for _, dir := range parentDirs(filepath.Dir(file))[len(outer):] {
-			r.about = ""
-			r.directory(o, dir)
-			r.about = file
+			r.target = ""
+			r.readDirectory(o, dir)
+			r.target = file
 			r.projectRules(o, dir)
 		}
 	}
 	for _, dir := range outer {
 		r.projectRules(o, dir)
 	}
-	return r.found
+	return r.memories
 }
 
-// project reads the directory .claude of dir, if it exists.
-func (r *memoryReader) project(dotClaude, dir string) {
+// readProject reads the directory .claude of dir, if it exists.
+func (r *memoryReader) readProject(dotClaude, dir string) {
 	if _, err := os.Stat(dotClaude); err != nil {
 		return
 	}
 	r.read(Memory{Path: filepath.Join(dotClaude, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-	r.rules(filepath.Join(dotClaude, "rules"), "Project", dir)
+	r.readRules(filepath.Join(dotClaude, "rules"), "Project", dir)
 }
 
-// directory reads the instruction files of a directory that was not reached before.
-func (r *memoryReader) directory(o MemoryOptions, dir string) {
+// readDirectory reads the instruction files of a directory that was not read before.
+func (r *memoryReader) readDirectory(o MemoryOptions, dir string) {
 	if o.Project {
 		r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
 		r.read(Memory{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
@@ -111,7 +111,7 @@ func (r *memoryReader) directory(o MemoryOptions, dir string) {
 
 func (r *memoryReader) projectRules(o MemoryOptions, dir string) {
 	if o.Project {
-		r.rules(filepath.Join(dir, ".claude", "rules"), "Project", dir)
+		r.readRules(filepath.Join(dir, ".claude", "rules"), "Project", dir)
 	}
 }
 
@@ -141,13 +141,13 @@ const (
 	maxMemory  = 1 << 20 // bytes of a file; longer files are omitted
 )
 
-// memoryReader reads files once, in the order in which they count.
+// memoryReader reads each file once, in the order in which the model sees the files.
 type memoryReader struct {
-	home  string
-	cwd   string
-	seen  map[string]bool
-	about string // the file whose instructions are searched; empty = those that always apply
-	found []Memory
+	home     string
+	cwd      string
+	seen     map[string]bool
+	target   string // the file whose instructions are needed; empty = those that always apply
+	memories []Memory
 }
 
 // read reads one file, of which path, type, parent and base are known, and its imports.
@@ -164,7 +164,7 @@ func (r *memoryReader) read(m Memory, depth int) {
 		return
 	}
 	d := parseDocument(data)
-	m.Text, m.Globs = comment().ReplaceAllString(d.body, ""), globs(d)
+	m.Text, m.Globs = commentPattern().ReplaceAllString(d.body, ""), globs(d)
 	if raw := string(data); raw != m.Text {
 		m.Raw = raw
 	}
@@ -172,21 +172,21 @@ func (r *memoryReader) read(m Memory, depth int) {
 		return
 	}
 	r.seen[m.Path] = true
-	r.found = append(r.found, m)
+	r.memories = append(r.memories, m)
 	for _, name := range imports(m.Text) {
-		target := r.resolve(name, filepath.Dir(m.Path))
-		if target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // the project's imports from outside need an approval
+		target := r.resolveImport(name, filepath.Dir(m.Path))
+		if target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // project files may not import files outside the project without approval
 			r.read(Memory{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
 		}
 	}
 }
 
-// isApplicable reports whether a file is among the requested ones.
+// isApplicable reports whether a file applies to the target.
 func (r *memoryReader) isApplicable(m Memory) bool {
-	if r.about == "" || m.Globs == nil {
-		return r.about == "" && m.Globs == nil
+	if r.target == "" || m.Globs == nil {
+		return r.target == "" && m.Globs == nil
 	}
-	rel, err := filepath.Rel(m.Base, r.about)
+	rel, err := filepath.Rel(m.Base, r.target)
 	return err == nil && filepath.IsLocal(rel) && slices.ContainsFunc(m.Globs, func(pattern string) bool {
 		if strings.HasPrefix(pattern, "!") || strings.HasPrefix(pattern, "./") {
 			return false
@@ -200,7 +200,7 @@ func (r *memoryReader) isApplicable(m Memory) bool {
 func globs(d document) []string {
 	var all []string
 	given := d.list("paths")
-	if text, ok := d.front["paths"].(string); ok {
+	if text, ok := d.frontMatter["paths"].(string); ok {
 		given = splitOutside(text)
 	}
 	for _, pattern := range given {
@@ -256,8 +256,8 @@ func expandBraces(pattern string) []string {
 	return all
 }
 
-// rules reads the Markdown files below a directory, in order.
-func (r *memoryReader) rules(dir, kind, base string) {
+// readRules reads the Markdown files below a directory, in order.
+func (r *memoryReader) readRules(dir, kind, base string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".md" {
 			r.read(Memory{Path: path, Type: kind, Rule: true, Base: base}, 0)
@@ -266,8 +266,8 @@ func (r *memoryReader) rules(dir, kind, base string) {
 	})
 }
 
-// resolve returns the file that an import names; empty = none.
-func (r *memoryReader) resolve(name, dir string) string {
+// resolveImport returns the file that an import names; empty = none.
+func (r *memoryReader) resolveImport(name, dir string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		if r.home == "" {
 			return ""
@@ -281,17 +281,17 @@ func (r *memoryReader) resolve(name, dir string) string {
 }
 
 var (
-	comment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)(?:^|\n)[ \t]*<!--.*?-->[ \t]*`) })
-	code    = sync.OnceValue(func() *regexp.Regexp {
+	commentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)(?:^|\n)[ \t]*<!--.*?-->[ \t]*`) })
+	codePattern    = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile("(?s)(?:^|\n)[ \t]*```.*?(?:\n[ \t]*```|$)|`[^`\n]*`")
 	})
-	imported = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@(\S+)`) })
+	importPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@(\S+)`) })
 )
 
 // imports returns the files that a text names with @, outside of code.
 func imports(text string) []string {
 	var names []string
-	for _, m := range imported().FindAllStringSubmatch(code().ReplaceAllString(text, ""), -1) {
+	for _, m := range importPattern().FindAllStringSubmatch(codePattern().ReplaceAllString(text, ""), -1) {
 		names = append(names, strings.TrimRight(m[1], ".,;:!?)"))
 	}
 	return names

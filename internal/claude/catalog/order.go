@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// collationOrder are the ASCII characters as people sort them: signs, digits, letters
-// without regard to case.
+// collationOrder lists the ASCII characters in the order in which people sort names: punctuation, digits, then letters
+// regardless of case.
 const collationOrder = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
 
 // compareNames orders names as the real CLI does: in natural order, the lower-case letter first if nothing else

@@ -40,10 +40,10 @@ type manifest struct {
 func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginParts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := &loader{c: c}
+	l := &loader{catalog: c}
 	for _, dir := range dirs {
 		if !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return IsPluginDir(p.Path, dir) }) {
-			l.pluginsOf(open(dir), dir, 0)
+			l.readPluginDir(open(dir), dir, 0)
 		}
 	}
 	l.commands = c.commands
@@ -64,18 +64,18 @@ func (c *Catalog) HasPlugins(dirs ...string) bool {
 func IsPluginDir(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
 // Parts returns the parts of the plugins that were found at creation.
-func (c *Catalog) Parts() []PluginParts { return c.parts }
+func (c *Catalog) Parts() []PluginParts { return c.pluginParts }
 
-// pluginsOf reads the n-th directory of --plugin-dir: a plugin, or a directory of plugins (observed with 2.1.330).
-func (l *loader) pluginsOf(tree fs.FS, dir string, n int) {
+// readPluginDir reads the n-th directory of --plugin-dir: a plugin, or a directory of plugins (observed with 2.1.330).
+func (l *loader) readPluginDir(tree fs.FS, dir string, n int) {
 	if !hasPlugins(tree) {
-		l.plugin(tree, dir, n)
+		l.readPlugin(tree, dir, n)
 		return
 	}
 	entries, _ := fs.ReadDir(tree, ".") // it was read before
 	for _, e := range entries {
-		if sub, err := fs.Sub(tree, e.Name()); err == nil && exists(sub, manifestFile) {
-			l.plugin(sub, filepath.Join(dir, e.Name()), n)
+		if sub, err := fs.Sub(tree, e.Name()); err == nil && fileExists(sub, manifestFile) {
+			l.readPlugin(sub, filepath.Join(dir, e.Name()), n)
 		}
 	}
 }
@@ -83,22 +83,22 @@ func (l *loader) pluginsOf(tree fs.FS, dir string, n int) {
 // hasPlugins reports whether a directory may contain plugins, because it has no part of a plugin itself.
 func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
-	return exists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return exists(tree, part) })
+	return fileExists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return fileExists(tree, part) })
 }
 
-func exists(tree fs.FS, name string) bool {
+func fileExists(tree fs.FS, name string) bool {
 	_, err := fs.Stat(tree, name)
 	return err == nil
 }
 
-// plugin reads the directory of one plugin.
-func (l *loader) plugin(tree fs.FS, dir string, n int) {
+// readPlugin reads the directory of one plugin.
+func (l *loader) readPlugin(tree fs.FS, dir string, n int) {
 	fail := func(kind, message string) {
-		l.c.faults = append(l.c.faults, protocol.PluginError{
+		l.catalog.pluginErrors = append(l.catalog.pluginErrors, protocol.PluginError{
 			Plugin: "inline[" + strconv.Itoa(n) + "]", Type: kind, Message: message, Path: dir,
 		})
 	}
-	if !exists(tree, ".") {
+	if !fileExists(tree, ".") {
 		fail("path-not-found", "Path not found: "+dir)
 		return
 	}
@@ -110,20 +110,20 @@ func (l *loader) plugin(tree fs.FS, dir string, n int) {
 		}
 		m.Name = cmp.Or(m.Name, filepath.Base(dir))
 	}
-	l.c.plugins = append(l.c.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: m.Name + "@inline", Version: m.Version})
+	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: m.Name + "@inline", Version: m.Version})
 	l.parts = append(l.parts, PluginParts{
 		Name: m.Name, Dir: dir,
-		Hooks:   object(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),
-		Servers: object(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
+		Hooks:   pluginObject(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),
+		Servers: pluginObject(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
 	})
-	l.root, l.prefix = dir, m.Name+":"
-	l.folders(tree, dir, pluginSource)
-	l.root, l.prefix = "", ""
+	l.pluginDir, l.namePrefix = dir, m.Name+":"
+	l.readFolders(tree, dir, pluginSource)
+	l.pluginDir, l.namePrefix = "", ""
 }
 
-// object returns the object of a plugin under a key: that of the manifest, or of the file that the manifest names,
-// else of the default file; nil = none.
-func object(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
+// pluginObject returns the object under a key of a plugin's manifest, or the content of the file that the manifest
+// names there, or of the default file; nil = none.
+func pluginObject(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
 	if declared = bytes.TrimSpace(declared); len(declared) > 0 && declared[0] == '{' {
 		return expandRoot(declared, dir)
 	}
@@ -153,16 +153,16 @@ func expandRoot(raw []byte, dir string) json.RawMessage {
 
 // expandVariables returns a text of a plugin with the plugin's directory filled in.
 func (l *loader) expandVariables(text string) string {
-	if l.root == "" {
+	if l.pluginDir == "" {
 		return text
 	}
-	return strings.ReplaceAll(text, rootVariable, l.root)
+	return strings.ReplaceAll(text, rootVariable, l.pluginDir)
 }
 
 // listedDescription returns a description for lists; that of a plugin's entry names the plugin.
 func (l *loader) listedDescription(text string) string {
-	if l.prefix == "" {
+	if l.namePrefix == "" {
 		return text
 	}
-	return strings.TrimSpace("(" + strings.TrimSuffix(l.prefix, ":") + ") " + text)
+	return strings.TrimSpace("(" + strings.TrimSuffix(l.namePrefix, ":") + ") " + text)
 }

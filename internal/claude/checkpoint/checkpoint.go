@@ -25,18 +25,18 @@ type unknownPromptError string
 
 func (e unknownPromptError) Error() string { return string(e) }
 
-// Options says where to store a history. The zero value stores it in memory.
+// Options say where to store a history. The zero value stores it in memory.
 type Options struct {
 	// CWD is the working directory, absolute; files below it are named by their
 	// relative path.
 	CWD        string
 	Transcript Transcript // nil = copies stay in memory, and nothing is recorded
-	Clock      Clock      // nil = the zero time forever
+	Clock      Clock      // nil = the zero time
 }
 
 // Transcript stores history lines and knows where copies are.
 type Transcript interface {
-	// HistoryDir is the directory for copies right now; "" = memory.
+	// HistoryDir returns the current directory for copies; "" = keep copies in memory.
 	HistoryDir() string
 	// Record writes an event to the transcript. The events of a history are *[protocol.CustomLine].
 	Record(ev protocol.Event) error
@@ -49,30 +49,30 @@ type Clock interface{ Now() time.Time }
 type History struct {
 	o Options // fixed at creation
 
-	mu     sync.Mutex
-	points []checkpoint
-	store  store
-	uses   map[string]string // uuid of the message with a call, by the call's id
+	mu           sync.Mutex
+	checkpoints  []checkpoint
+	store        store
+	callMessages map[string]string // uuid of the message that contains a call, by the call's id
 }
 
-// checkpoint is one prompt with the files known then.
+// checkpoint is the state of the tracked files at one prompt.
 type checkpoint struct {
 	uuid  string
-	at    string
+	time  string
 	files map[string]backup // by tracking path
 }
 
 // backup is one version of a file.
 type backup struct {
-	File    *string `json:"backupFileName"` // nil = there was no such file
-	Version int     `json:"version"`
-	At      string  `json:"backupTime"`
-	Parent  string  `json:"realParentDir"`
+	File      *string `json:"backupFileName"` // name of the copy; nil = the file did not exist
+	Version   int     `json:"version"`
+	Time      string  `json:"backupTime"`
+	ParentDir string  `json:"realParentDir"`
 }
 
 // New makes an empty history. Nothing is read or written yet.
 func New(o Options) *History {
-	return &History{o: o, store: store{memory: map[string][]byte{}}, uses: map[string]string{}}
+	return &History{o: o, store: store{memory: map[string][]byte{}}, callMessages: map[string]string{}}
 }
 
 // Load restores the history from a transcript; the copies of files are in dir. Invalid lines are ignored.
@@ -87,26 +87,26 @@ func (h *History) Load(lines []json.RawMessage, dir string) {
 		switch line.Type {
 		case "file-history-snapshot":
 			if line.Snapshot != nil {
-				h.points = append(h.points, checkpoint{uuid: line.MessageID, at: line.Snapshot.Timestamp, files: orEmpty(line.Snapshot.Files)})
+				h.checkpoints = append(h.checkpoints, checkpoint{uuid: line.MessageID, time: line.Snapshot.Timestamp, files: nonNilFiles(line.Snapshot.Files)})
 			}
 		case "file-history-delta":
-			i := slices.IndexFunc(h.points, func(p checkpoint) bool { return p.uuid == line.SnapshotID })
+			i := slices.IndexFunc(h.checkpoints, func(p checkpoint) bool { return p.uuid == line.SnapshotID })
 			if i >= 0 && line.Backup != nil && line.Path != "" {
-				h.points[i].files[line.Path] = *line.Backup
+				h.checkpoints[i].files[line.Path] = *line.Backup
 			}
 		}
 	}
-	h.store.from = dir
+	h.store.sourceDir = dir
 }
 
-func orEmpty(files map[string]backup) map[string]backup {
+func nonNilFiles(files map[string]backup) map[string]backup {
 	if files == nil {
 		return map[string]backup{}
 	}
 	return files
 }
 
-// line is either line of a transcript.
+// line is one of the two kinds of transcript lines.
 type line struct {
 	Type       string    `json:"type"`
 	MessageID  string    `json:"messageId"`
@@ -137,7 +137,7 @@ func (h *History) Record(ev protocol.Event) error {
 	case *protocol.Assistant:
 		for _, b := range ev.Message.Content {
 			if use, is := b.(protocol.ToolUse); is {
-				h.uses[use.ID] = ev.UUID
+				h.callMessages[use.ID] = ev.UUID
 			}
 		}
 	case *protocol.ToolExecuted:
@@ -149,7 +149,7 @@ func (h *History) Record(ev protocol.Event) error {
 		}
 	case *protocol.Frame:
 		if ev.Type == "conversation_reset" {
-			h.points, h.store.from = nil, ""
+			h.checkpoints, h.store.sourceDir = nil, ""
 		}
 	}
 	return nil
@@ -157,12 +157,12 @@ func (h *History) Record(ev protocol.Event) error {
 
 // recordPrompt stores the current state of the tracked files.
 func (h *History) recordPrompt(uuid string) error {
-	next := checkpoint{uuid: uuid, at: h.now(), files: map[string]backup{}}
+	next := checkpoint{uuid: uuid, time: h.now(), files: map[string]backup{}}
 	var failed error
 	if err := h.store.move(h.dir()); err != nil {
 		failed = err
 	}
-	for path, newest := range h.newest() {
+	for path, newest := range h.newestBackups() {
 		b, err := h.backUpChanged(path, newest)
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -170,11 +170,11 @@ func (h *History) recordPrompt(uuid string) error {
 		}
 		next.files[path] = b
 	}
-	h.points = append(h.points, next)
-	clear(h.uses)
-	return errors.Join(failed, h.write(line{
+	h.checkpoints = append(h.checkpoints, next)
+	clear(h.callMessages)
+	return errors.Join(failed, h.writeLine(line{
 		Type: "file-history-snapshot", MessageID: uuid, IsUpdate: new(false),
-		Snapshot: &snapshot{MessageID: uuid, Files: next.files, Timestamp: next.at},
+		Snapshot: &snapshot{MessageID: uuid, Files: next.files, Timestamp: next.time},
 	}))
 }
 
@@ -193,11 +193,11 @@ func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 
 // recordChange records the content of a file before a tool changed it, unless it is already known.
 func (h *History) recordChange(use, path string, before *string) error {
-	if len(h.points) == 0 {
+	if len(h.checkpoints) == 0 {
 		return nil
 	}
-	last := h.points[len(h.points)-1]
-	name := h.name(path)
+	last := h.checkpoints[len(h.checkpoints)-1]
+	name := h.trackingPath(path)
 	if _, known := last.files[name]; known {
 		return nil
 	}
@@ -210,15 +210,15 @@ func (h *History) recordChange(use, path string, before *string) error {
 		return err
 	}
 	last.files[name] = b
-	return h.write(line{
-		Type: "file-history-delta", MessageID: h.uses[use], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now(),
+	return h.writeLine(line{
+		Type: "file-history-delta", MessageID: h.callMessages[use], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now(),
 	})
 }
 
 // backUp copies a version of a file; nil content = the file does not exist.
 func (h *History) backUp(path string, content []byte, version int) (backup, error) {
 	abs := h.abs(path)
-	b := backup{Version: version, At: h.now(), Parent: realPath(filepath.Dir(abs))}
+	b := backup{Version: version, Time: h.now(), ParentDir: realPath(filepath.Dir(abs))}
 	if content == nil {
 		return b, nil
 	}
@@ -227,18 +227,18 @@ func (h *History) backUp(path string, content []byte, version int) (backup, erro
 	return b, h.store.put(h.dir(), name, content)
 }
 
-// newest returns the last version of each tracked file.
-func (h *History) newest() map[string]backup {
+// newestBackups returns the last version of each tracked file.
+func (h *History) newestBackups() map[string]backup {
 	files := map[string]backup{}
-	for _, p := range h.points {
+	for _, p := range h.checkpoints {
 		maps.Copy(files, p.files)
 	}
 	return files
 }
 
-// first returns the oldest known version of a file.
-func (h *History) first(path string) backup {
-	for _, p := range h.points {
+// oldestBackup returns the oldest known version of a file.
+func (h *History) oldestBackup(path string) backup {
+	for _, p := range h.checkpoints {
 		if b, ok := p.files[path]; ok {
 			return b
 		}
@@ -246,7 +246,7 @@ func (h *History) first(path string) backup {
 	return backup{}
 }
 
-func (h *History) write(l line) error {
+func (h *History) writeLine(l line) error {
 	raw, err := protocol.Marshal(l)
 	if err != nil {
 		return err
@@ -273,8 +273,8 @@ func (h *History) now() string {
 	return now.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// name returns the name under which a path is tracked: relative to the working directory if it is below it.
-func (h *History) name(path string) string {
+// trackingPath returns the name under which a path is tracked: relative to the working directory if it is below it.
+func (h *History) trackingPath(path string) string {
 	if rel, err := filepath.Rel(h.o.CWD, path); h.o.CWD != "" && err == nil && filepath.IsLocal(rel) {
 		return rel
 	}

@@ -28,10 +28,10 @@ func edit(t *testing.T, h *History, tool, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	see(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{ID: "t-1", Name: tool}, Result: protocol.ToolResult{Output: output}})
+	record(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{ID: "t-1", Name: tool}, Result: protocol.ToolResult{Output: output}})
 }
 
-func see(t *testing.T, h *History, ev protocol.Event) {
+func record(t *testing.T, h *History, ev protocol.Event) {
 	t.Helper()
 	if err := h.Record(ev); err != nil {
 		t.Error(err)
@@ -47,18 +47,18 @@ func TestRewind(t *testing.T) {
 	}
 	h := New(Options{})
 	edit(t, h, "Write", a, "before any prompt\n")
-	see(t, h, &protocol.PromptAccepted{UUID: "u-1"})
+	record(t, h, &protocol.PromptAccepted{UUID: "u-1"})
 	edit(t, h, "Edit", a, "two\n")
-	see(t, h, &protocol.PromptAccepted{UUID: "injected", Injected: true})
-	see(t, h, &protocol.PromptAccepted{UUID: "u-2"})
+	record(t, h, &protocol.PromptAccepted{UUID: "injected", Injected: true})
+	record(t, h, &protocol.PromptAccepted{UUID: "u-2"})
 	edit(t, h, "Edit", a, "two\nthree\n")
 	edit(t, h, "Edit", a, "two\nthree\nfour\n")
 	edit(t, h, "Write", b, "new\n")
 	edit(t, h, "NotebookEdit", n, "{1}")
-	see(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Write"}, Result: protocol.ErrorResult("no")})
-	see(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Write", Agent: &protocol.AgentRef{}}, Result: protocol.ToolResult{Output: map[string]any{"filePath": filepath.Join(dir, "by an agent")}}})
-	see(t, h, &protocol.PromptAccepted{UUID: "command", LocalCommand: true})
-	see(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Bash"}, Result: protocol.ToolResult{Output: map[string]string{"filePath": a}}})
+	record(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Write"}, Result: protocol.ErrorResult("no")})
+	record(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Write", Agent: &protocol.AgentRef{}}, Result: protocol.ToolResult{Output: map[string]any{"filePath": filepath.Join(dir, "by an agent")}}})
+	record(t, h, &protocol.PromptAccepted{UUID: "command", LocalCommand: true})
+	record(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Bash"}, Result: protocol.ToolResult{Output: map[string]string{"filePath": a}}})
 
 	preview, err := h.Preview("u-2")
 	if err != nil {
@@ -132,14 +132,14 @@ func TestResume(t *testing.T) {
 		return New(Options{CWD: cwd, Transcript: fakeTranscript{filepath.Join(state, id), &lines}, Clock: fixedClock{}})
 	}
 	h := open("S")
-	see(t, h, &protocol.PromptAccepted{UUID: "u-1"})
-	see(t, h, &protocol.Assistant{UUID: "as-1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.ToolUse{ID: "t-1", Name: "Edit"}}}})
+	record(t, h, &protocol.PromptAccepted{UUID: "u-1"})
+	record(t, h, &protocol.Assistant{UUID: "as-1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.ToolUse{ID: "t-1", Name: "Edit"}}}})
 	edit(t, h, "Edit", a, "two\n")
 	edit(t, h, "Write", b, "new\n")
 	if err := os.WriteFile(a, []byte("by somebody else\n"), 0o600); err != nil { // seen at the next prompt
 		t.Fatal(err)
 	}
-	see(t, h, &protocol.PromptAccepted{UUID: "u-2"})
+	record(t, h, &protocol.PromptAccepted{UUID: "u-2"})
 	edit(t, h, "Edit", a, "three\n")
 	name := func(path string, version int) string { return backupName(path, version) }
 	want := []string{
@@ -155,11 +155,11 @@ func TestResume(t *testing.T) {
 
 	again := open("S")
 	again.Load(append(slices.Clone(lines), json.RawMessage(`{"type":"file-history-delta"}`), json.RawMessage("no")), filepath.Join(state, "S"))
-	see(t, again, &protocol.PromptAccepted{UUID: "u-3"})
+	record(t, again, &protocol.PromptAccepted{UUID: "u-3"})
 	edit(t, again, "Edit", a, "four\n")
 	fork := open("F")
 	fork.Load(lines, filepath.Join(state, "S"))
-	see(t, fork, &protocol.PromptAccepted{UUID: "u-4"})
+	record(t, fork, &protocol.PromptAccepted{UUID: "u-4"})
 	if err := os.RemoveAll(filepath.Join(state, "S")); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := New(Options{CWD: dir})
-	see(t, h, &protocol.PromptAccepted{UUID: "u-1"})
+	record(t, h, &protocol.PromptAccepted{UUID: "u-1"})
 	edit(t, h, "Edit", a, "two\n")
 	if err := errors.Join(os.Remove(a), os.Symlink(other, a)); err != nil {
 		t.Fatal(err)

@@ -22,13 +22,13 @@ type Change struct {
 	Skipped int
 }
 
-// target is the content that a file gets; nil = the file is removed.
-type target struct {
+// restoreTarget is the content that a file gets; nil content = the file is removed.
+type restoreTarget struct {
 	content []byte
-	parent  string // real path of its directory; empty = not known
+	parent  string // real path of the parent directory; empty = unknown
 }
 
-// Preview returns the effect of [History.Rewind], without symbolic links.
+// Preview returns what [History.Rewind] would change, without symbolic links.
 func (h *History) Preview(uuid string) (Change, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,34 +65,33 @@ func (h *History) Rewind(uuid string) (Change, error) {
 
 // targetsAt returns the content of all tracked files at a prompt. For a file that was tracked later, it is the first
 // version.
-func (h *History) targetsAt(uuid string) (map[string]target, error) {
+func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 	var point *checkpoint
-	for i := range h.points {
-		if h.points[i].uuid == uuid && uuid != "" {
-			point = &h.points[i]
+	for i := range h.checkpoints {
+		if h.checkpoints[i].uuid == uuid && uuid != "" {
+			point = &h.checkpoints[i]
 		}
 	}
 	if point == nil {
 		return nil, ErrUnknown
 	}
-	files := map[string]target{}
-	for path := range maps.Keys(h.newest()) {
+	files := map[string]restoreTarget{}
+	for path := range maps.Keys(h.newestBackups()) {
 		b, known := point.files[path]
 		if !known {
-			b = h.first(path)
+			b = h.oldestBackup(path)
 		}
 		content, err := h.store.get(b.File)
 		if err != nil {
 			return nil, fmt.Errorf("reading a checkpoint: %w", err)
 		}
-		files[h.abs(path)] = target{content, b.Parent}
+		files[h.abs(path)] = restoreTarget{content, b.ParentDir}
 	}
 	return files, nil
 }
 
-// compare finds the files that differ now and counts the lines that going back
-// adds and removes.
-func compare(files map[string]target) (Change, error) {
+// compare finds the files that differ now, and counts the lines that restoring adds and removes.
+func compare(files map[string]restoreTarget) (Change, error) {
 	var c Change
 	for path, want := range files {
 		now, err := readFile(path)

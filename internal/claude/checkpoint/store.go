@@ -11,9 +11,9 @@ import (
 
 // store keeps versions of files by name: in a directory, or in memory.
 type store struct {
-	dir    string // where versions are; empty = memory
-	from   string // directory with the versions of the resumed session; empty = none
-	memory map[string][]byte
+	dir       string // directory of the versions; empty = memory
+	sourceDir string // directory with the versions of the resumed session; empty = none
+	memory    map[string][]byte
 }
 
 // backupName returns the real CLI's name for a version of a file.
@@ -25,8 +25,8 @@ func backupName(path string, version int) string {
 // move changes the directory to dir and copies the versions of another session there, so that a fork does not need
 // its source.
 func (s *store) move(dir string) error {
-	from := s.from
-	s.dir, s.from = dir, ""
+	from := s.sourceDir
+	s.dir, s.sourceDir = dir, ""
 	if from == "" || from == dir {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (s *store) get(name *string) ([]byte, error) {
 	if filepath.Base(*name) != *name {
 		return nil, fmt.Errorf("invalid checkpoint name %q", *name)
 	}
-	for _, dir := range []string{s.dir, s.from} {
+	for _, dir := range []string{s.dir, s.sourceDir} {
 		if dir == "" {
 			continue
 		}

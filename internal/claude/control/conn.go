@@ -27,7 +27,7 @@ type Conn struct {
 	hostServers     hostServers
 	initialConnect  initialConnect
 	session         Session // set by Serve before it starts reading
-	idleOwed        bool    // the idle state was not reported because another turn was expected; used by playPrompts
+	idlePending     bool    // the idle state was not reported because another turn was expected; used by playPrompts
 }
 
 // New returns a connection. It reads and writes nothing before [Conn.Serve].
@@ -42,8 +42,8 @@ func New(o Options) *Conn {
 // while the host does not read, which slows down the turn.
 func (p *Conn) Events() io.Writer { return p.out.lines }
 
-// Show sets the ids of an event that belongs to no turn and writes it to stdout.
-func (p *Conn) Show(ev protocol.Event) { p.out.showEvents(ev) }
+// WriteEvent sets the ids of an event that belongs to no turn and writes it to stdout.
+func (p *Conn) WriteEvent(ev protocol.Event) { p.out.showEvents(ev) }
 
 // State returns the session's state in the words of the protocol: idle, running, or requires_action
 // while a permission request waits for an answer.
@@ -190,8 +190,8 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 
 // showIdle writes the idle state after a turn, unless another turn follows from background work.
 func (p *Conn) showIdle() {
-	if _, owesTurn := p.session.Background(); p.idleOwed && !owesTurn {
-		p.idleOwed = false
+	if _, owesTurn := p.session.Background(); p.idlePending && !owesTurn {
+		p.idlePending = false
 		p.scheduler.showIdle()
 	}
 }
@@ -246,7 +246,7 @@ func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	} else {
 		p.out.showEvents(in.lifecycleEvents("completed")...)
 	}
-	p.idleOwed = true
+	p.idlePending = true
 	p.showIdle()
 	return nil
 }

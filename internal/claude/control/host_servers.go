@@ -20,9 +20,8 @@ type Handshake struct {
 type hostServers struct {
 	mu     sync.Mutex
 	parked map[string]Handshake // by server; each answer is used once
-	// hold delays messages to servers that are not connected until it is closed; nil means no
-	// delay.
-	hold      chan struct{}
+	// released is closed to allow messages to servers that are not connected; nil = they are allowed now.
+	released  chan struct{}
 	connected func(server string) bool
 }
 
@@ -72,7 +71,7 @@ func (g *hostServers) answerParked(server string, message json.RawMessage) (json
 func (g *hostServers) holdMessages(connected func(server string) bool) (release func()) {
 	quiet := make(chan struct{})
 	g.mu.Lock()
-	g.hold, g.connected = quiet, connected
+	g.released, g.connected = quiet, connected
 	g.mu.Unlock()
 	return sync.OnceFunc(func() { close(quiet) })
 }
@@ -81,7 +80,7 @@ func (g *hostServers) holdMessages(connected func(server string) bool) (release 
 // servers, because a turn may be using them.
 func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 	g.mu.Lock()
-	quiet, connected := g.hold, g.connected
+	quiet, connected := g.released, g.connected
 	g.mu.Unlock()
 	if quiet == nil || connected(server) {
 		return ctx.Err()
@@ -96,9 +95,9 @@ func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 
 // initialConnect tracks the connecting of the host's servers that an initialize request names.
 type initialConnect struct {
-	mu       sync.Mutex
-	reached  func() // called when a message is sent to one of them; nil = no one waits for that
-	answered <-chan struct{}
+	mu        sync.Mutex
+	onContact func() // called when a message is sent to one of the servers; nil = not needed
+	answered  <-chan struct{}
 }
 
 // begin makes noteContact call reached. The channel answered is closed after the initialize request is answered.
@@ -106,13 +105,13 @@ type initialConnect struct {
 func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.reached, i.answered = reached, answered
+	i.onContact, i.answered = reached, answered
 }
 
 func (i *initialConnect) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.reached = nil
+	i.onContact = nil
 }
 
 // noteContact records that a message was sent to a server. It returns a channel that is closed once
@@ -120,9 +119,9 @@ func (i *initialConnect) end() {
 func (i *initialConnect) noteContact() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.reached == nil {
+	if i.onContact == nil {
 		return nil
 	}
-	i.reached()
+	i.onContact()
 	return i.answered
 }

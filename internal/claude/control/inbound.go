@@ -149,13 +149,13 @@ func (p *Conn) respond(id json.RawMessage, a Answer, err error) {
 		p.out.write(errorResponse(id, err))
 		return
 	}
-	p.out.showEvents(a.Before...)
+	p.out.showEvents(a.EventsBefore...)
 	ok := successBody{Subtype: "success", RequestID: id, Response: a.Payload}
 	if a.forInitialize {
 		ok.Permissions, ok.Dialogs = new(p.outgoing.pendingPermissions()), new([]json.RawMessage{})
 	}
 	p.out.write(responseFrame{"control_response", ok})
-	p.out.showEvents(a.After...)
+	p.out.showEvents(a.EventsAfter...)
 }
 
 // interruptResult is the answer to an interrupt request.
@@ -197,7 +197,7 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 			g.Connect(func(context.Context) {})
 		}
 		if again {
-			a.After = append(a.After, &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}})
+			a.EventsAfter = append(a.EventsAfter, &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}})
 		}
 		a.forInitialize = true
 		return a, err

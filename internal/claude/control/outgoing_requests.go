@@ -53,8 +53,8 @@ func (qs *outgoingRequests) begin() {
 }
 
 // ask sends a request to the host and waits for its answer.
-func (qs *outgoingRequests) ask(ctx context.Context, request any, of requestKind) (json.RawMessage, error) {
-	q, err := qs.send(ctx, request, of)
+func (qs *outgoingRequests) ask(ctx context.Context, request any, kind requestKind) (json.RawMessage, error) {
+	q, err := qs.send(ctx, request, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (qs *outgoingRequests) ask(ctx context.Context, request any, of requestKind
 }
 
 // send sends a request to the host.
-func (qs *outgoingRequests) send(ctx context.Context, request any, of requestKind) (*outgoingRequest, error) {
+func (qs *outgoingRequests) send(ctx context.Context, request any, kind requestKind) (*outgoingRequest, error) {
 	id := qs.out.metadata.NewID()
 	frame, err := protocol.Marshal(requestFrame{Type: "control_request", RequestID: id, Request: request})
 	if err != nil {
@@ -71,7 +71,7 @@ func (qs *outgoingRequests) send(ctx context.Context, request any, of requestKin
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	q := &outgoingRequest{id: id, answer: make(chan hostReply, 1), frame: frame, kind: of, abandoned: ctx.Done()}
+	q := &outgoingRequest{id: id, answer: make(chan hostReply, 1), frame: frame, kind: kind, abandoned: ctx.Done()}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if !qs.open {
@@ -149,14 +149,14 @@ func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
 		qs.out.write(frame)
 	}
 	if r.Subtype == "error" {
-		q.answer <- hostReply{err: &HostError{Text: hostText(r.Error)}}
+		q.answer <- hostReply{err: &HostError{Text: errorText(r.Error)}}
 		return
 	}
 	q.answer <- hostReply{response: r.Response}
 }
 
-// hostText returns the text of an error of the host. It is empty if the host sent none.
-func hostText(raw json.RawMessage) string {
+// errorText returns the text of an error of the host. It is empty if the host sent none.
+func errorText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
 	}

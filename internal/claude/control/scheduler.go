@@ -49,8 +49,8 @@ type initializeState struct {
 	postponed  []incomingFrame // requests that arrived meanwhile
 }
 
-func newScheduler(o Options, out *frameWriter, asked *outgoingRequests, work *pendingRequests) *scheduler {
-	d := &scheduler{out: out, outgoing: asked, pending: work, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
+func newScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *pendingRequests) *scheduler {
+	d := &scheduler{out: out, outgoing: outgoing, pending: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
 	d.input.burstEnded = sync.NewCond(&d.mu)
 	return d
 }
@@ -171,15 +171,15 @@ func (d *scheduler) insertNotice(message protocol.UserMessage) *prompt {
 	return d.turn.prompt
 }
 
-// startTurn records that the turn of the taken prompt starts; cut interrupts it.
-func (d *scheduler) startTurn(cut context.CancelCauseFunc) {
+// startTurn records that the turn of the taken prompt starts. Calling interrupt interrupts the turn.
+func (d *scheduler) startTurn(interrupt context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn.interrupt = cut
+	d.turn.interrupt = interrupt
 	d.turn.count++
 	if in := d.turn.prompt; in.interrupted {
 		in.cancelled = true
-		cut(nil)
+		interrupt(nil)
 	}
 }
 
@@ -199,10 +199,10 @@ func (d *scheduler) showIdle() {
 	}
 }
 
-// interrupt ends the current turn, or the next one if its prompt was already sent. If drop is set,
-// it also removes the queued prompts. It calls tell with the prompts that still wait and those that
-// were removed before other prompts can be taken.
-func (d *scheduler) interrupt(drop bool, tell func(still, gone []*prompt)) {
+// interrupt ends the current turn, or the next one if its prompt was already sent. If drop is set, it also removes the
+// queued prompts. Before other prompts can be taken, it calls report with the prompts that still wait and those that
+// were removed.
+func (d *scheduler) interrupt(drop bool, report func(still, gone []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.turn.interrupt != nil {
@@ -223,7 +223,7 @@ func (d *scheduler) interrupt(drop bool, tell func(still, gone []*prompt)) {
 	for _, in := range gone {
 		d.out.showEvents(in.lifecycleEvents("cancelled")...)
 	}
-	tell(slices.DeleteFunc(slices.Clone(d.queue.waiting), func(in *prompt) bool { return in.interrupted }), gone)
+	report(slices.DeleteFunc(slices.Clone(d.queue.waiting), func(in *prompt) bool { return in.interrupted }), gone)
 }
 
 // cancel removes a waiting prompt. It returns nil if none has this uuid.

@@ -115,10 +115,10 @@ type Request struct {
 // Answer is the result of a request: the payload of the success response (nil = none) and the
 // events to write directly before and after it.
 type Answer struct {
-	Payload       any
-	Before, After []protocol.Event
-	AfterWrite    func() // called after the answer is written, also after an error; may be nil
-	forInitialize bool   // the answer also lists what waits for the host
+	Payload                   any
+	EventsBefore, EventsAfter []protocol.Event
+	AfterWrite                func() // called after the answer is written, also after an error; may be nil
+	forInitialize             bool   // the answer also lists the open questions to the host
 }
 
 // InitializeRequest is an initialize request.

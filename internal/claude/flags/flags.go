@@ -63,7 +63,7 @@ type SessionFlags struct {
 	Continue             bool
 	Resume               string // id, title or path of a transcript
 	Worktree             string // name of the git worktree to work in
-	Moved                string // its directory, once created; empty = the run stays in the directory in which it was started
+	WorktreeDir          string // directory of the worktree, once created; empty = the run stays in its start directory
 	ResumeSessionAt      string
 	ResumeDropsTurn      string
 	ForkSession          bool

@@ -13,7 +13,7 @@ var ignoreGiven = cmp.Options{cmpopts.IgnoreUnexported(Flags{}), cmpopts.IgnoreF
 
 // The flags of the real CLI: those of its --help and those that it takes without naming them.
 const (
-	namedFlags = `--add-dir --agent --agents --allow-dangerously-skip-permissions --allowedTools --allowed-tools
+	listedFlags = `--add-dir --agent --agents --allow-dangerously-skip-permissions --allowedTools --allowed-tools
 		--append-system-prompt --autocompact --ax-screen-reader --bg --background --bare --betas --brief --chrome --cloud -c
 		--continue --dangerously-skip-permissions -d --debug --debug-file --desktop --disable-slash-commands
 		--disallowedTools --disallowed-tools --effort --environment --exclude-dynamic-system-prompt-sections
@@ -23,15 +23,15 @@ const (
 		--print --prompt-suggestions --remote-control --remote-control-session-name-prefix --replay-user-messages
 		--restricted -r --resume --safe-mode --session-id --setting-sources --settings --strict-mcp-config
 		--system-prompt --system-prompt-snapshot --teleport --tmux --tools --verbose -v --version -w --worktree`
-	silentFlags = `--max-turns --permission-prompt-tool --system-prompt-file --append-system-prompt-file
+	unlistedFlags = `--max-turns --permission-prompt-tool --system-prompt-file --append-system-prompt-file
 		--max-thinking-tokens --thinking --task-budget --debug-to-stderr --init --resume-session-at --resume-drops-turn
 		--session-mirror --await-initialize --await-claim --initialize-fields --managed-settings
 		--managed-settings-in-initialize --plugin-dir-no-mcp --channels --project-config-root --thinking-display`
 	ownFlags = `--scenario --failure --capture --expect --mcp-debug --mcp-require --debugger --cwd --claude-version`
 )
 
-// sample returns a valid value for a flag.
-func sample(o option) string {
+// sampleValue returns a valid value for a flag.
+func sampleValue(o option) string {
 	switch {
 	case len(o.Choices) > 0:
 		return o.Choices[len(o.Choices)-1]
@@ -56,11 +56,11 @@ func TestEveryFlagInBothForms(t *testing.T) {
 			}
 			t.Run(part, func(t *testing.T) {
 				s, _ := fakeSystem(t)
-				apart, err := Parse(s, []string{part, sample(o)})
+				apart, err := Parse(s, []string{part, sampleValue(o)})
 				if err != nil {
 					t.Fatal(err)
 				}
-				joined, err := Parse(s, []string{part + "=" + sample(o)})
+				joined, err := Parse(s, []string{part + "=" + sampleValue(o)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -87,13 +87,13 @@ func TestEveryFlagIsKnown(t *testing.T) {
 		words := []string{flag}
 		for _, o := range append(claudeOptions(&Flags{}), ownOptions(&Flags{})...) {
 			if slices.Contains(strings.FieldsFunc(o.Flags, func(r rune) bool { return r == ' ' || r == ',' }), flag) && strings.Contains(o.Flags, "<") {
-				words = append(words, sample(o))
+				words = append(words, sampleValue(o))
 			}
 		}
 		_, err := Parse(s, words)
 		return err
 	}
-	for flag := range strings.FieldsSeq(namedFlags + " " + silentFlags) {
+	for flag := range strings.FieldsSeq(listedFlags + " " + unlistedFlags) {
 		for _, name := range []string{"claude", "claudeless"} {
 			if err := parse(t, name, flag); err != nil {
 				t.Errorf("%s %s: %v", name, flag, err)
@@ -283,7 +283,7 @@ func FuzzFlags(f *testing.F) {
 }
 
 func TestFlagTable(t *testing.T) {
-	less := limits()
+	less := supportLimits()
 	for _, o := range claudeOptions(&Flags{}) {
 		if _, ok := less[o.Name()]; !ok && o.Set == nil {
 			t.Errorf("--%s has no effect and is not listed", o.Name())

@@ -15,10 +15,10 @@ import (
 // field.
 type option struct {
 	argv.Option
-	help  string   // "" = not in --help
-	env   string   // environment variable of a claudeless flag
-	shown []string // choices shown in --help and validated by Set
-	note  string   // text in --help after the choices
+	help    string   // "" = not in --help
+	env     string   // environment variable of a claudeless flag
+	choices []string // choices shown in --help and validated by Set
+	note    string   // text in --help after the choices
 }
 
 // newOption makes a flag that --help shows, hiddenOption one that only clients use, claudelessOption one that the
@@ -39,26 +39,26 @@ func claudelessOption(flags, env, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help, env: env}
 }
 
-// Line is a flag in the form of --help.
-type Line struct{ Flags, Help string }
+// HelpLine is a flag as --help shows it.
+type HelpLine struct{ Flags, Help string }
 
-// Lines returns the flags in --help, of the real CLI and of claudeless.
-func Lines() (claude, own []Line) {
+// HelpLines returns the flags of --help, first those of the real CLI, then those of claudeless.
+func HelpLines() (claude, own []HelpLine) {
 	f := &Flags{}
 	for _, o := range claudeOptions(f) {
 		if o.help != "" {
-			claude = append(claude, Line{o.Flags, o.help + choicesNote(o)})
+			claude = append(claude, HelpLine{o.Flags, o.help + choicesNote(o)})
 		}
 	}
 	for _, o := range ownOptions(f) {
-		own = append(own, Line{o.Flags, o.help + " (or " + o.env + ")"})
+		own = append(own, HelpLine{o.Flags, o.help + " (or " + o.env + ")"})
 	}
 	return claude, own
 }
 
 // choicesNote lists the choices in commander's form, in which hosts look for them.
 func choicesNote(o option) string {
-	choices := slices.Concat(o.Choices, o.shown)
+	choices := slices.Concat(o.Choices, o.choices)
 	if len(choices) == 0 {
 		return ""
 	}
@@ -142,7 +142,7 @@ func toolOptions(f *Flags) []option {
 		newOption("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, appendSplit(&f.AllowedTools)),
 		newOption("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", appendSplit(&f.DisallowedTools)),
 		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" or ""`, appendSplit(&f.Tools)),
-		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: setPermissionMode(&f.PermissionMode)}, help: "Permission mode of the session", shown: permissionModes()},
+		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: setPermissionMode(&f.PermissionMode)}, help: "Permission mode of the session", choices: permissionModes()},
 		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: setText(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission questions", note: `default: "host"`},
 		hiddenOption("--permission-prompt-tool <tool>", setText(&f.PermissionPromptTool)),
 		newOption("--dangerously-skip-permissions", "Allow every tool call", setTrue(&f.DangerouslySkipPermissions)),
@@ -263,18 +263,18 @@ func splitTools(value string) []string {
 
 func setInteger(target *int) func(string) error {
 	return func(value string) error {
-		n, err := number(value)
+		n, err := parseNumber(value)
 		if err != nil {
 			return errors.New("must be a number")
 		}
-		*target = clamp(n)
+		*target = clampToInt(n)
 		return nil
 	}
 }
 
-// number parses a number as JavaScript's Number does: an empty text is 0, bases
-// have prefixes, an invalid text is an error.
-func number(value string) (float64, error) {
+// parseNumber parses a number as JavaScript's Number does: an empty text is 0, bases have prefixes, an invalid text is
+// an error.
+func parseNumber(value string) (float64, error) {
 	value = strings.TrimSpace(value)
 	digits, base := strings.ToLower(value), 10
 	for prefix, of := range map[string]int{"0x": 16, "0o": 8, "0b": 2} {
@@ -304,24 +304,24 @@ func number(value string) (float64, error) {
 	return n, err
 }
 
-// clamp converts a number to an integer in a safe range.
-func clamp(n float64) int { return int(max(-1e15, min(n, 1e15))) }
+// clampToInt converts a number to an integer in a safe range.
+func clampToInt(n float64) int { return int(max(-1e15, min(n, 1e15))) }
 
 // setPositive accepts an integer above 0.
 func setPositive(flag string, target *int) func(string) error {
 	return func(value string) error {
-		n, err := number(value)
+		n, err := parseNumber(value)
 		if err != nil || n <= 0 || n != math.Trunc(n) || math.IsInf(n, 1) {
 			return errors.New(flag + " must be a positive integer")
 		}
-		*target = clamp(n)
+		*target = clampToInt(n)
 		return nil
 	}
 }
 
 func setBudget(target *float64) func(string) error {
 	return func(value string) error {
-		n, err := number(value)
+		n, err := parseNumber(value)
 		if err != nil || n <= 0 {
 			return errors.New("--max-budget-usd must be a number greater than 0")
 		}

@@ -12,7 +12,7 @@ type Support struct {
 // Table lists every flag of the real CLI in the order of its groups.
 // docs/compatibility.md is generated from it.
 func Table() []Support {
-	less := limits()
+	less := supportLimits()
 	var table []Support
 	for _, o := range claudeOptions(&Flags{}) {
 		row := Support{Flag: o.Flags, Status: "full"}
@@ -24,8 +24,8 @@ func Table() []Support {
 	return table
 }
 
-// limits holds every flag with limited support: "status: note" by its long name.
-func limits() map[string]string {
+// supportLimits holds every flag with limited support: "status: note" by its long name.
+func supportLimits() map[string]string {
 	const (
 		outside = "accepted: belongs to a feature outside the process that is not simulated"
 		debug   = "partial: lines in the real CLI's form with texts of our own; the categories are not distinguished"

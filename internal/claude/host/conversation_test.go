@@ -127,7 +127,7 @@ func converse(t *testing.T, options []string, script string) string {
 		}
 		out.WriteString(line + "\n")
 		synctest.Wait()
-		out.WriteString(c.heard())
+		out.WriteString(c.newOutput())
 	}
 	c.in.Close()
 	c.cancel()
@@ -161,8 +161,8 @@ func (c *conversation) send(line string) {
 	synctest.Wait()
 }
 
-// heard returns the frames since the last call, as lines of the script. Equal consecutive lines are counted.
-func (c *conversation) heard() string {
+// newOutput returns the frames since the last call, as lines of the script. Equal consecutive lines are counted.
+func (c *conversation) newOutput() string {
 	var b strings.Builder
 	if !c.deaf {
 		<-c.out.turn
@@ -207,7 +207,7 @@ func start(t *testing.T, options []string) *conversation {
 	r, w := io.Pipe()
 	c := &conversation{in: w, out: &stdout{turn: make(chan struct{}, 1)}, done: make(chan error, 1)}
 	c.out.turn <- struct{}{}
-	marks := &counted{}
+	marks := &sequentialIDs{}
 	o := control.Options{In: r, Out: c.out, Metadata: marks}
 	s := &fakeSession{model: "model-1"}
 	for _, option := range options {
@@ -256,12 +256,12 @@ func start(t *testing.T, options []string) *conversation {
 	return c
 }
 
-// counted returns distinct ids and times.
-type counted struct{ ids atomic.Int64 }
+// sequentialIDs returns distinct ids and times.
+type sequentialIDs struct{ ids atomic.Int64 }
 
-func (c *counted) NewID() string   { return fmt.Sprintf("id-%d", c.ids.Add(1)) }
-func (*counted) SessionID() string { return "s-1" }
-func (*counted) Timestamp() string { return "now" }
+func (c *sequentialIDs) NewID() string   { return fmt.Sprintf("id-%d", c.ids.Add(1)) }
+func (*sequentialIDs) SessionID() string { return "s-1" }
+func (*sequentialIDs) Timestamp() string { return "now" }
 
 // fakeSession plays the turns described at TestConversations.
 type fakeSession struct {
@@ -430,8 +430,8 @@ func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.
 
 func (f *fakeSession) Interrupt() {}
 
-// elicited returns an elicitation of a server: its frame, or only its message.
-func elicited(text string) mcp.ElicitRequest {
+// parseElicitation returns an elicitation of a server: its frame, or only its message.
+func parseElicitation(text string) mcp.ElicitRequest {
 	q := struct {
 		Message string          `json:"message"`
 		Schema  json.RawMessage `json:"requested_schema"`
@@ -481,7 +481,7 @@ func (f *fakeSession) Turn(ctx, interrupt context.Context, in protocol.UserMessa
 		raw, err := f.peer.Message(interrupt, rest, json.RawMessage(`{"jsonrpc":"2.0","id":7,"method":"m"}`))
 		result = fmt.Sprintf("%s %v", raw, err)
 	case "elicit":
-		a := f.peer.Elicit(interrupt, elicited(rest))
+		a := f.peer.Elicit(interrupt, parseElicitation(rest))
 		if a.Action == "" {
 			a.Action = "cancel"
 		}

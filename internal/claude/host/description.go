@@ -84,7 +84,7 @@ type FeedbackMode struct {
 func (h *hostedSession) describe() Description {
 	plan := h.session.Plan()
 	said := plan.Profile.Init()
-	plan.Catalog.Fill(&said)
+	plan.Catalog.FillInit(&said)
 	env := plan.Profile.Environment()
 	d := Description{
 		Commands: []Command{}, Agents: []Agent{},
@@ -92,7 +92,7 @@ func (h *hostedSession) describe() Description {
 		Models: env.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
 		Account:           Account{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
 		FeedbackMode:      FeedbackMode{Kind: env.FeedbackMode()},
-		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.DefaultURL, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
+		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.UsesDefaultURL, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
 		Capabilities: plan.Profile.HostCapabilities(),
 	}
 	if env.HasConflict() {
@@ -104,14 +104,14 @@ func (h *hostedSession) describe() Description {
 	d.OutputStyle = h.session.State().Snapshot().OutputStyle
 	for _, name := range said.SlashCommands {
 		if c, ok := plan.Catalog.Command(name); ok {
-			listed := Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint}
+			listed := Command{Name: c.Name, Description: c.Description, ArgumentHint: c.ArgumentHint}
 			if short := c.Alias(); short != "" {
 				listed.Aliases = []string{short}
 			}
 			d.Commands = append(d.Commands, listed)
 		} else if b, ok := claudecode.BuiltinNamed(name); ok {
 			d.Commands = append(d.Commands, Command{
-				Name: b.Name, Description: b.Description, ArgumentHint: b.Hint, Aliases: b.Aliases, Builtin: true,
+				Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true,
 			})
 		}
 	}

@@ -19,13 +19,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// restore restores the files of a prompt, or with rehearse reports what that would change.
-func (h *hostedSession) restore(uuid string, rehearse bool) (checkpoint.Change, error) {
+// restore restores the files to their state at a prompt. With dryRun it only reports what that would change.
+func (h *hostedSession) restore(uuid string, dryRun bool) (checkpoint.Change, error) {
 	history := h.session.Checkpoints()
 	switch {
 	case history == nil:
 		return checkpoint.Change{}, errNoRewind
-	case rehearse:
+	case dryRun:
 		return history.Preview(uuid)
 	default:
 		return history.Rewind(uuid)

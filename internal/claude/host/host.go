@@ -49,7 +49,7 @@ func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Hos
 func options(plan launch.Plan, sys *process.System, marks control.FrameMetadata) control.Options {
 	o := control.Options{
 		In: sys.Stdin, Out: sys.Stdout, Metadata: marks,
-		AwaitInitialize: plan.Host.AwaitInitialize, BackgroundLimit: plan.Limits.BackgroundCeiling, Replay: plan.Output.Replay, SeparateTurns: plan.Host.SeparateTurns,
+		AwaitInitialize: plan.Host.AwaitInitialize, BackgroundLimit: plan.Limits.BackgroundCeiling, Replay: plan.Output.ReplayPrompts, SeparateTurns: plan.Host.SeparateTurns,
 	}
 	switch {
 	case plan.Host.StateEvents:

@@ -39,7 +39,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	d.OnFailureSupported, d.AskOutranksHost = true, true
 	a := control.Answer{Payload: d}
 	if in.Title != "" {
-		a.Before = []protocol.Event{titleChangedEvent(in.Title)}
+		a.EventsBefore = []protocol.Event{titleChangedEvent(in.Title)}
 	}
 	return a, nil
 }
@@ -81,16 +81,16 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 	return nil
 }
 
-// parkHandshakes collects the handshakes of servers that are not connected yet. The map became says
-// for each server what happened to its handshake; it is nil if the request contains none.
-func parkHandshakes(in request, names []string, connected func(name string) bool) (became map[string]string, parked map[string]control.Handshake) {
+// parkHandshakes collects the handshakes of servers that are not connected yet. outcomes says for each server what
+// happened to its handshake; it is nil if the request contains none.
+func parkHandshakes(in request, names []string, connected func(name string) bool) (outcomes map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !plainjson.IsSet(raw) || len(names) == 0 {
 		return nil, nil
 	}
 	var entries map[string]json.RawMessage
 	whole := json.Unmarshal(raw, &entries) == nil
-	became, parked = map[string]string{}, map[string]control.Handshake{}
+	outcomes, parked = map[string]string{}, map[string]control.Handshake{}
 	for _, name := range names {
 		entry, sent := entries[name]
 		if whole && !sent {
@@ -102,17 +102,17 @@ func parkHandshakes(in request, names []string, connected func(name string) bool
 		}](one.InitializeResult)
 		switch {
 		case !plainjson.IsObjectOfObjects(entry) || hello.Version == nil:
-			became[name] = "malformed"
+			outcomes[name] = "malformed"
 		case connected(name):
-			became[name] = "already_connected"
+			outcomes[name] = "already_connected"
 		case *hello.Version != mcp.ProtocolVersion:
-			became[name] = "protocol_version_mismatch"
+			outcomes[name] = "protocol_version_mismatch"
 		default:
-			became[name] = "parked"
+			outcomes[name] = "parked"
 			parked[name] = one
 		}
 	}
-	return became, parked
+	return outcomes, parked
 }
 
 // Interrupt ends the agents in the background.

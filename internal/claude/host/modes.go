@@ -29,7 +29,7 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 	}
 	a := control.Answer{Payload: modeAnswer{mode}}
 	if mode != before {
-		a.After = []protocol.Event{protocol.ModeChanged(mode)}
+		a.EventsAfter = []protocol.Event{protocol.ModeChanged(mode)}
 	}
 	return a, nil
 }
@@ -43,19 +43,19 @@ func setModel(_ context.Context, r *requestServer, in request) (control.Answer, 
 		if name, ok = plainjson.StringValue(raw); !ok {
 			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), Model: r.identity.Model()}
 		}
-		if code, text := refusedModel(name); code != "" {
+		if code, text := modelError(name); code != "" {
 			return control.Answer{}, &control.RefusalError{Code: code, Text: text, Model: r.identity.Model()}
 		}
 	}
 	before := r.identity.Model()
 	r.identity.SetModel(name)
-	r.modelChanged(before, claudecode.AskedModel(name))
+	r.reportModelChange(before, claudecode.RequestedModelLabel(name))
 	return control.Answer{Payload: modelAnswer{r.identity.Model()}}, nil
 }
 
-// refusedModel returns the error code and text for a name that cannot be a model; an empty code
-// means that it can.
-func refusedModel(name string) (code, text string) {
+// modelError returns the error code and text for a name that cannot be a model. An empty code means that the name is
+// acceptable.
+func modelError(name string) (code, text string) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "":
 		return "catalog_unknown", `Model "(unrecognized model name)" is not a recognized model id. Run /model to see available models.`
@@ -66,9 +66,9 @@ func refusedModel(name string) (code, text string) {
 	return "", ""
 }
 
-// modelChanged writes the message about a changed model if a turn has started (spec: cli-observed
-// 5). Asked is the requested name, shown in addition to the model's; it may be empty.
-func (r *requestServer) modelChanged(before, asked string) {
+// reportModelChange writes the message about a changed model if a turn has started (spec: cli-observed 5). asked is the
+// requested name, which is shown in addition to the model's name; it may be empty.
+func (r *requestServer) reportModelChange(before, asked string) {
 	now := r.identity.Model()
 	if !r.conn.TurnStarted() || now == before {
 		return
@@ -78,7 +78,7 @@ func (r *requestServer) modelChanged(before, asked string) {
 		shown = asked + " (" + now + ")"
 	}
 	yes, text := true, "<local-command-stdout>Set model to `"+strings.ReplaceAll(shown, "`", "")+"`</local-command-stdout>"
-	r.conn.Show(&protocol.User{
+	r.conn.WriteEvent(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}},
 		UUID: r.metadata.NewID(), IsReplay: &yes,
 	})

@@ -81,7 +81,7 @@ type serverState struct {
 
 func (h *hostedSession) reloadPlugins() reloadAnswer {
 	said := h.session.Plan().Profile.Init()
-	h.session.Plan().Catalog.Fill(&said)
+	h.session.Plan().Catalog.FillInit(&said)
 	d := h.describe()
 	servers := []serverState{}
 	for _, st := range h.session.ServerStatuses() {

@@ -94,9 +94,9 @@ type settingsUpdater interface {
 
 // fileService reads and restores files for the host.
 type fileService interface {
-	// restore restores the files of a prompt, or with rehearse only reports the changes. It returns
+	// restore restores the files to their state at a prompt. With dryRun it only reports the changes. It returns
 	// [errNoRewind] if the session keeps no copies.
-	restore(promptUUID string, rehearse bool) (checkpoint.Change, error)
+	restore(promptUUID string, dryRun bool) (checkpoint.Change, error)
 	// ReadFile returns the contents of a file that tools may read.
 	ReadFile(path string) (abs string, contents []byte, err error)
 }
@@ -184,7 +184,7 @@ func unsupported(subtype string) error {
 func cancelMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := plainjson.StringValue(in.keys["message_uuid"])
 	shown, gone := r.conn.CancelPrompt(id)
-	return control.Answer{Payload: cancelAnswer{gone}, After: shown}, nil
+	return control.Answer{Payload: cancelAnswer{gone}, EventsAfter: shown}, nil
 }
 
 // endSession plays the prompts received so far and then ends the session.
@@ -206,7 +206,7 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 	return control.Answer{Payload: titleAnswer{}}, nil
 }
 
-// setSubscribers validates whether anyone reads the events; they are written in any case.
+// setSubscribers validates the request. Events are written whether or not the host says that it reads them.
 func setSubscribers(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	switch string(in.keys["has_subscribers"]) {
 	case "true", "false", "null":
@@ -245,7 +245,7 @@ func renameSession(_ context.Context, r *requestServer, in request) (control.Ans
 		return control.Answer{}, &control.HostError{Text: "session_id is not the current session"}
 	}
 	r.identity.Rename(title)
-	return control.Answer{Before: []protocol.Event{titleChangedEvent(title)}}, nil
+	return control.Answer{EventsBefore: []protocol.Event{titleChangedEvent(title)}}, nil
 }
 
 // cleanTitle removes line breaks from a title and cuts it to the maximum length.

@@ -17,7 +17,7 @@ import (
 
 // Checklist rows 59, 60 and 69: every request of the specification is handled in one of three ways, and a refusal
 // says why.
-func TestEveryRequestHasAFate(t *testing.T) {
+func TestEveryRequestIsHandled(t *testing.T) {
 	spec := []string{
 		"apply_flag_settings", "background_tasks", "cancel_async_message", "claim_session", "end_session", "file_suggestions",
 		"generate_session_title", "get_binary_version", "get_context_usage", "get_hooks_listing", "get_session_cost", "get_settings",
@@ -54,7 +54,7 @@ func FuzzRequests(f *testing.F) {
 		}
 		in := `{"type":"control_request","request_id":"r","request":` + strings.ReplaceAll(string(body), "\n", " ") + "}"
 		var out bytes.Buffer
-		marks := &counted{}
+		marks := &sequentialIDs{}
 		s := &fakeSession{model: "m", peer: control.New(control.Options{In: strings.NewReader(in), Out: &out, Metadata: marks})}
 		var err error
 		if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {

@@ -15,7 +15,7 @@ type ruleRow struct {
 	Behavior    string    `json:"behavior"`
 	Source      string    `json:"source"`
 	Rule        string    `json:"rule"`
-	About       *ruleText `json:"description,omitempty"`
+	Description *ruleText `json:"description,omitempty"`
 	Editability string    `json:"editability"` // persistent, readonly, session
 }
 
@@ -42,7 +42,7 @@ func permissionRules(s *session.Session) ruleAnswer {
 	list := []ruleRow{}
 	for _, r := range s.Policy().Rules() {
 		parts := r.Parts()
-		row := ruleRow{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), About: describeRule(parts), Editability: "session"}
+		row := ruleRow{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), Description: describeRule(parts), Editability: "session"}
 		switch r.Source {
 		case "userSettings", "projectSettings", "localSettings":
 			row.Editability = "persistent"

@@ -234,7 +234,7 @@ func applySettings(_ context.Context, r *requestServer, in request) (control.Ans
 		return control.Answer{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
 			"Fix or remove these invalid settings and send it again: %s", in.Subtype, strings.Join(wrong, ", "))
 	}
-	r.modelChanged(before, "")
+	r.reportModelChange(before, "")
 	return control.Answer{}, nil
 }
 
@@ -330,7 +330,7 @@ func (h *hostedSession) settings() settingsAnswer {
 	live := h.session.State().Snapshot()
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
-		Applied: settingsResult{Model: h.session.Model(), UltracodeAvailable: claudecode.FactsOfModel(h.session.Model()).Ultracode},
+		Applied: settingsResult{Model: h.session.Model(), UltracodeAvailable: claudecode.FactsOfModel(h.session.Model()).HasUltracode},
 	}
 	if live.Effort != "" {
 		out.Applied.Effort = &live.Effort

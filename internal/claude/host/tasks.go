@@ -72,7 +72,7 @@ func sideQuestion(ctx context.Context, r *requestServer, in request) (control.An
 	if err != nil {
 		return control.Answer{}, err
 	}
-	r.conn.Show(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{
+	r.conn.WriteEvent(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{
 		{Key: "request_id", Value: in.ID}, {Key: "status", Value: "started"},
 	}})
 	said, err := r.tasks.SideQuestion(ctx, question)

@@ -16,8 +16,8 @@ import (
 // HooksDisabled reports whether customizations, including hooks, are disabled.
 func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 
-// catalog finds agents, commands, skills, styles and plugins, and applies the agent that the session runs as.
-func (r *resolver) catalog() error {
+// buildCatalog finds agents, commands, skills, styles and plugins, and applies the agent that the session runs as.
+func (r *resolver) buildCatalog() error {
 	f := r.flags
 	r.plan.Custom = Customization{
 		Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode,
@@ -58,7 +58,7 @@ func OpenDir(dir string) fs.FS { return os.DirFS(dir) }
 func (r *resolver) applyAgent() error {
 	r.plan.Prompt = systemPrompt(r.sys, r.flags)
 	r.plan.Model.Requested = r.flags.Model
-	r.plan.Tools.Named, r.plan.Tools.Restricted = r.flags.Tools, r.flags.Has("tools")
+	r.plan.Tools.Requested, r.plan.Tools.Restricted = r.flags.Tools, r.flags.Has("tools")
 	if _, ok := r.plan.Catalog.Agent(r.plan.Settings.Agent); ok && r.flags.Agent == "" {
 		r.plan.Custom.Agent = r.plan.Settings.Agent
 	}
@@ -82,7 +82,7 @@ func (r *resolver) applyAgent() error {
 	if r.plan.Tools.Restricted && !slices.Equal(r.flags.Tools, []string{"default"}) {
 		tools = slices.DeleteFunc(tools, func(name string) bool { return !slices.Contains(r.flags.Tools, name) })
 	}
-	r.plan.Tools.Named, r.plan.Tools.Restricted = tools, true
+	r.plan.Tools.Requested, r.plan.Tools.Restricted = tools, true
 	return nil
 }
 

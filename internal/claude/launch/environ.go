@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// newIdentity needs the scenario and the environment of the settings.
+// newIdentity describes the run to others. It needs the scenario and the environment of the settings.
 func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := p.Identity
@@ -50,13 +50,13 @@ func childEnviron(sys *process.System, p *Plan) []string {
 func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	t := p.Scenario.Timeouts
 	return Limits{
-		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryScale(sys, f), Gateway: apiGateway(sys),
+		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryScale(sys, f), GatewayHost: apiGateway(sys),
 		ResponseDelay:     timeoutFor(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
 		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		HookTimeout:       timeoutFor(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
 		CompactDelay:      timeoutFor(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
-		Window:            flags.ContextWindow(f.Autocompact),
-		NoCompact:         envEnabled(sys, "DISABLE_AUTO_COMPACT") || envEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
+		ContextWindow:     flags.ContextWindow(f.Autocompact),
+		NoAutoCompact:     envEnabled(sys, "DISABLE_AUTO_COMPACT") || envEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
 		NoCompactCommand:  envEnabled(sys, "DISABLE_COMPACT"),
 		BackgroundCeiling: envMillis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
 	}
@@ -75,20 +75,20 @@ func envInt(sys *process.System, name string) int {
 }
 
 // envMillis reads a duration in milliseconds from the environment.
-func envMillis(sys *process.System, name string, otherwise time.Duration) time.Duration {
+func envMillis(sys *process.System, name string, fallback time.Duration) time.Duration {
 	const year = 365 * 24 * time.Hour // more could overflow
 	if n := envInt(sys, name); n > 0 {
 		return time.Duration(min(n, int(year/time.Millisecond))) * time.Millisecond
 	}
-	return otherwise
+	return fallback
 }
 
 // timeoutFor returns a time-out: that of the scenario, else of the environment, else the given default.
-func timeoutFor(sys *process.System, scenario *int, name string, otherwise time.Duration) time.Duration {
+func timeoutFor(sys *process.System, scenario *int, name string, fallback time.Duration) time.Duration {
 	if scenario != nil {
 		return time.Duration(*scenario) * time.Millisecond
 	}
-	return envMillis(sys, name, otherwise)
+	return envMillis(sys, name, fallback)
 }
 
 // maxRetries returns how often a failed request is retried; -1 = never.

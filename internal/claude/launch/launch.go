@@ -25,12 +25,12 @@ import (
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r := &resolver{sys: sys, flags: f, plan: &Plan{}}
 	steps := []func(*resolver) error{
-		(*resolver).output, (*resolver).locate, (*resolver).scenario, (*resolver).clock, (*resolver).checkConfig, (*resolver).settings,
-		(*resolver).catalog, (*resolver).servers, (*resolver).model, (*resolver).permission, (*resolver).transcript, (*resolver).hostAndLimits,
+		(*resolver).resolveOutput, (*resolver).resolveDirectories, (*resolver).loadScenario, (*resolver).createClock, (*resolver).checkConfig, (*resolver).readSettings,
+		(*resolver).buildCatalog, (*resolver).resolveServers, (*resolver).resolveModel, (*resolver).resolvePermission, (*resolver).resolveTranscript, (*resolver).resolveHostAndLimits,
 	}
 	if f == nil {
 		r.flags = &flags.Flags{}
-		steps = []func(*resolver) error{(*resolver).locate, (*resolver).noScenario, (*resolver).settings}
+		steps = []func(*resolver) error{(*resolver).resolveDirectories, (*resolver).useEmptyScenario, (*resolver).readSettings}
 	}
 	if f != nil && envEnabled(sys, "CLAUDE_CODE_SIMPLE") {
 		simple := *f
@@ -45,12 +45,12 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	return *r.plan, nil
 }
 
-// output resolves the part of the plan that even a run that cannot start needs.
-func (r *resolver) output() error {
+// resolveOutput resolves the part of the plan that even a run that cannot start needs.
+func (r *resolver) resolveOutput() error {
 	f := r.flags
 	r.plan.Output = Output{
-		Format: f.OutputFormat, Verbose: f.Verbose, Partial: f.IncludePartialMessages, Replay: f.ReplayUserMessages,
-		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, FailOnMissed: f.Expect, DeferVerdict: f.Defer, Mirror: f.SessionMirror,
+		Format: f.OutputFormat, Verbose: f.Verbose, PartialMessages: f.IncludePartialMessages, ReplayPrompts: f.ReplayUserMessages,
+		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, FailOnMissedExpectations: f.Expect, DeferVerdict: f.Defer, MirrorTranscript: f.SessionMirror,
 	}
 	if f.ThinkingDisplay == "summarized" { // only this value of the flag is visible in events
 		r.plan.Output.ThinkingDisplay = f.ThinkingDisplay
@@ -58,24 +58,24 @@ func (r *resolver) output() error {
 	return nil
 }
 
-func (r *resolver) noScenario() error {
+func (r *resolver) useEmptyScenario() error {
 	r.plan.Scenario.Scenario = &scenarios.Scenario{}
 	return nil
 }
 
-func (r *resolver) scenario() (err error) {
+func (r *resolver) loadScenario() (err error) {
 	r.plan.Scenario, err = loadScenario(r.flags.Scenario, r.plan.Directories)
 	return err
 }
 
-func (r *resolver) clock() (err error) {
+func (r *resolver) createClock() (err error) {
 	r.plan.Clock, err = newClock(r.sys, r.flags, r.plan)
 	return err
 }
 
-// model determines the model and how the scenario plays it: the variables of its expressions, and the failure of
+// resolveModel determines the model and how the scenario plays it: the variables of its expressions, and the failure of
 // --failure.
-func (r *resolver) model() (err error) {
+func (r *resolver) resolveModel() (err error) {
 	r.plan.Model = startModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
 	r.plan.Scenario.Failure, err = parseFailure(r.flags.Failure)
@@ -85,14 +85,14 @@ func (r *resolver) model() (err error) {
 	return err
 }
 
-func (r *resolver) permission() (err error) {
+func (r *resolver) resolvePermission() (err error) {
 	if r.plan.Permission, err = startPermission(r.flags, r.plan); err == nil && r.flags.OutputFormat == "text" {
 		fmt.Fprint(r.sys.Stderr, ruleNotices(r.flags, r.plan))
 	}
 	return err
 }
 
-func (r *resolver) transcript() error {
+func (r *resolver) resolveTranscript() error {
 	if r.plan.State == "" && !r.flags.NoSessionPersistence {
 		r.plan.warn("HOME is not set: the session is not saved (set HOME or CLAUDELESS_CONFIG_DIR)")
 	}
@@ -100,8 +100,8 @@ func (r *resolver) transcript() error {
 	return nil
 }
 
-// hostAndLimits sets the parts of the plan that depend only on flags and environment.
-func (r *resolver) hostAndLimits() error {
+// resolveHostAndLimits sets the parts of the plan that depend only on flags and environment.
+func (r *resolver) resolveHostAndLimits() error {
 	if r.flags.InputFormat == "stream-json" {
 		r.plan.Host = Host{
 			AwaitInitialize: r.flags.AwaitInitialize, SeparateTurns: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",

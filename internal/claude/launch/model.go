@@ -40,7 +40,7 @@ func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 		Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),
 		Sonnet: sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL"),
 	}
-	m.Chosen = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL")) != ""
+	m.IsExplicit = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL")) != ""
 	m.Name = cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel)
 	if m.Name == "" && m.Aliases.Default == "" {
 		m.Name = p.Profile.Environment().DefaultModel()

@@ -19,7 +19,9 @@ import (
 const SettingsDirSource = "localSettings"
 
 // IsDefault reports whether the tools are the default ones.
-func (t Tools) IsDefault() bool { return !t.Restricted || slices.Equal(t.Named, []string{"default"}) }
+func (t Tools) IsDefault() bool {
+	return !t.Restricted || slices.Equal(t.Requested, []string{"default"})
+}
 
 // withFlags returns the built-in tools that remain after the rules of the flags.
 func (t Tools) withFlags(sys *process.System, f *flags.Flags) Tools {
@@ -218,5 +220,5 @@ func knownTool(rule string) bool {
 		name = rule
 	}
 	t := claudecode.ToolNamed(name)
-	return t.Name != "" && !t.NoRules
+	return t.Name != "" && !t.UnknownToRules
 }

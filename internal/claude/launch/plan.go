@@ -52,9 +52,9 @@ type Plan struct {
 // Worktree is the git worktree of --worktree.
 type Worktree struct {
 	gitworktree.Worktree
-	Name         string // as it was given
-	Former       string // the directory that the run was started in
-	FormerBranch string
+	Name           string // name as given on the command line
+	OriginalDir    string // the directory in which the run was started
+	OriginalBranch string
 }
 
 // Directories are the working directory of the run and the directories where it stores files.
@@ -133,12 +133,13 @@ type Servers struct {
 type Model struct {
 	Requested string // by a flag or by the agent that the session is; empty = not set
 	Name      string // at start
-	Chosen    bool   // set by a flag, an agent or the environment; otherwise a continued session keeps its own
-	Fallback  string // used when the model is overloaded; empty = none
-	Effort    string
-	Betas     []string // of the flags, as far as they are known
-	Aliases   Aliases
-	Subagents string // model of agents that name none; empty = Name
+	// a flag, an agent or the environment chose it; otherwise a continued session keeps its own model
+	IsExplicit bool
+	Fallback   string // used when the model is overloaded; empty = none
+	Effort     string
+	Betas      []string // of the flags, as far as they are known
+	Aliases    Aliases
+	Subagents  string // model of agents that name none; empty = Name
 }
 
 // Aliases are the models that the environment sets for short names; an empty one is not set.
@@ -160,10 +161,10 @@ type Limits struct {
 	RetryScale        float64       // factor for the waits between retries; 1 = as in the real CLI
 	ResponseDelay     time.Duration // before every prompt's first reply
 	StopBlockCap      int
-	Window            int    // tokens that a conversation may grow to; 0 = the model's
-	NoCompact         bool   // a conversation that is full is not compacted
-	NoCompactCommand  bool   // DISABLE_COMPACT: nor is it by the command
-	Gateway           string // host of the API where it is not the vendor's; empty = it is
+	ContextWindow     int    // tokens to which a conversation may grow; 0 = the model's limit
+	NoAutoCompact     bool   // a full conversation is not compacted
+	NoCompactCommand  bool   // DISABLE_COMPACT: the command /compact does not compact either
+	GatewayHost       string // host of an API that is not the vendor's; empty = the vendor's API
 	HookTimeout       time.Duration
 	CompactDelay      time.Duration
 	BackgroundCeiling time.Duration // how long background work may continue after the last prompt
@@ -171,12 +172,12 @@ type Limits struct {
 
 // Tools says which built-in tools the session has.
 type Tools struct {
-	Named      []string // --tools, or those of the agent that the session is
-	Restricted bool     // Named counts, be it empty
-	Allowed    []string // --allowedTools, which brings in some
+	Requested  []string // --tools, or the tools of the session's agent
+	Restricted bool     // only the tools in Requested are available, even if it is empty
+	Allowed    []string // --allowedTools, which makes some optional tools available
 	Disallowed []string // --disallowedTools
-	Hidden     []string // that the agent of the session is without
-	NoTasks    bool     // TodoWrite in place of the task list
+	Hidden     []string // tools that the session's agent may not use
+	NoTasks    bool     // TodoWrite instead of the task list
 }
 
 // Permission has the rules and modes at the start, and the prompter.
@@ -184,26 +185,26 @@ type Permission struct {
 	Mode          protocol.PermissionMode
 	Rules         []permission.Rule
 	Directories   []permission.Directory // besides the working directory
-	NoPrompts     bool                   // no questions are asked
+	NoPrompts     bool                   // the run asks no permission questions
 	PromptTool    string                 // who answers questions: stdio = the host, otherwise a tool of an MCP server; empty = no one
 	BypassAllowed bool
 }
 
 // Output has the options of the output.
 type Output struct {
-	Format          string // text, json or stream-json
-	Verbose         bool   // every event, not only the end of a turn
-	Partial         bool   // the pieces of messages
-	Replay          bool   // the prompts
-	HookEvents      bool
-	AgentText       bool   // the texts of sub-agents that are waited for
-	ThinkingDisplay string // how events of reasoning are marked; empty = not
-	FailOnMissed    bool   // an expectation of the scenario that was missed is an exit code
-	DeferVerdict    bool   // they are judged by others
-	Mirror          bool   // the lines of the transcript
+	Format                   string // text, json or stream-json
+	Verbose                  bool   // write every event, not only the end of a turn
+	PartialMessages          bool   // write the parts of messages as they arrive
+	ReplayPrompts            bool   // echo the prompts
+	HookEvents               bool
+	AgentText                bool   // write the texts of sub-agents that a turn waits for
+	ThinkingDisplay          string // how events mark thinking; empty = they do not
+	FailOnMissedExpectations bool   // a missed expectation of the scenario gives an exit code
+	DeferVerdict             bool   // another process judges the expectations
+	MirrorTranscript         bool   // repeat the transcript lines on stdout
 }
 
-// Records are the files in which a run is followed, and the debugger that follows it.
+// Records say where a run is recorded, and which debugger its calls go to.
 type Records struct {
 	Capture       string // the journal's file; empty = none
 	Gates         string // directory of the gates that steps wait at; empty = none

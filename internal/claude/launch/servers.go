@@ -21,7 +21,7 @@ import (
 // PluginSource is the source of a plugin's servers.
 const PluginSource = "plugin"
 
-func (r *resolver) servers() error {
+func (r *resolver) resolveServers() error {
 	s := &r.plan.Servers
 	strict := r.flags.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
 	s.Required, s.NoPluginServers = strict || r.flags.MCPRequire, r.flags.StrictMCPConfig

@@ -46,8 +46,8 @@ func (r *resolver) settingsOptions() settings.Options {
 	return o
 }
 
-// settings reads the settings; later steps see the environment that they set.
-func (r *resolver) settings() error {
+// readSettings reads the settings; later steps see the environment that they set.
+func (r *resolver) readSettings() error {
 	o := r.settingsOptions()
 	loaded, err := settings.Load(o)
 	if managed, ok := errors.AsType[*settings.ManagedError](err); ok {
@@ -64,7 +64,7 @@ func (r *resolver) settings() error {
 		fmt.Fprintln(r.sys.Stderr, loaded.TrustWarning)
 	}
 	r.sys = r.sys.WithEnv(loaded.Env)
-	r.environmentDirs()
+	r.resolveEnvironmentDirs()
 	if r.plan.Identity, err = newIdentity(r.sys, r.flags, r.plan); err != nil {
 		return err
 	}
@@ -127,13 +127,13 @@ func (p Directories) ResolveDir(path string) (string, bool) {
 	return abs, err == nil && info.IsDir()
 }
 
-// locate finds the working and the state directory (design: state directory).
-func (r *resolver) locate() error {
+// resolveDirectories finds the working and the state directory (design: state directory).
+func (r *resolver) resolveDirectories() error {
 	cwd, err := r.flags.Dir(r.sys)
 	if err != nil {
 		return err
 	}
-	r.plan.CWD, r.plan.Start = cmp.Or(r.flags.Moved, cwd), cwd
+	r.plan.CWD, r.plan.Start = cmp.Or(r.flags.WorktreeDir, cwd), cwd
 	r.plan.UID, r.plan.PID, r.plan.Started = r.sys.UID, r.sys.PID, r.sys.Now()
 	r.plan.AsClaude, r.plan.Stdout, r.plan.Stderr, r.plan.Progress = r.sys.CalledAsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.Progress()
 	if exe, err := r.sys.Executable(); err == nil {
@@ -148,12 +148,12 @@ func (r *resolver) locate() error {
 			break
 		}
 	}
-	r.environmentDirs()
+	r.resolveEnvironmentDirs()
 	return nil
 }
 
-// environmentDirs resolves the directories that the environment of settings can change.
-func (r *resolver) environmentDirs() {
+// resolveEnvironmentDirs resolves the directories that the environment of settings can change.
+func (r *resolver) resolveEnvironmentDirs() {
 	r.plan.Home = r.sys.Getenv("HOME")
 	r.plan.Temp = cmp.Or(r.sys.Getenv("TMPDIR"), "/tmp")
 	if !r.flags.NoSessionPersistence {

@@ -57,8 +57,8 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// toolGroups is a writer with several users. Everything that f writes stays together.
-type toolGroups interface {
+// groupedWriter is a writer that several goroutines use. Everything that f writes stays together.
+type groupedWriter interface {
 	Grouped(f func(w io.Writer) error) error
 }
 
@@ -72,7 +72,7 @@ func writeVerbatim(w io.Writer, v *protocol.VerbatimOutput) error {
 		return err
 	}
 	write := func(w io.Writer) error { return repeatOutput(w, v) }
-	if g, ok := w.(toolGroups); ok {
+	if g, ok := w.(groupedWriter); ok {
 		return g.Grouped(write)
 	}
 	return write(w)

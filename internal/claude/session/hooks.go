@@ -128,7 +128,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 // ForkedSkill returns the work of a skill that runs in an agent.
 func (l *skillLibrary) ForkedSkill(ctx context.Context, name, args string) (s agent.ForkedSkill, ok bool, err error) {
 	k, ok := l.command(name)
-	if !ok || !k.Forks || l.Check(name) != nil {
+	if !ok || !k.RunsInAgent || l.Check(name) != nil {
 		return s, false, nil
 	}
 	loaded, err := l.Skill(ctx, name, args)
@@ -146,13 +146,13 @@ func (l *skillLibrary) Check(name string) error {
 	allowed := l.allowed.Load()
 	reserved := " Ask the user to run /" + name + " themselves — it cannot be invoked via the Skill tool."
 	switch {
-	case !ok && slices.Contains(claudecode.Unavailable(), name):
+	case !ok && slices.Contains(claudecode.TerminalOnlyCommands(), name):
 		return errors.New(name + " is a UI command, not a skill." + reserved)
 	case !ok && command.IsKnown(name):
 		return errors.New(name + " is a built-in CLI command, not a skill." + reserved)
 	case !ok:
 		return errors.New("Unknown skill: " + name)
-	case k.NoModel:
+	case k.HiddenFromModel:
 		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved)
 	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
 		return fmt.Errorf("Skill %s is not in this session's skills allowlist", name)

@@ -60,21 +60,21 @@ func answersUserTools(s launch.Scenario) bool {
 	}))
 }
 
-func (v *inventory) listing(resources bool) toolListing {
+func (v *inventory) listingOptions(resources bool) toolListing {
 	return toolListing{
-		Tools: v.plan.Named, Given: v.plan.Restricted, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.custom.Bare,
+		Tools: v.plan.Requested, Given: v.plan.Restricted, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.custom.Bare,
 		Host: v.promptTool != "", NoSkills: v.custom.NoCommands, Schema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		Resources: resources, Profile: v.profile, Tasks: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).Tasks, NoTasks: v.plan.NoTasks,
+		Resources: resources, Profile: v.profile, Tasks: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList, NoTasks: v.plan.NoTasks,
 	}
 }
 
 // listed returns the built-in tools that the model is offered.
-func (v *inventory) listed(resources bool) []string { return listTools(v.listing(resources)) }
+func (v *inventory) listed(resources bool) []string { return listTools(v.listingOptions(resources)) }
 
 // initTools returns the built-in tools that init lists. Tools that the session's agent may not use
 // are removed without a replacement.
 func (v *inventory) initTools(resources bool) []string {
-	o := v.listing(resources)
+	o := v.listingOptions(resources)
 	all := listTools(o)
 	o.Disallowed = slices.Concat(o.Disallowed, v.plan.Hidden)
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
@@ -83,33 +83,33 @@ func (v *inventory) initTools(resources bool) []string {
 // exists reports whether the session has a built-in tool: one that init lists or, if the scenario asks
 // for hidden tools, any that remains after --tools and deny rules.
 func (v *inventory) exists(name string) bool {
-	return v.remains(name) && (v.hiddenTools || v.isListed(name))
+	return v.isAvailable(name) && (v.hiddenTools || v.isListed(name))
 }
 
 // isListed reports whether init lists a tool.
 func (v *inventory) isListed(name string) bool {
 	t := claudecode.ToolNamed(name)
-	if t.Listing == claudecode.ByDefault && t.Name != "Monitor" && v.plan.IsDefault() && !v.custom.Bare {
+	if t.Listing == claudecode.ListAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.custom.Bare {
 		return v.profile.HasTool(name)
 	}
-	return v.answersUserTools && t.Listing == claudecode.WithUser || slices.Contains(v.listed(false), claudecode.InitName(name))
+	return v.answersUserTools && t.Listing == claudecode.ListWithUser || slices.Contains(v.listed(false), claudecode.InitName(name))
 }
 
 // refusal returns the text for a call of a built-in tool that the session does not have. It returns
 // false for tools that exist, and for those that no version has.
 func (v *inventory) refusal(call protocol.ToolUse) (string, bool) {
 	t := claudecode.ToolNamed(call.Name)
-	if t.Listing == claudecode.Unlisted || t.Listing == claudecode.WithResources || v.exists(t.Name) {
+	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.exists(t.Name) {
 		return "", false
 	}
 	text := "Error: No such tool available: " + call.Name
 	search := t.Name == "Glob" || t.Name == "Grep"
-	switch user := t.Listing == claudecode.WithUser; {
+	switch user := t.Listing == claudecode.ListWithUser; {
 	case user && call.Agent != nil:
 		return text + ". " + call.Name + " is not available inside subagents. Complete the task with the tools provided and return findings to the orchestrator.", true
-	case t.Listing == claudecode.WithTaskList && v.plan.NoTasks:
+	case t.Listing == claudecode.ListWithTaskList && v.plan.NoTasks:
 		return text, true
-	case search && !v.remains(t.Name):
+	case search && !v.isAvailable(t.Name):
 		return text + ". " + call.Name + " is disabled for this session.", true
 	case t.Name == "Glob":
 		return text + ". Glob is not available in this session — find files with `find` via the Bash tool instead.", true
@@ -118,15 +118,15 @@ func (v *inventory) refusal(call protocol.ToolUse) (string, bool) {
 	case t.Name == "SendMessage":
 		return text + ". SendMessage is not among the tools available here. An agent cannot be continued from this context. " +
 			"To message another session, use your host application's own messaging tool if it provides one; otherwise that is not possible from here.", true
-	case t.Listing == claudecode.ByDefault && v.remains(t.Name):
+	case t.Listing == claudecode.ListAlways && v.isAvailable(t.Name):
 		return text + ". " + call.Name + " is not among the tools available here. Continue with the tools you have.", true
 	default:
 		return text + ". " + call.Name + " is disabled for this session, in subagents as well as here.", true
 	}
 }
 
-// remains reports whether a built-in tool remains after --tools and deny rules.
-func (v *inventory) remains(name string) bool {
+// isAvailable reports whether a built-in tool is left after --tools and deny rules.
+func (v *inventory) isAvailable(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
 		return match || agent.IsCall(other) && agent.IsCall(name)
@@ -137,7 +137,7 @@ func (v *inventory) remains(name string) bool {
 	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
 		return false
 	}
-	return v.plan.IsDefault() || slices.ContainsFunc(v.plan.Named, same)
+	return v.plan.IsDefault() || slices.ContainsFunc(v.plan.Requested, same)
 }
 
 // isHidden reports whether a deny rule removes an MCP tool.
@@ -174,14 +174,14 @@ type toolListing struct {
 	Profile claudecode.Profile
 }
 
-func defaultTools() []string { return claudecode.ToolsListed(claudecode.ByDefault) }
+func defaultTools() []string { return claudecode.ToolsListed(claudecode.ListAlways) }
 
 // optionalTools are listed only if --tools or --allowedTools names them.
 func optionalTools() []string {
-	return append(claudecode.ToolsListed(claudecode.OnRequest), taskTools()...)
+	return append(claudecode.ToolsListed(claudecode.ListOnRequest), taskTools()...)
 }
 
-func taskTools() []string { return claudecode.ToolsListed(claudecode.WithTaskList) }
+func taskTools() []string { return claudecode.ToolsListed(claudecode.ListWithTaskList) }
 
 // taskListTools returns the tools of the active task list.
 func taskListTools(o toolListing) []string {
@@ -213,7 +213,7 @@ func listTools(o toolListing) []string {
 		list = append(list, "StructuredOutput")
 	}
 	if o.Resources {
-		list = append(list, claudecode.ToolsListed(claudecode.WithResources)...)
+		list = append(list, claudecode.ToolsListed(claudecode.ListWithResources)...)
 	}
 	out := func(name string) bool {
 		if name == "Skill" && o.NoSkills || !o.Profile.HasTool(name) {
@@ -255,7 +255,7 @@ func requestedTools(o toolListing) []string {
 	return list
 }
 
-func userTools() []string { return claudecode.ToolsListed(claudecode.WithUser) }
+func userTools() []string { return claudecode.ToolsListed(claudecode.ListWithUser) }
 
 // allowedOptionalTools returns the optional tools that --allowedTools adds.
 func allowedOptionalTools(o toolListing) []string {

@@ -58,7 +58,7 @@ func (t *toolbox) builtinTools(call protocol.ToolUse) *builtin.Tools {
 	return t.builtin
 }
 
-// Reread returns the file that a call wrote if its content is another since; "" = none.
+// Reread returns the current content of the file that a call wrote, if it has changed since; "" = unchanged.
 func (t *toolbox) Reread(call protocol.ToolUse) string { return t.builtinTools(call).Reread(call) }
 
 // builtinCalls runs the calls of built-in tools, those of agents that work in a worktree with their own.

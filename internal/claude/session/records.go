@@ -51,11 +51,11 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 	o.Context = t
 	if w := plan.Worktree; w != nil {
 		o.Machine.Worktree = &protocol.WorktreeSession{
-			Original: w.Former, BeforeEntering: w.Former, Path: w.Path, Name: w.Name, Branch: w.Branch,
-			OriginalBranch: w.FormerBranch, OriginalHead: w.Base,
+			Original: w.OriginalDir, BeforeEntering: w.OriginalDir, Path: w.Path, Name: w.Name, Branch: w.Branch,
+			OriginalBranch: w.OriginalBranch, OriginalHead: w.Base,
 		}
 	}
-	if plan.Output.Mirror {
+	if plan.Output.MirrorTranscript {
 		r.mirror = &mirror{}
 		o.OnLine = r.mirror.add
 	}
@@ -128,7 +128,7 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 		}
 	}
 	if r.journal != nil || r.scenario.hasExpectations() {
-		r.note(journal.Lines(ev))
+		r.writeLines(journal.Lines(ev))
 	}
 }
 
@@ -274,12 +274,12 @@ func (r *recorder) Hint(text string) {
 	}
 }
 
-// Note writes to the journal, if there is one, and to the summary for the
-// expectations.
-func (r *recorder) Note(b journal.Body) { r.note([]journal.Body{b}, nil) }
+// WriteJournal writes a line to the journal, if there is one, and adds it to the summary by which expectations are
+// judged.
+func (r *recorder) WriteJournal(b journal.Body) { r.writeLines([]journal.Body{b}, nil) }
 
-// note writes lines, unless they could not be made.
-func (r *recorder) note(lines []journal.Body, err error) {
+// writeLines writes lines to the journal. It does nothing if err says that they could not be made.
+func (r *recorder) writeLines(lines []journal.Body, err error) {
 	r.scenario.summarize(lines...)
 	if r.journal != nil {
 		r.journal.WriteAll(lines, err)

@@ -57,8 +57,8 @@ func ruleGrammar() map[string][]string {
 type ruleSettings struct {
 	name string
 	mode protocol.PermissionMode
-	// wrong returns the forbidden effect of a command that ran without permission; "" = none.
-	wrong func(before, after map[string]string, said string) string
+	// forbiddenEffect returns the forbidden effect of a command that ran without permission; "" = none.
+	forbiddenEffect func(before, after map[string]string, said string) string
 }
 
 const canary = "CANARY-"
@@ -73,13 +73,13 @@ func ruleSets() []ruleSettings {
 			if file := changed(before, after, ""); file != "" {
 				return "changes " + file
 			}
-			return tells(after, said, "out", "home")
+			return revealsSecret(after, said, "out", "home")
 		}},
 		{"edits are allowed", protocol.ModeAcceptEdits, func(before, after map[string]string, said string) string {
 			if file := changed(before, after, "work/"); file != "" {
 				return "changes " + file
 			}
-			return tells(after, said, "out", "home")
+			return revealsSecret(after, said, "out", "home")
 		}},
 	}
 }
@@ -99,8 +99,8 @@ func changed(before, after map[string]string, but string) string {
 	return ""
 }
 
-// tells reports whether a secret is in the output, or in a file that did not contain it before.
-func tells(after map[string]string, said string, secrets ...string) string {
+// revealsSecret reports whether a secret is in the output, or in a file that did not contain it before.
+func revealsSecret(after map[string]string, said string, secrets ...string) string {
 	for _, secret := range secrets {
 		word := canary + secret
 		if strings.Contains(said, word) {
@@ -116,9 +116,9 @@ func tells(after map[string]string, said string, secrets ...string) string {
 }
 
 // privateDir is the private directory in which command lines run.
-type privateDir struct{ top string }
+type privateDir struct{ root string }
 
-func newYard(t *testing.T) privateDir {
+func newPrivateDir(t *testing.T) privateDir {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -128,7 +128,7 @@ func newYard(t *testing.T) privateDir {
 	for name, text := range map[string]string{
 		"work/f": "b\na\n", "work/.env": canary + "env\n", "work/kept": "a\n", "work/list": "touched\n", "work/sub/g": "x\n", "out/o": canary + "out\n", "home/h": canary + "home\n",
 	} {
-		path := filepath.Join(y.top, name)
+		path := filepath.Join(y.root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -137,22 +137,22 @@ func newYard(t *testing.T) privateDir {
 		}
 	}
 	for name, to := range map[string]string{"link": "../out/o", "dangling": "../out/new", "outlink": "../out", "sub/up": ".."} {
-		if err := os.Symlink(to, filepath.Join(y.top, "work", name)); err != nil {
+		if err := os.Symlink(to, filepath.Join(y.root, "work", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return y
 }
 
-// look returns the existing files by path.
-func (y privateDir) look(t *testing.T) map[string]string {
+// readFiles returns the contents of the existing files by path.
+func (y privateDir) readFiles(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := filepath.WalkDir(y.top, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(y.root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(y.top, path)
+		rel, err := filepath.Rel(y.root, path)
 		if err != nil || d.IsDir() && strings.Count(rel, "/") == 0 {
 			return err
 		}
@@ -176,8 +176,8 @@ func (y privateDir) run(t *testing.T, bash, line string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bash, "--norc", "--noprofile", "-c", line)
-	cmd.Dir = filepath.Join(y.top, "work")
-	cmd.Env = []string{"HOME=" + filepath.Join(y.top, "home"), "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
+	cmd.Dir = filepath.Join(y.root, "work")
+	cmd.Env = []string{"HOME=" + filepath.Join(y.root, "home"), "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	cmd.WaitDelay = time.Second
 	said, _ := cmd.CombinedOutput() // one that fails has done nothing, or it shows
 	return string(said)
@@ -222,7 +222,7 @@ func tryRules(t *testing.T, bash, line string, judged privateDir) (ran int) {
 	}
 	for _, set := range ruleSets() {
 		p, err := permission.New(permission.Options{
-			Mode: set.mode, CWD: filepath.Join(judged.top, "work"), Home: filepath.Join(judged.top, "home"), FileSystem: ruleFS{},
+			Mode: set.mode, CWD: filepath.Join(judged.root, "work"), Home: filepath.Join(judged.root, "home"), FileSystem: ruleFS{},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -231,10 +231,10 @@ func tryRules(t *testing.T, bash, line string, judged privateDir) (ran int) {
 			continue
 		}
 		ran++
-		y := newYard(t)
-		before := y.look(t)
+		y := newPrivateDir(t)
+		before := y.readFiles(t)
 		said := y.run(t, bash, line)
-		if what := set.wrong(before, y.look(t), said); what != "" {
+		if what := set.forbiddenEffect(before, y.readFiles(t), said); what != "" {
 			t.Errorf("%s: %q may run unasked and %s", set.name, line, what)
 		}
 	}
@@ -257,7 +257,7 @@ func TestRulesHoldForASample(t *testing.T) {
 	for part := range uint64(parts) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			judged, ran := newYard(t), 0
+			judged, ran := newPrivateDir(t), 0
 			for seed := part; seed < lines; seed += parts {
 				ran += tryRules(t, bash, lineOf(seed), judged)
 			}
@@ -276,5 +276,5 @@ func FuzzRules(f *testing.F) {
 		f.Skip("there is no bash")
 	}
 	f.Add(uint64(500))
-	f.Fuzz(func(t *testing.T, seed uint64) { tryRules(t, bash, lineOf(seed), newYard(t)) })
+	f.Fuzz(func(t *testing.T, seed uint64) { tryRules(t, bash, lineOf(seed), newPrivateDir(t)) })
 }

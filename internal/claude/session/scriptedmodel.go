@@ -31,9 +31,9 @@ type scriptedModelOptions struct {
 // modelNames maps model names by the environment.
 type modelNames interface{ Name(name string) string }
 
-// runLog receives the findings and gate events of a run.
+// runLog receives the findings and gate events of a run. WriteJournal writes a line to the journal.
 type runLog interface {
-	Note(b journal.Body)
+	WriteJournal(b journal.Body)
 	Warn(text string)
 	// Hint writes a warning of claudeless, which the real CLI does not have.
 	Hint(text string)
@@ -70,31 +70,31 @@ func (p *scriptedModel) AgentModel(script *protocol.SubagentScript) simulator.Mo
 
 // agentModel is the model of one agent.
 type agentModel struct {
-	p *scriptedModel
+	model *scriptedModel
 	*scenarios.Engine
 }
 
 // Next returns the reply of the agent's engine, after waiting at the gate of the step, if any.
 func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := a.Engine.Next(ctx, r)
-	a.p.report(ctx, reply, err)
+	a.model.reportTemplates(ctx, reply, err)
 	if err == nil {
-		err = a.p.waitAtGates(ctx, reply)
+		err = a.model.waitAtGates(ctx, reply)
 	}
 	return reply, err
 }
 
-// report writes to the journal which templates of a reply failed or had no value.
-func (p *scriptedModel) report(ctx context.Context, reply scenarios.Reply, err error) {
+// reportTemplates writes to the journal which templates of a reply failed or had no value.
+func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
-		p.o.Records.Note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
+		p.o.Records.WriteJournal(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
 	if reply.Endless {
-		p.o.Records.Note(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
+		p.o.Records.WriteJournal(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
 	for _, path := range reply.Missing {
 		p.o.Records.Hint("`" + path + "` in a template has no value (" + reply.Rule.String() + ")")
-		p.o.Records.Note(journal.MissingValue(reply.Rule.File, reply.Rule.Line, path))
+		p.o.Records.WriteJournal(journal.MissingValue(reply.Rule.File, reply.Rule.Line, path))
 	}
 }
 
@@ -110,7 +110,7 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 // fault in the output.
 func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.o.Engine.Next(ctx, r)
-	p.report(ctx, reply, err)
+	p.reportTemplates(ctx, reply, err)
 	if err != nil {
 		return reply, err
 	}
@@ -131,7 +131,7 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 		}
 		err := errNoGates
 		if p.o.Gates != "" {
-			err = p.wait(ctx, g.name, g.own)
+			err = p.waitAtGate(ctx, g.name, g.own)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -145,20 +145,20 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 
 var errNoGates = errors.New("gates need claudeless exec, or a directory in CLAUDELESS_GATES")
 
-// wait holds a message back until its own gate, or that of another step, is released.
-func (p *scriptedModel) wait(ctx context.Context, name string, own bool) error {
+// waitAtGate holds a message back until its own gate, or that of another step, is released.
+func (p *scriptedModel) waitAtGate(ctx context.Context, name string, own bool) error {
 	if own {
 		if err := gate.Reach(p.o.Gates, name); err != nil {
 			return err
 		}
-		p.o.Records.Note(journal.Gate{Name: name, Event: "reached"})
+		p.o.Records.WriteJournal(journal.Gate{Name: name, Event: "reached"})
 	}
 	err := gate.AwaitReleased(ctx, p.o.Gates, name, gate.Patience)
 	switch {
 	case err == nil:
-		p.o.Records.Note(journal.Gate{Name: name, Event: "released"})
+		p.o.Records.WriteJournal(journal.Gate{Name: name, Event: "released"})
 	case errors.Is(err, gate.ErrTimeout):
-		p.o.Records.Note(journal.Gate{Name: name, Event: "timeout"})
+		p.o.Records.WriteJournal(journal.Gate{Name: name, Event: "timeout"})
 	}
 	return err
 }
@@ -166,5 +166,5 @@ func (p *scriptedModel) wait(ctx context.Context, name string, own bool) error {
 // reportUnopened reports that the gate was not opened: the message is sent anyway, and the run has a finding.
 func (p *scriptedModel) reportUnopened(name string, rule scenarios.RuleRef, err error) {
 	p.o.Records.Warn("gate " + name + ": " + err.Error())
-	p.o.Records.Note(journal.UnreleasedGate(name, err.Error(), "claudeless gates release "+name, rule.File, rule.Line))
+	p.o.Records.WriteJournal(journal.UnreleasedGate(name, err.Error(), "claudeless gates release "+name, rule.File, rule.Line))
 }

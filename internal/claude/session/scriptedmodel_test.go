@@ -24,26 +24,26 @@ pattern = { type = "any" }
 response = { steps = [{ text = "late", gate = "door" }] }
 `
 
-type records struct {
+type testRecords struct {
 	notes    []journal.Body
 	warnings int
 }
 
-func (r *records) Note(b journal.Body) { r.notes = append(r.notes, b) }
-func (r *records) Warn(string)         { r.warnings++ }
-func (r *records) Hint(string)         { r.warnings++ }
+func (r *testRecords) WriteJournal(b journal.Body) { r.notes = append(r.notes, b) }
+func (r *testRecords) Warn(string)                 { r.warnings++ }
+func (r *testRecords) Hint(string)                 { r.warnings++ }
 
 type names struct{}
 
 func (names) Name(name string) string { return name }
 
-func newPlayer(t *testing.T, o scriptedModelOptions) (*scriptedModel, *records) {
+func newTestModel(t *testing.T, o scriptedModelOptions) (*scriptedModel, *testRecords) {
 	t.Helper()
 	s, err := scenarios.Parse("s.toml", []byte(gated), scenarios.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &records{}
+	r := &testRecords{}
 	o.Engine, o.Names, o.Records = scenarios.NewEngine(s, scenarios.EngineOptions{}), names{}, r
 	return newScriptedModel(o), r
 }
@@ -78,7 +78,7 @@ func TestGates(t *testing.T) {
 				if test.dir {
 					o.Gates = dir
 				}
-				p, r := newPlayer(t, o)
+				p, r := newTestModel(t, o)
 				if test.released > 0 {
 					time.AfterFunc(test.released, func() {
 						if err := os.WriteFile(filepath.Join(dir, "door.released"), nil, 0o600); err != nil {
@@ -113,7 +113,7 @@ func TestGates(t *testing.T) {
 func TestInterruptedAtGate(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		p, r := newPlayer(t, scriptedModelOptions{Gates: dir})
+		p, r := newTestModel(t, scriptedModelOptions{Gates: dir})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := p.SessionModel().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
@@ -125,7 +125,7 @@ func TestInterruptedAtGate(t *testing.T) {
 // A failure of the whole run applies to the session and its agents.
 func TestFailure(t *testing.T) {
 	failure := scenarios.FailureByName("rate_limit")
-	p, _ := newPlayer(t, scriptedModelOptions{Failure: failure})
+	p, _ := newTestModel(t, scriptedModelOptions{Failure: failure})
 	for _, m := range []interface {
 		Next(context.Context, scenarios.Request) (scenarios.Reply, error)
 	}{p.SessionModel(), p.AgentModel(&protocol.SubagentScript{})} {

@@ -78,8 +78,8 @@ func newServers(plan launch.Plan, live *simulator.SessionState, host Host, r *re
 	}
 }
 
-// open creates the manager if the session can have servers.
-func (v *servers) open(roots []string, capture bool) error {
+// createManager creates the manager if the session can have servers.
+func (v *servers) createManager(roots []string, capture bool) error {
 	if len(v.plan.Configs) == 0 && v.requests.host == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (v *servers) start(ctx context.Context) error {
 // reportMissing writes to the journal which configured servers did not start.
 func (v *servers) reportMissing() {
 	for _, m := range v.missing() {
-		v.records.Note(journal.MissingServer(m.name, m.reason))
+		v.records.WriteJournal(journal.MissingServer(m.name, m.reason))
 	}
 }
 
@@ -200,8 +200,8 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// revive connects the failed server of a tool that is called, and reports whether the tool is there then.
-func (v *servers) revive(ctx context.Context, name string) bool {
+// reconnectFor connects the failed server of a tool that is called. It reports whether the tool exists afterwards.
+func (v *servers) reconnectFor(ctx context.Context, name string) bool {
 	if v.manager == nil || !v.manager.TryReconnect(ctx, name) {
 		return false
 	}
@@ -341,17 +341,17 @@ type serverObserver struct {
 
 // Called implements mcp.CallObserver.
 func (o *serverObserver) Called(c mcp.CallRecord) {
-	c.Input, c.Result = o.whole(c.Input, c.InputCID), o.whole(c.Result, c.ResultCID)
-	o.records.Note(journal.MCPCall(c))
+	c.Input, c.Result = o.fullValue(c.Input, c.InputCID), o.fullValue(c.Result, c.ResultCID)
+	o.records.WriteJournal(journal.MCPCall(c))
 }
 
 // Notified implements mcp.CallObserver.
 func (o *serverObserver) Notified(n mcp.NotificationRecord) {
-	o.records.Note(journal.MCPNotification(n))
+	o.records.WriteJournal(journal.MCPNotification(n))
 }
 
-// whole returns a value that is too large for a record but not for the journal.
-func (o *serverObserver) whole(value json.RawMessage, cid string) json.RawMessage {
+// fullValue returns a value that is too large for a record of the call log but not for the journal.
+func (o *serverObserver) fullValue(value json.RawMessage, cid string) json.RawMessage {
 	if data, ok := o.log.Value(cid); ok && value == nil {
 		return data
 	}

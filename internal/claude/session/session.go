@@ -65,7 +65,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	s.conversation = &conversation{records: s.records, endCause: func() error { return nil }}
 	s.state.BeginConversation(s.records.ID(), s.records.transcript.Path())
 	s.state.SetModel(s.plan.Model.Name)
-	if last := s.records.transcript.PreviousReply(); last != nil && !plan.Model.Chosen {
+	if last := s.records.transcript.PreviousReply(); last != nil && !plan.Model.IsExplicit {
 		s.state.SetModel(last.Model)
 	}
 	s.state.SetEffort(s.plan.Model.Effort)
@@ -86,7 +86,7 @@ func (s *Session) build(host Host) error {
 	if s.policy, err = newPolicy(plan, s.tools, s.servers); err != nil {
 		return err
 	}
-	if err := s.servers.open(s.policy.Directories(), plan.Records.Capture != "" || s.records.scenario.expectsServerCalls()); err != nil {
+	if err := s.servers.createManager(s.policy.Directories(), plan.Records.Capture != "" || s.records.scenario.expectsServerCalls()); err != nil {
 		return err
 	}
 	s.hooks = newHooks(plan, s.state, s.tools, s.policy)
@@ -126,10 +126,10 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 		Limits: simulator.Limits{
 			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
 			FallbackModel: plan.Model.Fallback, MaxStopBlocks: plan.Limits.StopBlockCap, SchemaAttempts: prompt.SchemaAttempts,
-			ContextWindow: plan.Limits.Window, DisableAutoCompact: plan.Limits.NoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.Gateway,
+			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost,
 		},
 		Display: simulator.DisplayOptions{
-			PartialMessages: plan.Output.Partial, ReplayPrompts: plan.Output.Replay, HookEvents: plan.Output.HookEvents, LegacyCost: plan.Compat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, OrderedResults: plan.Clock.IsRepeatable(),
+			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.Compat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, OrderedResults: plan.Clock.IsRepeatable(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{

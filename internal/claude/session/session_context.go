@@ -61,7 +61,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
 	ev.Tools = appendMCPNames(s.tools.inventory.initTools(v.hasResources()), tools)
-	plan.Catalog.Fill(&ev)
+	plan.Catalog.FillInit(&ev)
 	for _, st := range v.statuses() {
 		for _, p := range st.Prompts {
 			ev.SlashCommands = append(ev.SlashCommands, p.Command())
@@ -137,7 +137,7 @@ func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 // cli-observed 1). Models of scenarios may have any name.
 func (s *sessionContext) warnModel() {
 	name := s.state.Model()
-	if claudecode.FactsOfModel(claudecode.ResolveModel(name)).Known || name == s.plan.Scenario.DefaultModel || slices.Contains(s.warnedModels, name) {
+	if claudecode.FactsOfModel(claudecode.ResolveModel(name)).IsKnown || name == s.plan.Scenario.DefaultModel || slices.Contains(s.warnedModels, name) {
 		return
 	}
 	s.warnedModels = append(s.warnedModels, name)
@@ -166,7 +166,7 @@ func MessagingSocket(plan launch.Plan) string {
 // SessionContext returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) SessionContext() transcript.SessionContext {
 	name := claudecode.ResolveModel(s.state.Model())
-	now := transcript.SessionContext{Model: name, Cutoff: claudecode.FactsOfModel(name).Cutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
+	now := transcript.SessionContext{Model: name, Cutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
 	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown
 	}
@@ -183,7 +183,7 @@ func (s *sessionContext) SessionContext() transcript.SessionContext {
 	}
 	if slices.Contains(listed, "Skill") {
 		for _, k := range s.plan.Catalog.Commands() {
-			if !k.NoModel {
+			if !k.HiddenFromModel {
 				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
 			}
 		}
@@ -235,7 +235,7 @@ func (s *sessionContext) AgentDir(agentID string) string {
 func (s *sessionContext) CurrentModel() transcript.ModelContext {
 	name, effort := claudecode.ResolveModel(s.state.Model()), s.state.Snapshot().Effort
 	return transcript.ModelContext{
-		Name: claudecode.DisplayModel(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).Effort,
+		Name: claudecode.DisplayModel(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn,
 	}
 }
 
@@ -245,11 +245,11 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	facts := claudecode.FactsOfModel(name)
 	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
 	deferred := s.tools.deferred(tools)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.Tasks, VendorAPI: s.plan.Profile.UsesVendorAPI()}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI()}
 	updates := kind == "" && s.plan.Output.Format == "stream-json"
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
-		Model: facts.Name, Thinking: facts.Thinking() != "", PerTurn: facts.Effort, SystemTurns: now.SystemTurns,
-		ToolSearch: len(deferred) > 0, Effort: facts.DefaultEffort != "", Updates: updates,
+		Model: facts.Name, CanThink: facts.Thinking() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
+		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates,
 	})}
 	if how := facts.Thinking(); how != "" {
 		now.Params.Thinking = &protocol.RequestThinking{Type: how, Display: "omitted"}

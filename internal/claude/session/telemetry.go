@@ -36,7 +36,7 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 	}
 	e := &telemetryExport{ctx: context.WithoutCancel(ctx), hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.Open(telemetry.Options{
 		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: machine(plan), SessionID: t.ID(), Resumed: t.Resumed(),
-		CustomBaseURL: !plan.Profile.Environment().DefaultURL, Interactive: plan.Records.Run.Interactive, Hooks: registeredHooks(plan),
+		CustomBaseURL: !plan.Profile.Environment().UsesDefaultURL, Interactive: plan.Records.Run.Interactive, Hooks: registeredHooks(plan),
 	})}
 	go func() {
 		defer close(e.stopped)

@@ -59,12 +59,12 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 		Hooks: p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: p.background.planFile,
 	}
 	if w := plan.Worktree; w != nil {
-		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, PreviousDir: w.Former}
+		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, PreviousDir: w.OriginalDir}
 	}
 	if t.builtin, err = builtin.New(t.options); err != nil {
 		return err
 	}
-	if t.callGates, err = newGates(plan, t); err != nil {
+	if t.callGates, err = newCallGates(plan, t); err != nil {
 		return err
 	}
 	t.buildChain(plan, p)
@@ -145,13 +145,13 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	}
 	if text, refused := t.inventory.refusal(call); refused {
 		result := executor.UnavailableResult(text)
-		result.UnknownTool = t.inventory.remains(call.Name) // otherwise the user has removed the tool
+		result.UnknownTool = t.inventory.isAvailable(call.Name) // otherwise the user has removed the tool
 		return new(executor.ResultOf(result))
 	}
 	if refused := t.builtinTools(call).Precheck(ctx, call); refused != nil {
 		return new(executor.ResultOf(*refused))
 	}
-	if _, known := t.Tool(call.Name); known || t.servers.revive(ctx, call.Name) {
+	if _, known := t.Tool(call.Name); known || t.servers.reconnectFor(ctx, call.Name) {
 		return nil
 	}
 	names := t.inventory.listed(t.servers.hasResources())
@@ -231,7 +231,7 @@ type callGates struct {
 	debugger *rest.Client        // nil = no --debugger
 }
 
-func newGates(plan launch.Plan, t *toolbox) (callGates, error) {
+func newCallGates(plan launch.Plan, t *toolbox) (callGates, error) {
 	var g callGates
 	var err error
 	if len(plan.Scenario.Breakpoints) > 0 {

@@ -19,7 +19,7 @@ type call struct {
 	input                string // as JSON
 	command, path, skill string
 	edits                bool
-	all                  values
+	attributes           values     // all attributes of the call's events
 	output               fileOutput // of editing tools
 }
 
@@ -55,7 +55,7 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
 	}
 	name, source := use.Name, "builtin"
 	v := values{
-		"tool_use_id": use.ID, "tool_name_safe": use.Name, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": use.Name, "gen_ai.tool.call.id": use.ID, "duration_ms": ms(ev.Duration),
+		"tool_use_id": use.ID, "tool_name_safe": use.Name, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": use.Name, "gen_ai.tool.call.id": use.ID, "duration_ms": milliseconds(ev.Duration),
 	}
 	parameters := [][2]string{}
 	if rest, ok := strings.CutPrefix(use.Name, "mcp__"); ok {
@@ -77,14 +77,14 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
 	v["tool_name"], v["tool_source"] = name, source
 	if r.o.ToolDetails {
 		if len(parameters) > 0 {
-			v["tool_parameters"] = object(parameters)
+			v["tool_parameters"] = jsonObject(parameters)
 		}
 		v["full_command"], v["file_path"], v["skill_name"], v["subagent_type"] = in.Command, c.path, c.skill, in.SubagentType
 	}
 	if raw, err := json.Marshal(ev.Result.Output); err == nil && c.edits {
 		_ = json.Unmarshal(raw, &c.output) // the output of a failed call is a text
 	}
-	c.all = v
+	c.attributes = v
 	return c
 }
 
@@ -97,8 +97,8 @@ func (c call) errorText(ev *protocol.ToolExecuted) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
 }
 
-// content returns what a call read or wrote, as an event of its span.
-func (c call) content(ev *protocol.ToolExecuted, now time.Time) []spanEvent {
+// contentEvents returns span events with the text that a call read or wrote.
+func (c call) contentEvents(ev *protocol.ToolExecuted, now time.Time) []spanEvent {
 	var list []attribute
 	switch {
 	case c.name == "Bash":
@@ -128,8 +128,8 @@ func (c call) errorType() string {
 	return "TelemetrySafeError"
 }
 
-// object writes pairs as a JSON object, in their order.
-func object(pairs [][2]string) string {
+// jsonObject writes pairs as a JSON object, in their order.
+func jsonObject(pairs [][2]string) string {
 	var b strings.Builder
 	for i, pair := range pairs {
 		b.WriteString([]string{"{", ","}[min(i, 1)])
@@ -185,4 +185,4 @@ func commandClass(line string) (class, name string) {
 	return "other", "other"
 }
 
-func ms(d time.Duration) int { return max(int(d.Milliseconds()), 0) }
+func milliseconds(d time.Duration) int { return max(int(d.Milliseconds()), 0) }

@@ -29,16 +29,16 @@ type Config struct {
 	// Metrics, Logs and Traces say where each signal goes; nil = nowhere.
 	Metrics, Logs, Traces *Target
 
-	Prompts     bool        // OTEL_LOG_USER_PROMPTS: texts of prompts are not redacted
-	Responses   bool        // OTEL_LOG_ASSISTANT_RESPONSES: send texts of the model
-	ToolDetails bool        // OTEL_LOG_TOOL_DETAILS: inputs of tools, and names that the user gave
-	ToolContent bool        // OTEL_LOG_TOOL_CONTENT: what tools read and wrote, in spans
-	Resource    [][2]string // OTEL_RESOURCE_ATTRIBUTES
-	Cumulative  bool        // OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE
-	NoSessionID bool        // OTEL_METRICS_INCLUDE_SESSION_ID=false
-	AppVersion  bool        // OTEL_METRICS_INCLUDE_VERSION=true
-	Flush       time.Duration
-	Terminal    string // terminal.type; empty = unknown
+	Prompts      bool        // OTEL_LOG_USER_PROMPTS: texts of prompts are not redacted
+	Responses    bool        // OTEL_LOG_ASSISTANT_RESPONSES: send texts of the model
+	ToolDetails  bool        // OTEL_LOG_TOOL_DETAILS: inputs of tools, and names that the user gave
+	ToolContent  bool        // OTEL_LOG_TOOL_CONTENT: what tools read and wrote, in spans
+	Resource     [][2]string // OTEL_RESOURCE_ATTRIBUTES
+	Cumulative   bool        // OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE
+	NoSessionID  bool        // OTEL_METRICS_INCLUDE_SESSION_ID=false
+	AppVersion   bool        // OTEL_METRICS_INCLUDE_VERSION=true
+	FlushTimeout time.Duration
+	Terminal     string // terminal.type; empty = unknown
 }
 
 // Target is where the exporter of one signal sends.
@@ -76,7 +76,7 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 	c.Cumulative = strings.EqualFold(getenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"), "cumulative")
 	c.NoSessionID = strings.EqualFold(getenv("OTEL_METRICS_INCLUDE_SESSION_ID"), "false")
 	c.AppVersion = isTrue(getenv("OTEL_METRICS_INCLUDE_VERSION"))
-	c.Flush = millis(getenv("CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS"), 2*time.Second)
+	c.FlushTimeout = millis(getenv("CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS"), 2*time.Second)
 	c.Terminal = cmp.Or(getenv("TERM_PROGRAM"), getenv("TERM"))
 	return c, warnings
 }

@@ -28,7 +28,7 @@ type Options struct {
 	Hooks         []Hook // of the settings
 }
 
-// Moment is the state of the session when an event happens.
+// Moment is the state of the session at the time of an event.
 type Moment struct {
 	Mode   protocol.PermissionMode
 	Effort string
@@ -50,10 +50,10 @@ type HookRun struct {
 	Context     int           // bytes of additional context
 }
 
-// Machine describes the machine in the resource.
+// Machine describes the computer on which the session runs.
 type Machine struct {
 	Arch, OS, Release string // as reported by uname; empty values are omitted
-	UserID            string // what identifies the installation
+	UserID            string // identifies the installation
 }
 
 // Recorder turns events into telemetry. Its methods may be called from several goroutines.
@@ -101,7 +101,7 @@ func Open(o Options) *Recorder {
 	for _, pair := range o.Resource {
 		given = append(given, attribute{pair[0], newValue(pair[1])})
 	}
-	r.resource.Attributes = slices.Concat(given, all(
+	r.resource.Attributes = slices.Concat(given, newAttributes(
 		"host.arch", o.Machine.Arch, "os.type", o.Machine.OS, "os.version", o.Machine.Release, "service.name", "claude-code", "service.version", o.Version,
 	))
 	session, version := o.SessionID, ""
@@ -111,16 +111,16 @@ func Open(o Options) *Recorder {
 	if o.AppVersion {
 		version = o.Version
 	}
-	r.common = slices.Concat(given, all("user.id", o.Machine.UserID, "session.id", session, "app.version", version, "anthropic.provider", "firstParty"))
+	r.common = slices.Concat(given, newAttributes("user.id", o.Machine.UserID, "session.id", session, "app.version", version, "anthropic.provider", "firstParty"))
 	if o.CustomBaseURL {
 		r.common = append(r.common, attribute{"anthropic.custom_base_url", newValue(true)})
 	}
-	r.common = append(r.common, all("terminal.type", o.Terminal)...)
+	r.common = append(r.common, newAttributes("terminal.type", o.Terminal)...)
 	return r
 }
 
-// all makes attributes of keys and values; empty ones are left out.
-func all(pairs ...string) (list []attribute) {
+// newAttributes makes attributes of keys and values. Empty values are left out.
+func newAttributes(pairs ...string) (list []attribute) {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
 			list = append(list, attribute{pairs[i], newValue(pairs[i+1])})
@@ -154,8 +154,8 @@ func (r *Recorder) Run(ctx context.Context, quit <-chan struct{}) {
 
 // Close sends the remaining data within the time limit of the configuration.
 func (r *Recorder) Close(ctx context.Context) {
-	r.disconnect()
-	ctx, cancel := context.WithTimeout(ctx, r.o.Flush)
+	r.recordDisconnects()
+	ctx, cancel := context.WithTimeout(ctx, r.o.FlushTimeout)
 	defer cancel()
 	for _, signal := range []string{traceSignal, logSignal, metricSignal} { // as the real CLI does
 		r.export(ctx, signal)
@@ -185,7 +185,7 @@ func (r *Recorder) export(ctx context.Context, signal string) {
 	if e == nil {
 		return
 	}
-	request, ok := r.take(signal)
+	request, ok := r.takeUnsent(signal)
 	if !ok {
 		return
 	}
@@ -201,23 +201,23 @@ func (r *Recorder) export(ctx context.Context, signal string) {
 	}
 }
 
-// take removes and returns the unsent data of a signal.
-func (r *Recorder) take(signal string) (request exportRequest, ok bool) {
+// takeUnsent removes and returns the unsent data of a signal.
+func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own := scope{"com.anthropic.claude_code", r.o.Version}
 	switch signal {
 	case logSignal:
 		own.Name += ".events"
-		request.Logs = oneSignal(r.resource, scopeLogs{own, r.records})
+		request.Logs = singleScope(r.resource, scopeLogs{own, r.records})
 		ok, r.records = len(r.records) > 0, nil
 	case traceSignal:
 		own = scope{own.Name + ".tracing", "1.0.0"}
-		request.Spans = oneSignal(r.resource, scopeSpans{own, r.spans})
+		request.Spans = singleScope(r.resource, scopeSpans{own, r.spans})
 		ok, r.spans = len(r.spans) > 0, nil
 	default:
-		metrics := r.metrics()
-		request.Metrics, ok = oneSignal(r.resource, scopeMetrics{own, metrics}), len(metrics) > 0
+		metrics := r.metricSums()
+		request.Metrics, ok = singleScope(r.resource, scopeMetrics{own, metrics}), len(metrics) > 0
 		if !r.o.Cumulative {
 			r.sums = nil
 		}
@@ -225,10 +225,10 @@ func (r *Recorder) take(signal string) (request exportRequest, ok bool) {
 	return request, ok
 }
 
-func oneSignal[T any](r resource, s T) []signal[T] { return []signal[T]{{r, []T{s}}} }
+func singleScope[T any](r resource, s T) []signal[T] { return []signal[T]{{r, []T{s}}} }
 
-// metrics returns the sums, in the order of the table.
-func (r *Recorder) metrics() (list []metricData) {
+// metricSums returns the sums, in the order of the table.
+func (r *Recorder) metricSums() (list []metricData) {
 	const delta, cumulative = 1, 2
 	for _, row := range r.tables[metricSignal] {
 		m := metricData{Name: prefix + row.name, Description: row.description, Unit: row.unit, Sum: sumData{Temporality: delta, Monotonic: true}}
@@ -248,10 +248,10 @@ func (r *Recorder) metrics() (list []metricData) {
 	return list
 }
 
-// add adds to a metric.
-func (r *Recorder) add(name string, n float64, v values) {
-	row := find(r.tables[metricSignal], name)
-	attributes := slices.Concat(r.common, row.fill(v))
+// addToMetric adds n to a metric.
+func (r *Recorder) addToMetric(name string, n float64, v values) {
+	row := findRow(r.tables[metricSignal], name)
+	attributes := slices.Concat(r.common, row.attributesOf(v))
 	for _, c := range r.sums {
 		if c.metric == name && slices.EqualFunc(c.attributes, attributes, attribute.equal) {
 			c.sum += n
@@ -265,8 +265,8 @@ func (a attribute) equal(b attribute) bool {
 	return a.Key == b.Key && (a.Value.String == nil || b.Value.String == nil || *a.Value.String == *b.Value.String)
 }
 
-// emit records an event; span is the span that it belongs to, if spans are sent.
-func (r *Recorder) emit(name string, span hexID, v values) {
+// recordEvent records an event. span is the span that it belongs to, if spans are sent.
+func (r *Recorder) recordEvent(name string, span hexID, v values) {
 	if r.exporters[logSignal] == nil {
 		return
 	}
@@ -280,23 +280,23 @@ func (r *Recorder) emit(name string, span hexID, v values) {
 	if r.state.promptID != "" {
 		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})
 	}
-	row := find(r.tables[logSignal], name)
-	record := logRecord{Time: unix(now), Observed: unix(now), Body: newValue(prefix + name), Attributes: slices.Concat(r.common, own, row.fill(v))}
+	row := findRow(r.tables[logSignal], name)
+	record := logRecord{Time: unix(now), Observed: unix(now), Body: newValue(prefix + name), Attributes: slices.Concat(r.common, own, row.attributesOf(v))}
 	if r.o.Traces != nil && span != nil {
-		record.TraceID, record.SpanID, record.Flags = r.state.trace, span, 1
+		record.TraceID, record.SpanID, record.Flags = r.state.traceID, span, 1
 	}
 	r.records = append(r.records, record)
 }
 
-// end records a span that has ended.
-func (r *Recorder) end(name string, s spanData, v values) {
+// recordSpan records a span that has ended.
+func (r *Recorder) recordSpan(name string, s spanData, v values) {
 	if r.o.Traces == nil {
 		return
 	}
-	row := find(r.tables[traceSignal], name)
+	row := findRow(r.tables[traceSignal], name)
 	v["gen_ai.conversation.id"] = r.o.SessionID
-	s.TraceID, s.Name, s.Kind, s.Flags = r.state.trace, prefix+name, 1, 257
-	s.Attributes = slices.Concat(r.common, all("gen_ai.provider.name", "anthropic", "span.type", name), row.fill(v))
+	s.TraceID, s.Name, s.Kind, s.Flags = r.state.traceID, prefix+name, 1, 257
+	s.Attributes = slices.Concat(r.common, newAttributes("gen_ai.provider.name", "anthropic", "span.type", name), row.attributesOf(v))
 	s.Links = []struct{}{}
 	if s.Events == nil {
 		s.Events = []spanEvent{}
@@ -315,14 +315,14 @@ func (r *Recorder) newID(size int) hexID {
 // unix converts a time with millisecond precision, as in the real CLI.
 func unix(t time.Time) nanos { return nanos(t.Truncate(time.Millisecond).UnixNano()) }
 
-// hash shortens a name that is not sent itself.
+// hash returns a short digest of a name that must not be sent.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// orElse returns a text or, if it must not be sent, a placeholder.
-func orElse(sent bool, text, word string) string {
+// textIfSent returns a text or, if the configuration forbids sending it, a placeholder.
+func textIfSent(sent bool, text, word string) string {
 	if sent {
 		return text
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// begin records the start of the session, once.
-func (r *Recorder) begin(init *protocol.Init) {
+// recordSessionStart records the start of the session, once.
+func (r *Recorder) recordSessionStart(init *protocol.Init) {
 	if !r.state.started {
 		r.state.started = true
-		r.emit("managed_settings_resolved", nil, values{
+		r.recordEvent("managed_settings_resolved", nil, values{
 			"managed_settings.trigger": "startup", "managed_settings.sources": []string{}, "managed_settings.source_behavior": "first-wins",
 			"managed_settings.helper.state": "none", "managed_settings.helper.applied": "none",
 		})
@@ -22,24 +22,24 @@ func (r *Recorder) begin(init *protocol.Init) {
 		if r.o.Resumed {
 			kind = "resume"
 		}
-		r.add("session.count", 1, values{"start_type": kind})
+		r.addToMetric("session.count", 1, values{"start_type": kind})
 		if init != nil {
-			r.describe(init)
+			r.recordInitialState(init)
 		}
 	}
 	if r.state.prompt != nil {
-		r.user()
+		r.recordPrompt()
 	}
 }
 
-// describe records the initial state of the session.
-func (r *Recorder) describe(init *protocol.Init) {
+// recordInitialState records the state of the session at its start.
+func (r *Recorder) recordInitialState(init *protocol.Init) {
 	for _, h := range r.o.Hooks {
 		v := values{"hook_event": h.Event, "hook_type": h.Kind, "hook_source": h.Source, "safe_mode": "false"}
 		if r.o.ToolDetails {
 			v["hook_matcher"] = h.Matcher
 		}
-		r.emit("hook_registered", nil, v)
+		r.recordEvent("hook_registered", nil, v)
 	}
 	for _, p := range init.Plugins {
 		name, market, _ := strings.Cut(p.Source, "@")
@@ -48,7 +48,7 @@ func (r *Recorder) describe(init *protocol.Init) {
 		if builtin {
 			scope, enabled, market = "default-bundle", "default-enable", "builtin"
 		}
-		r.emit("plugin_loaded", nil, values{
+		r.recordEvent("plugin_loaded", nil, values{
 			"plugin.name": cmp.Or(p.Name, name), "marketplace.name": market, "plugin.scope": scope, "enabled_via": enabled, "plugin_id_hash": hash(p.Source),
 			"has_hooks": builtin, "has_mcp": false, "host_owned_mcp": false, "skill_path_count": 0, "command_path_count": 0, "agent_path_count": 0, "safe_mode": "false",
 		})
@@ -56,16 +56,16 @@ func (r *Recorder) describe(init *protocol.Init) {
 	for _, s := range init.MCPServers {
 		r.state.servers[s.Name] = s.Source
 		if s.Status != "pending" {
-			r.connection(s.Name, s.Status)
+			r.recordConnection(s.Name, s.Status)
 		}
 	}
 }
 
-// connection records a change of the connection to a server.
-func (r *Recorder) connection(server, status string) {
+// recordConnection records a change of the connection to a server.
+func (r *Recorder) recordConnection(server, status string) {
 	v := values{"status": status, "transport_type": "stdio", "server_scope": r.state.servers[server], "duration_ms": "0", "is_plugin": false}
 	if began := r.state.connected[server]; !began.IsZero() {
-		v["duration_ms"] = strconv.Itoa(ms(r.o.Clock.Now().Sub(began)))
+		v["duration_ms"] = strconv.Itoa(milliseconds(r.o.Clock.Now().Sub(began)))
 	}
 	if r.o.ToolDetails {
 		v["server_name"] = server
@@ -73,15 +73,15 @@ func (r *Recorder) connection(server, status string) {
 	if status == "connected" {
 		r.state.connected[server] = r.o.Clock.Now()
 	}
-	r.emit("mcp_server_connection", nil, v)
+	r.recordEvent("mcp_server_connection", nil, v)
 }
 
-// disconnect records the end of the connections.
-func (r *Recorder) disconnect() {
+// recordDisconnects records the end of all connections.
+func (r *Recorder) recordDisconnects() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, server := range slices.Sorted(maps.Keys(r.state.connected)) {
-		r.connection(server, "disconnected")
+		r.recordConnection(server, "disconnected")
 	}
 }
 
@@ -92,10 +92,10 @@ func (r *Recorder) HooksRan(run HookRun) {
 	number := strconv.Itoa
 	v := values{
 		"hook_event": run.Event, "hook_name": run.Name, "num_hooks": number(run.Hooks), "num_success": number(run.Hooks - run.Blocked - run.Failed - run.Cancelled),
-		"num_blocking": number(run.Blocked), "num_non_blocking_error": number(run.Failed), "num_cancelled": number(run.Cancelled), "total_duration_ms": number(ms(run.Duration)),
+		"num_blocking": number(run.Blocked), "num_non_blocking_error": number(run.Failed), "num_cancelled": number(run.Cancelled), "total_duration_ms": number(milliseconds(run.Duration)),
 		"stdout_chars": number(run.Output), "additional_context_chars": number(run.Context), "system_message_chars": "0", "initial_user_message_chars": "0", "num_outputs_persisted": "0",
 		"managed_only": "false", "hook_source": "merged", "safe_mode": "false",
 	}
-	r.emit("hook_execution_start", r.state.interaction.SpanID, v)
-	r.emit("hook_execution_complete", r.state.interaction.SpanID, v)
+	r.recordEvent("hook_execution_start", r.state.interaction.SpanID, v)
+	r.recordEvent("hook_execution_complete", r.state.interaction.SpanID, v)
 }

@@ -25,9 +25,9 @@ func metricTable() []row {
 }
 
 const (
-	usageAttributes = "model query_source effort agent.name skill.name mcp_server.name mcp_tool.name"
-	hookAttributes  = "hook_event hook_name num_hooks"
-	hookTail        = " managed_only hook_source safe_mode"
+	usageAttributes     = "model query_source effort agent.name skill.name mcp_server.name mcp_tool.name"
+	hookAttributes      = "hook_event hook_name num_hooks"
+	hookExtraAttributes = " managed_only hook_source safe_mode"
 )
 
 func eventTable() []row {
@@ -45,8 +45,8 @@ func eventTable() []row {
 		{name: "tool_result", attributes: "tool_name tool_use_id success duration_ms error_type error tool_parameters tool_input tool_input_size_bytes tool_result_size_bytes mcp_server_scope request_id"},
 		{name: "skill_activated", attributes: "skill.name invocation_trigger skill.source"},
 		{name: "subagent_completed", attributes: "agent_type agent.source is_built_in is_async total_tokens total_tool_uses duration_ms model final_model model_swapped agent_id"},
-		{name: "hook_execution_start", attributes: hookAttributes + hookTail},
-		{name: "hook_execution_complete", attributes: hookAttributes + " num_success num_blocking num_non_blocking_error num_cancelled total_duration_ms stdout_chars additional_context_chars system_message_chars initial_user_message_chars num_outputs_persisted" + hookTail},
+		{name: "hook_execution_start", attributes: hookAttributes + hookExtraAttributes},
+		{name: "hook_execution_complete", attributes: hookAttributes + " num_success num_blocking num_non_blocking_error num_cancelled total_duration_ms stdout_chars additional_context_chars system_message_chars initial_user_message_chars num_outputs_persisted" + hookExtraAttributes},
 	}
 }
 
@@ -65,8 +65,8 @@ const prefix = "claude_code."
 // values are the attributes of one metric, event or span, by key.
 type values map[string]any
 
-// fill returns the attributes of a row that have a value, in the row's order.
-func (r row) fill(v values) []attribute {
+// attributesOf returns the attributes of a row that have a value, in the row's order.
+func (r row) attributesOf(v values) []attribute {
 	var list []attribute
 	for key := range strings.FieldsSeq(r.attributes) {
 		if x, ok := v[key]; ok && x != nil && x != "" {
@@ -76,8 +76,8 @@ func (r row) fill(v values) []attribute {
 	return list
 }
 
-// find returns the row of a name; the zero value if there is none.
-func find(table []row, name string) row {
+// findRow returns the row of a name; the zero value if there is none.
+func findRow(table []row, name string) row {
 	for _, r := range table {
 		if r.name == name {
 			return r

@@ -74,8 +74,8 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
-// record plays a turn and returns its recorder.
-func record(config Config) *Recorder {
+// recordTurn plays a turn and returns its recorder.
+func recordTurn(config Config) *Recorder {
 	start := time.Unix(1_700_000_000, 5_000_000)
 	seed := int64(1)
 	at := Moment{Mode: "default", Effort: "medium", Model: "claude-opus-5-5"}
@@ -94,11 +94,11 @@ func record(config Config) *Recorder {
 func TestProtobufIsThatOfOpenTelemetry(t *testing.T) {
 	t.Parallel()
 	target := &Target{Protocol: httpProtobuf}
-	r := record(Config{Metrics: target, Logs: target, Traces: target})
+	r := recordTurn(Config{Metrics: target, Logs: target, Traces: target})
 	for signal, message := range map[string]proto.Message{
 		metricSignal: &metrics.ExportMetricsServiceRequest{}, logSignal: &logs.ExportLogsServiceRequest{}, traceSignal: &trace.ExportTraceServiceRequest{},
 	} {
-		request, ok := r.take(signal)
+		request, ok := r.takeUnsent(signal)
 		if !ok {
 			t.Fatalf("%s: nothing to send", signal)
 		}
@@ -176,7 +176,7 @@ func TestGRPC(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	target := &Target{Protocol: grpc, URL: server.URL}
-	r := record(Config{Metrics: target, Logs: target, Traces: target, Flush: time.Minute})
+	r := recordTurn(Config{Metrics: target, Logs: target, Traces: target, FlushTimeout: time.Minute})
 	r.Close(t.Context())
 	if err := r.Err(); err != nil {
 		t.Error(err)
@@ -197,13 +197,13 @@ func TestGRPC(t *testing.T) {
 func TestDeltaAndCumulative(t *testing.T) {
 	t.Parallel()
 	for cumulative, want := range map[bool][]float64{false: {2, 1}, true: {2, 3}} {
-		r := record(Config{Metrics: &Target{}, Cumulative: cumulative})
-		r.take(metricSignal)
+		r := recordTurn(Config{Metrics: &Target{}, Cumulative: cumulative})
+		r.takeUnsent(metricSignal)
 		r.sums = nil
-		r.add("commit.count", 2, nil)
-		first, _ := r.take(metricSignal)
-		r.add("commit.count", 1, nil)
-		second, _ := r.take(metricSignal)
+		r.addToMetric("commit.count", 2, nil)
+		first, _ := r.takeUnsent(metricSignal)
+		r.addToMetric("commit.count", 1, nil)
+		second, _ := r.takeUnsent(metricSignal)
 		for i, q := range []exportRequest{first, second} {
 			sum := q.Metrics[0].Scopes[0].Metrics[0].Sum
 			if *sum.Points[0].Value != want[i] || (sum.Temporality == 2) != cumulative {
@@ -217,7 +217,7 @@ func TestDeltaAndCumulative(t *testing.T) {
 func TestIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := record(Config{Metrics: &Target{Protocol: httpJSON, URL: "http://x", Interval: time.Minute}, Logs: &Target{Protocol: httpJSON, URL: "http://x", Interval: time.Second}})
+		r := recordTurn(Config{Metrics: &Target{Protocol: httpJSON, URL: "http://x", Interval: time.Minute}, Logs: &Target{Protocol: httpJSON, URL: "http://x", Interval: time.Second}})
 		calls := map[string]int{}
 		for signal, e := range r.exporters {
 			e.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {

@@ -19,9 +19,9 @@ type slashCommand struct {
 // slashCommands returns the commands of a session by name, with those that only a terminal has.
 func slashCommands(plan *launch.Plan) []slashCommand {
 	init := plan.Profile.Init()
-	plan.Catalog.Fill(&init)
+	plan.Catalog.FillInit(&init)
 	var all []slashCommand
-	for _, name := range append(init.SlashCommands, claudecode.Unavailable()...) {
+	for _, name := range append(init.SlashCommands, claudecode.TerminalOnlyCommands()...) {
 		if strings.HasPrefix(name, "_") {
 			continue // not for people
 		}
@@ -41,7 +41,7 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 // simulated.
 func unsupportedCommand(word string) (message string, unsupported bool) {
 	name, ok := strings.CutPrefix(word, "/")
-	if !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.Unavailable(), name) {
+	if !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.TerminalOnlyCommands(), name) {
 		return "", false
 	}
 	return word + " is not simulated by claudeless", true

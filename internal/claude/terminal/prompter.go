@@ -69,7 +69,7 @@ func (a *prompter) showNext() {
 // answer answers a question. word is the option that the user chose, for the journal.
 func (a *prompter) answer(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
 	a.remove(q)
-	a.player.session.Log().Note(d.journalLine(word, answer.Allow))
+	a.player.session.Log().WriteJournal(d.journalLine(word, answer.Allow))
 	if answer.Interrupt && a.screen.progress != nil {
 		a.screen.progress.endsWithRefusal = true
 	}

@@ -39,7 +39,7 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 	}
 	p.session = s
 	for _, line := range before.journalLines {
-		s.Log().Note(line)
+		s.Log().WriteJournal(line)
 	}
 	t := &Terminal{
 		console: console, player: p, plan: plan, commandLine: words,

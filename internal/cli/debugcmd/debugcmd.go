@@ -34,7 +34,7 @@ type Debug struct {
 	Proxy Proxy `cmd:"" help:"Run between an MCP client and a stdio server"`
 }
 
-// defaultDebugPort is the port of the debugger where none is named.
+// defaultDebugPort is the port of the debugger without --port.
 const defaultDebugPort = 5174
 
 // Version is the version of claudeless that the server reports.
@@ -59,9 +59,8 @@ type Serve struct {
 // limited, and so the memory of the process is limited too.
 const gcPercent = 50
 
-// settleTime is how long external servers may take to connect before the port is
-// announced.
-const settleTime = 3 * time.Second
+// connectWait is how long the server waits for external servers before it announces its port.
+const connectWait = 3 * time.Second
 
 // Run serves until a signal.
 func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err error) {
@@ -71,7 +70,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 		return err
 	}
 	defer hub.Close()
-	servers, err := c.external(s, hub, v)
+	servers, err := c.newServerManager(s, hub, v)
 	if err != nil {
 		return err
 	}
@@ -92,7 +91,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 			<-settled
 			err = errors.Join(err, servers.Close(context.WithoutCancel(ctx)))
 		}()
-		timer := time.NewTimer(settleTime)
+		timer := time.NewTimer(connectWait)
 		defer timer.Stop()
 		select {
 		case <-settled:
@@ -108,14 +107,14 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 	defer stop()
 	tasks.Go(func() { face.ForwardEvents(ctx) }) // ends with ctx
 	if c.MCP {
-		tasks.Go(func() { c.stdio(ctx, s, face) }) // ends with ctx or stdin
+		tasks.Go(func() { c.serveStdio(ctx, s, face) }) // ends with ctx or stdin
 	}
 	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(face, debug.PageOptions{Servers: servers != nil})}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
-// stdio runs the MCP server on the standard streams; HTTP continues after they end.
-func (c *Serve) stdio(ctx context.Context, s *process.System, face *mcpface.Server) {
+// serveStdio runs the MCP server on the standard streams; HTTP continues after they end.
+func (c *Serve) serveStdio(ctx context.Context, s *process.System, face *mcpface.Server) {
 	if err := face.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.Stderr, "claudeless debug: mcp on stdio: %v\n", err)
 	}
@@ -163,12 +162,12 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 	return localhttp.Serve(ctx, ln, h, o)
 }
 
-// external makes the manager of external servers; nil = none requested.
-func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *debug.ServerManager, err error) {
+// newServerManager makes the manager of external servers; nil = no servers were requested.
+func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (none *debug.ServerManager, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return none, nil
 	}
-	servers, err := c.configured(s)
+	servers, err := c.configuredServers(s)
 	if err != nil {
 		return nil, err
 	}
@@ -186,9 +185,8 @@ func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *de
 	return debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
 }
 
-// configured reads the file of servers. The default file may be missing, unless a
-// variable names it.
-func (c *Serve) configured(s *process.System) ([]mcp.ServerConfig, error) {
+// configuredServers reads the file of servers. The default file may be missing, unless a variable names it.
+func (c *Serve) configuredServers(s *process.System) ([]mcp.ServerConfig, error) {
 	file, must := c.MCPClientsConfig, true
 	if file == "" {
 		if !c.MCPClients {

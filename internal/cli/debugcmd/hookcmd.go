@@ -19,8 +19,8 @@ type hookGate interface {
 	AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
 }
 
-// input holds the used fields of a hook event.
-type input struct {
+// hookInput holds the used fields of a hook event.
+type hookInput struct {
 	Event     string          `json:"hook_event_name"`
 	SessionID string          `json:"session_id"`
 	ToolName  string          `json:"tool_name"`
@@ -47,16 +47,16 @@ func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writ
 	if len(data) > maxInput {
 		return fmt.Errorf("the hook's input is over %d bytes", maxInput)
 	}
-	var in input
+	var in hookInput
 	if err := json.Unmarshal(data, &in); err != nil {
 		return fmt.Errorf("the hook's input is not a JSON object: %w", err)
 	}
 	var out *protocol.HookOutput
 	switch in.Event {
 	case "PreToolUse":
-		out, err = before(ctx, g, in)
+		out, err = answerBefore(ctx, g, in)
 	case "PostToolUse", "PostToolUseFailure":
-		out, err = after(ctx, g, in)
+		out, err = answerAfter(ctx, g, in)
 	}
 	if err != nil || out == nil {
 		return err
@@ -69,7 +69,7 @@ func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writ
 	return err
 }
 
-func before(ctx context.Context, g hookGate, in input) (nothing *protocol.HookOutput, err error) {
+func answerBefore(ctx context.Context, g hookGate, in hookInput) (nothing *protocol.HookOutput, err error) {
 	site, err := protocol.Marshal(map[string]string{"cwd": in.CWD, "transcript_path": in.Path})
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func before(ctx context.Context, g hookGate, in input) (nothing *protocol.HookOu
 	return &protocol.HookOutput{Specific: specific}, nil
 }
 
-func after(ctx context.Context, g hookGate, in input) (nothing *protocol.HookOutput, err error) {
+func answerAfter(ctx context.Context, g hookGate, in hookInput) (nothing *protocol.HookOutput, err error) {
 	o := debug.Outcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
 	d, err := g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
 	if err != nil {

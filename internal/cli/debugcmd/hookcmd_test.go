@@ -82,10 +82,10 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// deafGate decides, and then cannot be reached.
-type deafGate struct{ fakeGate }
+// unreachableGate decides about a call and then cannot be reached.
+type unreachableGate struct{ fakeGate }
 
-func (g *deafGate) AfterUse(context.Context, string, string, debug.Outcome) (debug.Decision, error) {
+func (g *unreachableGate) AfterUse(context.Context, string, string, debug.Outcome) (debug.Decision, error) {
 	return debug.Decision{}, errors.New("gone")
 }
 
@@ -93,7 +93,7 @@ func (g *deafGate) AfterUse(context.Context, string, string, debug.Outcome) (deb
 func TestDenialSurvivesDisconnect(t *testing.T) {
 	for _, action := range []debug.Action{debug.ActionRaise, debug.ActionSkip} {
 		var out strings.Builder
-		gate := &deafGate{fakeGate{before: debug.Decision{Action: action, Message: "no", Result: json.RawMessage(`"no"`)}}}
+		gate := &unreachableGate{fakeGate{before: debug.Decision{Action: action, Message: "no", Result: json.RawMessage(`"no"`)}}}
 		err := answerHook(t.Context(), gate, strings.NewReader(`{"hook_event_name":"PreToolUse","tool_name":"Bash"}`), &out)
 		if err != nil || !strings.Contains(out.String(), `"permissionDecision":"deny"`) {
 			t.Errorf("%s: %v, printed %q", action, err, out.String())
@@ -101,10 +101,10 @@ func TestDenialSurvivesDisconnect(t *testing.T) {
 	}
 }
 
-// lostGate disconnects while a call is paused.
-type lostGate struct{ fakeGate }
+// disconnectingGate disconnects while a call is paused.
+type disconnectingGate struct{ fakeGate }
 
-func (g *lostGate) Before(context.Context, debug.Call) (string, debug.Decision, error) {
+func (g *disconnectingGate) Before(context.Context, debug.Call) (string, debug.Decision, error) {
 	return "id", debug.Decision{}, errors.New("cannot reach it")
 }
 
@@ -113,13 +113,13 @@ func (g *lostGate) Before(context.Context, debug.Call) (string, debug.Decision, 
 func TestLostInPause(t *testing.T) {
 	const pre = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"tu"}`
 	var out strings.Builder
-	if err := answerHook(t.Context(), &lostGate{}, strings.NewReader(pre), &out); err != nil || !strings.Contains(out.String(), `"permissionDecision":"deny","permissionDecisionReason":"debugger: cannot reach it"`) {
+	if err := answerHook(t.Context(), &disconnectingGate{}, strings.NewReader(pre), &out); err != nil || !strings.Contains(out.String(), `"permissionDecision":"deny","permissionDecisionReason":"debugger: cannot reach it"`) {
 		t.Errorf("%v, printed %q", err, out.String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	out.Reset()
-	if err := answerHook(ctx, &lostGate{}, strings.NewReader(pre), &out); err == nil || out.Len() > 0 {
+	if err := answerHook(ctx, &disconnectingGate{}, strings.NewReader(pre), &out); err == nil || out.Len() > 0 {
 		t.Errorf("cancelled: %v, printed %q", err, out.String())
 	}
 }

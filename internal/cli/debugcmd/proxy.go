@@ -29,8 +29,8 @@ type proxyOptions struct {
 	Started float64   // of this process, Unix seconds
 }
 
-// finishTime is how long running calls may take after the end of input.
-const finishTime = time.Second
+// finishTimeout is how long running calls may take after the end of input.
+const finishTimeout = time.Second
 
 // maxMessage bounds one message in either direction.
 const maxMessage = 96 << 20
@@ -44,7 +44,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	if !mcp.ValidName(o.Name) {
 		return fmt.Errorf("invalid server name %q: use letters, digits, _ and -", o.Name)
 	}
-	child, err := proc.Start(ctx, proc.Options{Command: o.Command, Stderr: o.Stderr, StdinLimit: 2 * maxMessage, Grace: finishTime})
+	child, err := proc.Start(ctx, proc.Options{Command: o.Command, Stderr: o.Stderr, StdinLimit: 2 * maxMessage, Grace: finishTimeout})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ type proxy struct {
 	child    *proc.Process
 	handlers sync.WaitGroup // of tool calls
 
-	out sync.Mutex // held while a message is written to the client
+	writeLock sync.Mutex // held while a message is written to the client
 
 	mu           sync.Mutex
 	closing      bool             // no new handlers may start
@@ -107,7 +107,7 @@ type tool struct {
 
 // call is a running tool call.
 type call struct {
-	sent   bool // the call was sent to the server
+	isSent bool // the call was sent to the server
 	answer chan json.RawMessage
 	cancel context.CancelFunc
 }
@@ -131,7 +131,7 @@ func (p *proxy) finish(cancel context.CancelFunc) {
 		p.handlers.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(finishTime)
+	timer := time.NewTimer(finishTimeout)
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -210,7 +210,7 @@ func (p *proxy) cancelCall(params json.RawMessage) bool {
 		return false
 	}
 	c.cancel()
-	return !c.sent
+	return !c.isSent
 }
 
 // handle runs one tool call through the gate.
@@ -318,7 +318,7 @@ func (p *proxy) forward(ctx context.Context, c *call, m message, line []byte) {
 // be no response.
 func (p *proxy) callServer(ctx context.Context, c *call, m message, line []byte) json.RawMessage {
 	p.mu.Lock()
-	c.sent = true
+	c.isSent = true
 	p.mu.Unlock()
 	if err := p.writeServer(line); err != nil {
 		return encode(m.ID, errorResult("debugger: "+err.Error()))
@@ -340,7 +340,7 @@ func (p *proxy) readServer(ctx context.Context) error {
 		}
 		p.mu.Lock()
 		c, isCall := p.calls[string(m.ID)]
-		isCall = isCall && c.sent
+		isCall = isCall && c.isSent
 		isList := p.pendingLists[string(m.ID)]
 		delete(p.pendingLists, string(m.ID))
 		p.mu.Unlock()
@@ -357,13 +357,13 @@ func (p *proxy) readServer(ctx context.Context) error {
 		p.writeClient(line)
 		return nil
 	})
-	if errors.Is(err, io.ErrClosedPipe) || p.stopped() {
+	if errors.Is(err, io.ErrClosedPipe) || p.callsEnded() {
 		return nil
 	}
 	return err
 }
 
-func (p *proxy) stopped() bool {
+func (p *proxy) callsEnded() bool {
 	_, ended := p.child.Exit()
 	return ended
 }
@@ -405,8 +405,8 @@ func (p *proxy) writeServer(line []byte) error {
 }
 
 func (p *proxy) writeClient(line []byte) {
-	p.out.Lock()
-	defer p.out.Unlock()
+	p.writeLock.Lock()
+	defer p.writeLock.Unlock()
 	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // if the write fails, the client's input ends too
 }
 

@@ -43,10 +43,10 @@ func encode(id json.RawMessage, r toolResult) json.RawMessage {
 
 // outputSchema holds the parts of a tool's output schema that are used here.
 type outputSchema struct {
-	declared bool
-	// wrapped is the schema of the property "result", in which servers wrap values
-	// that are not objects; nil = the schema has other properties.
-	wrapped *struct{ Type any }
+	isDeclared bool // the tool declares an output schema
+	// wrappedResult is the schema of the property "result", in which servers wrap values that are not objects; nil = the
+	// schema has other properties.
+	wrappedResult *struct{ Type any }
 }
 
 func outputSchemaOf(raw json.RawMessage) outputSchema {
@@ -56,9 +56,9 @@ func outputSchemaOf(raw json.RawMessage) outputSchema {
 	if json.Unmarshal(raw, &in) != nil || !isObject(raw) {
 		return outputSchema{}
 	}
-	s := outputSchema{declared: true}
+	s := outputSchema{isDeclared: true}
 	if len(in.Properties) == 1 {
-		s.wrapped = in.Properties["result"]
+		s.wrappedResult = in.Properties["result"]
 	}
 	return s
 }
@@ -70,13 +70,13 @@ func (s outputSchema) shapeResult(value json.RawMessage, c protocol.Content) too
 	r := toolResult{Content: c}
 	plain := json.RawMessage(c.Plain())
 	switch {
-	case s.wrapped != nil:
+	case s.wrappedResult != nil:
 		r.Structured = s.wrap(value, c)
 	case isObject(value):
 		r.Structured = value
-	case s.declared && isObject(plain) && json.Valid(plain):
+	case s.isDeclared && isObject(plain) && json.Valid(plain):
 		r.Structured = plain
-	case s.declared:
+	case s.isDeclared:
 		return errorResult("debugger: the output schema of the tool requires a JSON object; got " + c.Plain())
 	}
 	return r
@@ -89,7 +89,7 @@ func (s outputSchema) wrap(value json.RawMessage, c protocol.Content) json.RawMe
 		return value
 	}
 	var inner any = value
-	if s.wrapped.Type == "string" || len(value) == 0 {
+	if s.wrappedResult.Type == "string" || len(value) == 0 {
 		inner = c.Plain()
 	}
 	wrapped, err := protocol.Marshal(map[string]any{"result": inner})

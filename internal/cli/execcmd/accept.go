@@ -10,14 +10,13 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Accept is the flag that adds missing rules.
+// Accept is the flag --accept, which adds missing rules.
 type Accept struct {
 	Accept bool `help:"Add a rule with a placeholder answer to the scenario for each prompt that no rule matched"`
 }
 
-// write adds rules for the unmatched prompts of a report to their scenarios, and
-// prints what it did.
-func (f *Accept) write(ctx context.Context, s *process.System, unmatched []verdict.Unmatched) error {
+// addRules adds rules for the unmatched prompts of a report to their scenarios, and prints what it did.
+func (f *Accept) addRules(ctx context.Context, s *process.System, unmatched []verdict.Unmatched) error {
 	if !f.Accept {
 		return nil
 	}

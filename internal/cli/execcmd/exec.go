@@ -31,7 +31,7 @@ type Reports struct {
 	HTML   string `name:"html" placeholder:"FILE" help:"Write the verdict and everything that happened as one HTML page to FILE"`
 }
 
-func (f *Reports) reports(s *process.System) verdict.OutputFiles {
+func (f *Reports) outputFiles(s *process.System) verdict.OutputFiles {
 	r := verdict.OutputFiles{JUnit: f.JUnit, JSON: f.JSON, HTML: f.HTML, GitHub: f.GitHub, Environ: s.Environ}
 	if f.GitHub {
 		r.Summary = s.Getenv("GITHUB_STEP_SUMMARY")
@@ -48,8 +48,8 @@ type Setup struct {
 	Lenient   bool     `help:"Do not report set-up findings (S01, S02, …)"`
 }
 
-// setup makes the paths absolute, because claude is started in other directories.
-func (f *Setup) setup(s *process.System) (runner.Setup, error) {
+// runnerSetup makes the paths absolute, because claude is started in other directories.
+func (f *Setup) runnerSetup(s *process.System) (runner.Setup, error) {
 	dir, err := s.Getwd()
 	if err != nil {
 		return runner.Setup{}, fmt.Errorf("finding the working directory: %w", err)
@@ -100,8 +100,8 @@ type Exec struct {
 
 // realFlag is the value of --real, which is optional.
 type realFlag struct {
-	chosen bool
-	path   string // empty = search for it
+	isSet bool
+	path  string // empty = search for it
 }
 
 // IsBool says that the flag needs no value.
@@ -109,7 +109,7 @@ func (l *realFlag) IsBool() bool { return true }
 
 // Decode reads the value after an equals sign.
 func (l *realFlag) Decode(ctx *kong.DecodeContext) error {
-	l.chosen = true
+	l.isSet = true
 	if ctx.Scan.Peek().Type == kong.FlagValueToken {
 		return ctx.Scan.PopValueInto("path", &l.path)
 	}
@@ -118,7 +118,7 @@ func (l *realFlag) Decode(ctx *kong.DecodeContext) error {
 
 // Run runs the command to its end and exits with the verdict.
 func (c *Exec) Run(ctx context.Context, s *process.System) error {
-	if done, err := c.asOwnHelper(ctx, s); done || err != nil {
+	if done, err := c.runAsHelper(ctx, s); done || err != nil {
 		return err
 	}
 	if err := errors.Join(c.checkJudgeLater(), c.checkCommand()); err != nil {
@@ -128,20 +128,20 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	setup, err := c.setup(s)
+	setup, err := c.runnerSetup(s)
 	if err != nil {
 		return err
 	}
-	terminal, err := c.terminal(s, c.Real.chosen, len(c.Faults) > 0)
+	terminal, err := c.terminalOptions(s, c.Real.isSet, len(c.Faults) > 0)
 	if err != nil {
 		return err
 	}
-	if c.Real.chosen {
+	if c.Real.isSet {
 		if setup.Real.Path, err = runner.FindReal(c.Real.path, s.Getenv, setup.Self); err != nil {
 			return err
 		}
 	}
-	if c.Real.chosen || terminal != nil {
+	if c.Real.isSet || terminal != nil {
 		if setup.FirstStart, err = c.firstStart(s); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	judged, in, err := run(ctx, runner.Options{
 		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, RecordOutput: c.HTML != "", Guard: level,
-		Rules: rules(c.Strict, c.NoRuns), JudgeLater: c.JudgeLater, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, Terminal: terminal, System: s,
+		Rules: verdictRules(c.Strict, c.NoRuns), JudgeLater: c.JudgeLater, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, Terminal: terminal, System: s,
 	})
 	if judged == nil {
 		return err
@@ -161,7 +161,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		if in == nil {
 			in = &verdict.Input{}
 		}
-		err = errors.Join(err, c.reports(s).Write(judged, in.Entries, s.Stderr), c.write(ctx, s, judged.Unmatched))
+		err = errors.Join(err, c.outputFiles(s).Write(judged, in.Entries, s.Stderr), c.addRules(ctx, s, judged.Unmatched))
 	}
 	if code := judged.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
@@ -169,9 +169,9 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// asOwnHelper runs the helper processes of exec: it enters the namespace of a run, or relays the output of a claude
-// with a fault. done = there is nothing else to do.
-func (c *Exec) asOwnHelper(ctx context.Context, s *process.System) (done bool, err error) {
+// runAsHelper runs the helper processes of exec: it enters the namespace of a run, or relays the output of a claude
+// with a fault. done reports that nothing else is left to do.
+func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, err error) {
 	words := afterDashes(c.Command)
 	if c.Inside && len(words) > 1 {
 		enter := runner.Inside
@@ -230,7 +230,7 @@ type Shim struct {
 
 // Run creates the directory and prints the shell command that sets PATH.
 func (c *Shim) Run(s *process.System) error {
-	setup, err := c.setup(s)
+	setup, err := c.runnerSetup(s)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (c *Shim) Run(s *process.System) error {
 	return err
 }
 
-// rules returns the verdict rules of the flags, with the tools of a session.
-func rules(strict, allowNoRuns bool) verdict.Rules {
+// verdictRules returns the rules of the verdict according to the flags, with the tools of a session.
+func verdictRules(strict, allowNoRuns bool) verdict.Rules {
 	return verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns, Tools: builtin.Definitions()}
 }

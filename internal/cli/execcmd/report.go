@@ -31,7 +31,7 @@ type reportPage struct {
 
 // Run writes the page.
 func (c *reportPage) Run(s *process.System) error {
-	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: rules(c.Strict, false)}
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, false)}
 	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ type reportMerge struct {
 
 // Run writes the reports and exits with the verdict.
 func (c *reportMerge) Run(s *process.System) error {
-	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: rules(c.Strict, c.NoRuns)}
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns)}
 	journals, err := c.journals(&in)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *reportMerge) Run(s *process.System) error {
 		return err
 	}
 	judged := verdict.Judge(in)
-	err = c.reports(s).Write(&judged, in.Entries, s.Stderr)
+	err = c.outputFiles(s).Write(&judged, in.Entries, s.Stderr)
 	if code := judged.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}

@@ -18,8 +18,8 @@ type Terminal struct {
 	Screens  string   `placeholder:"DIR" help:"Write the screens and a recording (asciicast) to DIR, with secrets masked (with --tty)"`
 }
 
-// terminal checks the flags and returns the pseudo-terminal of the command; nil = none.
-func (f *Terminal) terminal(s *process.System, withReal, withFaults bool) (*runner.Terminal, error) {
+// terminalOptions checks the flags and returns the pseudo-terminal of the command; nil = none.
+func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool) (*runner.Terminal, error) {
 	switch {
 	case f.TTY && withFaults:
 		return nil, usageError("--tty cannot be used with --faults", "run the command once without --faults")

@@ -26,7 +26,7 @@ type Verify struct {
 
 // Run exits with the code that exec would have returned.
 func (c *Verify) Run(ctx context.Context, s *process.System) error {
-	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: rules(c.Strict, c.NoRuns), Runs: c.Runs, Journals: c.Shards}
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns), Runs: c.Runs, Journals: c.Shards}
 	if c.Sweep != "" {
 		runner.Sweep(c.Sweep, &in)
 	}
@@ -34,7 +34,7 @@ func (c *Verify) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	report := verdict.Judge(in)
-	err := errors.Join(c.reports(s).Write(&report, in.Entries, s.Stderr), c.write(ctx, s, report.Unmatched))
+	err := errors.Join(c.outputFiles(s).Write(&report, in.Entries, s.Stderr), c.addRules(ctx, s, report.Unmatched))
 	if code := report.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}

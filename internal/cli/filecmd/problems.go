@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// CheckOptions configure a check. The zero value works.
+// CheckOptions configure a check. The zero value is ready to use.
 type CheckOptions struct {
 	Dir     string   // working directory, absolute; "" = relative paths stay relative
 	Environ []string // for variables in MCP configurations
@@ -49,14 +49,14 @@ type File struct {
 func Files(ctx context.Context, names []string, o CheckOptions) Report {
 	r := Report{OK: true}
 	for _, name := range names {
-		f := o.file(ctx, name)
+		f := o.checkFile(ctx, name)
 		r.OK = r.OK && f.OK
 		r.Files = append(r.Files, f)
 	}
 	return r
 }
 
-func (o CheckOptions) file(ctx context.Context, name string) File {
+func (o CheckOptions) checkFile(ctx context.Context, name string) File {
 	file := File{File: name, Kind: "scenario", Diagnostics: diag.List{}}
 	answered := true
 	src, err := diag.ReadFile(name)
@@ -65,7 +65,7 @@ func (o CheckOptions) file(ctx context.Context, name string) File {
 		file.Kind = fileKind(index.Keys(nil))
 		switch file.Kind {
 		case "mcp":
-			file.Diagnostics = append(file.Diagnostics, o.configuration(name, index)...)
+			file.Diagnostics = append(file.Diagnostics, o.checkMCPConfig(name, index)...)
 		case "fixture":
 			var fixture *fixtures.Fixture
 			if fixture, err = fixtures.Load(name); err == nil {
@@ -75,12 +75,12 @@ func (o CheckOptions) file(ctx context.Context, name string) File {
 			var scenario *scenarios.Scenario
 			if scenario, err = scenarios.Load(name, scenarios.LoadOptions{}); err == nil {
 				file.Diagnostics = append(file.Diagnostics, scenarios.Lint(scenario, scenarios.LintOptions{
-					Tools: builtin.Definitions(), Placeholder: verdict.AnswerPlaceholder, Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
+					Tools: builtin.Definitions(), Placeholder: verdict.AnswerPlaceholder, Server: func(server string, entry map[string]any) []string { return o.serverProblems(name, server, entry) },
 				})...)
 				if o.Target == "api" {
 					file.Diagnostics = append(file.Diagnostics, scenario.UnsupportedByAPI()...)
 				}
-				answered = o.explain(ctx, scenario, &file)
+				answered = o.explainPrompts(ctx, scenario, &file)
 			}
 		}
 	}
@@ -89,9 +89,8 @@ func (o CheckOptions) file(ctx context.Context, name string) File {
 	return file
 }
 
-// explain answers the prompts one after another, without running tools. It reports
-// whether each has an answer.
-func (o CheckOptions) explain(ctx context.Context, s *scenarios.Scenario, file *File) bool {
+// explainPrompts answers the prompts one after another, without running tools. It reports whether each has an answer.
+func (o CheckOptions) explainPrompts(ctx context.Context, s *scenarios.Scenario, file *File) bool {
 	answered := true
 	e := scenarios.NewEngine(s, scenarios.EngineOptions{Env: o.Environ, CWD: o.Dir})
 	for _, prompt := range o.Explain {
@@ -125,8 +124,8 @@ func diagnosticsOf(name string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: name}, Message: err.Error()}}
 }
 
-// entry returns the problems of an entry of a scenario's [mcp.servers].
-func (o CheckOptions) entry(scenario, server string, entry map[string]any) []string {
+// serverProblems returns the problems of an entry of a scenario's [mcp.servers].
+func (o CheckOptions) serverProblems(scenario, server string, entry map[string]any) []string {
 	fixture, served := entry["fixture"].(string)
 	_, command := entry["command"]
 	_, url := entry["url"]
@@ -194,15 +193,15 @@ func fileKind(keys []string) string {
 	}
 }
 
-// configuration reads name as the value of --mcp-config.
-func (o CheckOptions) configuration(name string, index *diag.Index) diag.List {
+// checkMCPConfig reads name as the value of --mcp-config.
+func (o CheckOptions) checkMCPConfig(name string, index *diag.Index) diag.List {
 	path := name
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(o.Dir, path)
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{path}, CWD: filepath.Dir(path), Environ: o.Environ, ValuesOnly: true})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
-		return invalidMCP(name, index, broken.Details)
+		return jsonErrors(name, index, broken.Details)
 	}
 	list := diagnosticsOf(name, err)
 	for _, entry := range config.Errors {
@@ -214,9 +213,8 @@ func (o CheckOptions) configuration(name string, index *diag.Index) diag.List {
 	return list
 }
 
-// invalidMCP reports the position of the JSON error instead of the CLI's message,
-// which has none.
-func invalidMCP(name string, index *diag.Index, details []string) diag.List {
+// jsonErrors returns the position of the JSON error instead of the CLI's message, which has none.
+func jsonErrors(name string, index *diag.Index, details []string) diag.List {
 	if doubt := index.FirstProblem(); doubt != nil {
 		return diag.List{*doubt}
 	}

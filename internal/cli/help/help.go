@@ -28,8 +28,8 @@ type Program struct {
 	Own      []Entry // the options that only claudeless has
 }
 
-// Short writes the help of claudeless itself: first steps, commands, options.
-func (p *Program) Short(w io.Writer) error {
+// WriteHelp writes the help of claudeless itself: first steps, commands, options.
+func (p *Program) WriteHelp(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `claudeless is a test double for Claude Code: the claude command with a scripted model. No key, no cost, no network.
 
@@ -43,26 +43,26 @@ Get started:
 
 Commands:
 `, p.Name)
-	lines(&b, p.Commands)
+	writeEntries(&b, p.Commands)
 	b.WriteString("\nOptions of claudeless:\n")
-	lines(&b, p.Own)
+	writeEntries(&b, p.Own)
 	fmt.Fprintf(&b, "\nOptions of claude (details: docs/compatibility.md; only these: %s help claude-flags):\n", p.Name)
-	lines(&b, p.Claude)
+	writeEntries(&b, p.Claude)
 	WriteEntry(&b, Entry{Usage: "-h, --help", Help: "Print this help and exit"})
 	b.WriteString("\nDocumentation: https://github.com/claudeless/claudeless (docs/scenarios.md describes the scenario format)\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// Flags writes only the options of claude.
-func (p *Program) Flags(w io.Writer) error {
+// WriteFlags writes only the options of claude.
+func (p *Program) WriteFlags(w io.Writer) error {
 	var b strings.Builder
-	lines(&b, p.Claude)
+	writeEntries(&b, p.Claude)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func lines(b *strings.Builder, entries []Entry) {
+func writeEntries(b *strings.Builder, entries []Entry) {
 	for _, e := range entries {
 		WriteEntry(b, e)
 	}

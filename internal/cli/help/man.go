@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Man writes the manual page, in the man(7) form.
-func (p *Program) Man(w io.Writer, version string) error {
+// WriteMan writes the manual page in the man(7) format.
+func (p *Program) WriteMan(w io.Writer, version string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH CLAUDELESS 1 \"\" \"claudeless %s\" \"User Commands\"\n", roff(version))
+	fmt.Fprintf(&b, ".TH CLAUDELESS 1 \"\" \"claudeless %s\" \"User Commands\"\n", escapeRoff(version))
 	b.WriteString(".SH NAME\nclaudeless \\- test double for Claude Code\n")
 	b.WriteString(".SH SYNOPSIS\n.B claudeless\n.I COMMAND\n\\&...\n.br\n.B claudeless\n[\\fIoptions\\fR] [\\fIprompt\\fR]\n")
 	b.WriteString(".SH DESCRIPTION\nThe claude command with a scripted model: the same options, events and exit codes, without key, cost or network.\n" +
 		"A TOML file, the scenario, says what the model says and which tools it calls; the calls are real.\n")
-	section(&b, "COMMANDS", p.Commands)
-	section(&b, "OPTIONS OF CLAUDELESS", p.Own)
-	section(&b, "OPTIONS OF CLAUDE", p.Claude)
+	writeSection(&b, "COMMANDS", p.Commands)
+	writeSection(&b, "OPTIONS OF CLAUDELESS", p.Own)
+	writeSection(&b, "OPTIONS OF CLAUDE", p.Claude)
 	b.WriteString(`.SH EXIT STATUS
 That of claude: 0, or 1 after an error.
 .TP
@@ -40,15 +40,15 @@ The scenario, where no other is named.
 	return err
 }
 
-func section(b *strings.Builder, title string, entries []Entry) {
+func writeSection(b *strings.Builder, title string, entries []Entry) {
 	fmt.Fprintf(b, ".SH %s\n", title)
 	for _, e := range entries {
-		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(e.Usage), roff(e.Help))
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", escapeRoff(e.Usage), escapeRoff(e.Help))
 	}
 }
 
-// roff escapes characters with a meaning in man(7).
-func roff(s string) string {
+// escapeRoff escapes characters with a meaning in man(7).
+func escapeRoff(s string) string {
 	s = strings.ReplaceAll(s, `\`, `\e`)
 	s = strings.ReplaceAll(s, "-", `\-`)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

@@ -55,7 +55,7 @@ func (p *Program) bash() string {
   fi
 }
 complete -o default -F _claudeless claudeless
-`, usages(p.options(), " "), usages(p.Commands, " "))
+`, joinUsages(p.options(), " "), joinUsages(p.Commands, " "))
 }
 
 func (p *Program) zsh() string {
@@ -83,7 +83,7 @@ func (p *Program) fish() string {
 	return b.String()
 }
 
-func usages(entries []Entry, sep string) string {
+func joinUsages(entries []Entry, sep string) string {
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())

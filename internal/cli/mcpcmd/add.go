@@ -40,10 +40,10 @@ func secretFlag(to *bool) argv.Option {
 	return argv.Option{Flags: "--client-secret", Set: func(string) error { *to = true; return nil }}
 }
 
-// add runs `mcp add`.
-func add(_ context.Context, o *Options, words []string) error {
+// runAdd runs `mcp add`.
+func runAdd(_ context.Context, o *Options, words []string) error {
 	f := addFlags{scope: scopeLocal}
-	found, help, err := operands(o, "add", f.options(), words, "name", "commandOrUrl")
+	found, help, err := parseOperands(o, "add", f.options(), words, "name", "commandOrUrl")
 	if err != nil || help {
 		return err
 	}
@@ -55,7 +55,7 @@ func add(_ context.Context, o *Options, words []string) error {
 	if !slices.Contains([]string{"stdio", "sse", "http"}, transport) {
 		return errorf("Invalid transport type: %s. Must be one of: stdio, sse, http (or streamable-http)", transport)
 	}
-	if err := checkNew(o, name, f.scope); err != nil {
+	if err := checkNewServer(o, name, f.scope); err != nil {
 		return err
 	}
 	if transport == "stdio" {
@@ -70,15 +70,15 @@ func add(_ context.Context, o *Options, words []string) error {
 	return f.addRemote(o, name, transport, target)
 }
 
-// checkNew validates the scope and the name of a server to add.
-func checkNew(o *Options, name, scope string) error {
+// checkNewServer validates the scope and the name of a server to add.
+func checkNewServer(o *Options, name, scope string) error {
 	if err := checkScope(scope); err != nil {
 		return err
 	}
 	if !mcp.ValidName(name) {
 		return errorf("Invalid name %s. Names can only contain letters, numbers, hyphens, and underscores.", name)
 	}
-	exists, err := o.Store.has(scope, name)
+	exists, err := o.Store.hasServer(scope, name)
 	if err == nil && exists {
 		err = errorf("MCP server %s already exists in %s config", name, scope)
 	}
@@ -105,8 +105,8 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 	if err != nil {
 		return err
 	}
-	entry := object{{Key: "type", Value: jsonString("stdio")}, {Key: "command", Value: jsonString(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: compact(env)}}
-	if err := saveEntry(o, f.scope, name, compact(entry)); err != nil {
+	entry := object{{Key: "type", Value: jsonString("stdio")}, {Key: "command", Value: jsonString(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: encodeCompact(env)}}
+	if err := saveEntry(o, f.scope, name, encodeCompact(entry)); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, command[0]+" "+strings.Join(command[1:], " "), f.scope)
@@ -123,10 +123,10 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		if !ok || key == "" {
 			return errorf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
 		}
-		headers, masked = headers.With(key, jsonString(value)), masked.With(key, jsonString(mask))
+		headers, masked = headers.With(key, jsonString(value)), masked.With(key, jsonString(hiddenValue))
 	}
 	if len(headers) > 0 {
-		entry = append(entry, plainjson.Member{Key: "headers", Value: compact(headers)})
+		entry = append(entry, plainjson.Member{Key: "headers", Value: encodeCompact(headers)})
 	}
 	oauth := object{}
 	if f.clientID != "" {
@@ -140,37 +140,37 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		oauth = append(oauth, plainjson.Member{Key: "callbackPort", Value: json.RawMessage(f.callbackPort)})
 	}
 	if len(oauth) > 0 {
-		entry = append(entry, plainjson.Member{Key: "oauth", Value: compact(oauth)})
+		entry = append(entry, plainjson.Member{Key: "oauth", Value: encodeCompact(oauth)})
 	}
-	if err := saveEntryWithSecret(o, f.scope, name, compact(entry), f.clientSecret && f.clientID != ""); err != nil {
+	if err := saveEntryWithSecret(o, f.scope, name, encodeCompact(entry), f.clientSecret && f.clientID != ""); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s with URL: %s to %s config\n", strings.ToUpper(transport), name, url, f.scope)
 	if len(masked) > 0 {
-		fmt.Fprintf(o.Stdout, "Headers: %s", indented(masked))
+		fmt.Fprintf(o.Stdout, "Headers: %s", encodeIndented(masked))
 	}
 	printModified(o, f.scope)
 	return nil
 }
 
-// addJSON runs `mcp add-json`.
-func addJSON(_ context.Context, o *Options, words []string) error {
+// runAddJSON runs `mcp add-json`.
+func runAddJSON(_ context.Context, o *Options, words []string) error {
 	scope := scopeLocal
 	clientSecret := false
 	options := []argv.Option{scopeFlag(&scope), secretFlag(&clientSecret)}
-	found, help, err := operands(o, "add-json", options, words, "name", "json")
+	found, help, err := parseOperands(o, "add-json", options, words, "name", "json")
 	if err != nil || help {
 		return err
 	}
 	name := found[0]
-	if err := checkNew(o, name, scope); err != nil {
+	if err := checkNewServer(o, name, scope); err != nil {
 		return err
 	}
 	entry, err := parseObject([]byte(found[1]))
 	if err != nil {
 		return errorf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
 	}
-	if err := saveEntryWithSecret(o, scope, name, compact(entry), clientSecret); err != nil {
+	if err := saveEntryWithSecret(o, scope, name, encodeCompact(entry), clientSecret); err != nil {
 		return err
 	}
 	transport := "stdio"
@@ -185,7 +185,7 @@ func addJSON(_ context.Context, o *Options, words []string) error {
 
 // saveEntry validates an entry as a run would and writes it.
 func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
-	value := compact(object{{Key: serversKey, Value: compact(object{{Key: name, Value: entry}})}})
+	value := encodeCompact(object{{Key: serversKey, Value: encodeCompact(object{{Key: name, Value: entry}})}})
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ, ValuesOnly: true})
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 		}
 		return errorf("Invalid configuration: %s", strings.TrimPrefix(problem.Message, fmt.Sprintf("Skipped — invalid MCP server config for %q: ", name)))
 	}
-	return o.Store.put(scope, name, entry)
+	return o.Store.writeServer(scope, name, entry)
 }
 
 // saveEntryWithSecret calls saveEntry and stores the client secret, if the user gives one.
@@ -226,12 +226,12 @@ func printModified(o *Options, scope string) {
 
 // scopeFile returns the file of a scope.
 func scopeFile(o *Options, scope string) string {
-	path := o.Store.path(scope)
+	path := o.Store.scopePath(scope)
 	if scope == scopeLocal {
 		path += " [project: " + o.Store.CWD + "]"
 	}
 	return path
 }
 
-// mask replaces values that are not shown.
-const mask = "[hidden]"
+// hiddenValue replaces values that must not be shown.
+const hiddenValue = "[hidden]"

@@ -13,7 +13,7 @@ import (
 
 // M19, M21, M34, S35, C46–C52 from the view of a user or a script.
 func TestClient(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	b.add("resources")
 	b.add("rpc-error")
 	b.add("crash-at-start")
@@ -63,7 +63,7 @@ func TestClient(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	b.add("ok")
 	b.add("crash-at-start")
 	stdout, stderr, ok := b.run("status")
@@ -87,7 +87,7 @@ func TestStatus(t *testing.T) {
 
 // design.md 6: if two tools have the same normalized name, the hidden one is reported.
 func TestToolsHidden(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	config := `{"mcpServers":{"s.1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}},"s 1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}}}}`
 	stdout, stderr, ok := b.run("tools", "--strict-mcp-config", "--mcp-config", config)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -107,7 +107,7 @@ func TestToolsHidden(t *testing.T) {
 }
 
 func TestMCPConfig(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	b.add("ok")
 	b.steps([]step{
 		{words: []string{"tools", "--mcp-config", "nope.json"}, stderr: "Error: Invalid MCP configuration:\nMCP config file not found: $PROJECT/nope.json", fails: true},
@@ -142,7 +142,7 @@ func TestProgressLine(t *testing.T) {
 
 // The name of a slow server is shown while the command waits, and then erased.
 func TestProgress(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	b.add("slow") // 300 ms
 	var terminal bytes.Buffer
 	b.o.Progress = &terminal

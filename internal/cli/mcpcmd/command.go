@@ -30,7 +30,7 @@ type Options struct {
 	Progress       io.Writer // receives the progress line; nil = none
 }
 
-// Terminal is a terminal that a person sits at.
+// Terminal is a terminal with a user.
 type Terminal interface {
 	// ReadSecret asks for a line that is not shown.
 	ReadSecret(prompt string) (string, error)
@@ -48,13 +48,13 @@ type UsageError struct{ Text, Hint string }
 
 func (e *UsageError) Error() string { return e.Text }
 
-// configured returns the servers of all scopes, merged.
-func (o *Options) configured() (mcp.Config, error) {
-	return o.load(nil, mcp.ConfigOptions{})
+// configuredServers returns the servers of all scopes, merged.
+func (o *Options) configuredServers() (mcp.Config, error) {
+	return o.loadConfig(nil, mcp.ConfigOptions{})
 }
 
-// load reads the configuration; values are additional --mcp-config values.
-func (o *Options) load(values []string, c mcp.ConfigOptions) (mcp.Config, error) {
+// loadConfig reads the configuration; values are additional --mcp-config values.
+func (o *Options) loadConfig(values []string, c mcp.ConfigOptions) (mcp.Config, error) {
 	scopes, err := o.Store.Scopes()
 	if err != nil && !c.ValuesOnly {
 		return mcp.Config{}, err
@@ -73,8 +73,8 @@ func appendTo(to *[]string) func(string) error {
 	return func(v string) error { *to = append(*to, v); return nil }
 }
 
-// operands parses a command line that needs the named operands.
-func operands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
+// parseOperands parses a command line that needs the named operands.
+func parseOperands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
 	result, err := argv.Parse(options, words)
 	if err != nil {
 		return nil, false, err
@@ -92,7 +92,7 @@ func operands(o *Options, command string, options []argv.Option, words []string,
 // command is a subcommand in the help.
 type command struct {
 	name, usage, help string
-	own               bool // not a command of the real CLI
+	isClaudelessOnly  bool // the real CLI does not have the command
 }
 
 func commands() []command {
@@ -104,13 +104,13 @@ func commands() []command {
 		{name: "login", usage: "login [options] <name>", help: "Log in to a server behind OAuth"},
 		{name: "logout", usage: "logout <name>", help: "Delete the stored credentials of a server"},
 		{name: "remove", usage: "remove [options] <name>", help: "Remove a server"},
-		{name: "status", usage: "status [server...]", help: "Connect to servers and show what they offer", own: true},
-		{name: "tools", usage: "tools [server...]", help: "List tools", own: true},
-		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool", own: true},
-		{name: "resources", usage: "resources [server...]", help: "List resources and their templates", own: true},
-		{name: "read", usage: "read <server> <uri>", help: "Read a resource", own: true},
-		{name: "prompts", usage: "prompts [server...]", help: "List prompts", own: true},
-		{name: "get-prompt", usage: "get-prompt <server> <name> [key=value...]", help: "Get a prompt with its arguments filled in", own: true},
+		{name: "status", usage: "status [server...]", help: "Connect to servers and show what they offer", isClaudelessOnly: true},
+		{name: "tools", usage: "tools [server...]", help: "List tools", isClaudelessOnly: true},
+		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool", isClaudelessOnly: true},
+		{name: "resources", usage: "resources [server...]", help: "List resources and their templates", isClaudelessOnly: true},
+		{name: "read", usage: "read <server> <uri>", help: "Read a resource", isClaudelessOnly: true},
+		{name: "prompts", usage: "prompts [server...]", help: "List prompts", isClaudelessOnly: true},
+		{name: "get-prompt", usage: "get-prompt <server> <name> [key=value...]", help: "Get a prompt with its arguments filled in", isClaudelessOnly: true},
 	}
 }
 

@@ -29,9 +29,9 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 	return m, stop, nil
 }
 
-// progressEvery is the interval at which the progress line is updated; a faster
+// progressInterval is the interval at which the progress line is updated; a faster
 // start shows none.
-const progressEvery = 100 * time.Millisecond
+const progressInterval = 100 * time.Millisecond
 
 // Start starts a manager and meanwhile shows, in one line that is removed at the
 // end, the servers it is waiting for. w is a terminal; nil = show nothing.
@@ -41,7 +41,7 @@ func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	}
 	done := make(chan error, 1)
 	go func() { done <- m.Start(ctx) }() // ends with ctx or the timeout of the connections
-	ticker := time.NewTicker(progressEvery)
+	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	shown := ""
 	for {
@@ -96,7 +96,7 @@ func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*m
 	if f.Protocol != "" && !slices.Contains(protocols(), f.Protocol) {
 		return nil, nil, &UsageError{Text: fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), Hint: "use " + strings.Join(protocols(), ", ")}
 	}
-	config, err := o.load(f.MCPConfig, mcp.ConfigOptions{ValuesOnly: f.Strict})
+	config, err := o.loadConfig(f.MCPConfig, mcp.ConfigOptions{ValuesOnly: f.Strict})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
 		return nil, nil, errorf("Error: %v", broken)
 	}
@@ -210,7 +210,7 @@ func disconnectedError(all []mcp.ServerStatus) error {
 		if st.Status == "connected" {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason(st)))
+		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, disconnectedReason(st)))
 	}
 	if len(lines) == 0 {
 		return nil
@@ -218,8 +218,8 @@ func disconnectedError(all []mcp.ServerStatus) error {
 	return errorf("%s", strings.Join(lines, "\n"))
 }
 
-// reason says why a server is not connected; empty = it is.
-func reason(st mcp.ServerStatus) string {
+// disconnectedReason says why a server is not connected; empty = it is connected.
+func disconnectedReason(st mcp.ServerStatus) string {
 	switch {
 	case st.Error != "":
 		return st.Error

@@ -28,8 +28,8 @@ func protocols() []string {
 	return []string{string(mcp.NegotiateAuto), string(mcp.NegotiateLegacy), string(mcp.NegotiateModern)}
 }
 
-// serverHealth is the state of a server, as list and get show it.
-type serverHealth struct {
+// serverState is the state of a server, as list and get show it.
+type serverState struct {
 	Name      string `json:"name"`
 	Scope     string `json:"scope"` // local, project, user
 	Transport string `json:"transport"`
@@ -39,20 +39,20 @@ type serverHealth struct {
 	// Protocol is the MCP revision of the server; empty = not connected.
 	Protocol string `json:"protocolVersion,omitempty"`
 
-	config mcp.ServerConfig
-	oauth  string // what is configured for the login; empty = nothing
+	config      mcp.ServerConfig
+	loginConfig string // configuration for the login; empty = none
 }
 
 const pendingApproval = "pending-approval"
 
-// list runs `mcp list`. It connects to all servers except those of .mcp.json that
+// runList runs `mcp list`. It connects to all servers except those of .mcp.json that
 // are not approved.
-func list(ctx context.Context, o *Options, words []string) error {
+func runList(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	if _, help, err := operands(o, "list", o.ownFlags(&asJSON), words); err != nil || help {
+	if _, help, err := parseOperands(o, "list", o.ownFlags(&asJSON), words); err != nil || help {
 		return err
 	}
-	config, err := o.configured()
+	config, err := o.configuredServers()
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func list(ctx context.Context, o *Options, words []string) error {
 	if !asJSON {
 		fmt.Fprint(o.Stdout, "Checking MCP server health…\n\n")
 	}
-	all, err := o.health(ctx, config.Servers)
+	all, err := o.serverStates(ctx, config.Servers)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func list(ctx context.Context, o *Options, words []string) error {
 		return printJSON(o.Stdout, map[string]any{"servers": all})
 	}
 	for _, h := range all {
-		fmt.Fprintf(o.Stdout, "%s: %s - %s", h.Name, h.target(), h.mark())
+		fmt.Fprintf(o.Stdout, "%s: %s - %s", h.Name, h.target(), h.statusMark())
 		if h.Error != "" {
 			fmt.Fprintf(o.Stdout, " — %s", oneLine(h.Error))
 		}
@@ -86,12 +86,12 @@ func list(ctx context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// health connects to servers and returns their states.
-func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]serverHealth, error) {
-	all := make([]serverHealth, len(servers))
+// serverStates connects to servers and returns their states.
+func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) ([]serverState, error) {
+	all := make([]serverState, len(servers))
 	var asked []mcp.ServerConfig
 	for i, s := range servers {
-		all[i] = serverHealth{Name: s.Name, Scope: s.Source, Transport: transport(s), Target: target(s), config: s}
+		all[i] = serverState{Name: s.Name, Scope: s.Source, Transport: transport(s), Target: target(s), config: s}
 		if s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name) {
 			all[i].Status = pendingApproval
 			continue
@@ -104,10 +104,10 @@ func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]ser
 	}
 	defer stop()
 	for _, st := range m.Servers() {
-		i := slices.IndexFunc(all, func(h serverHealth) bool { return h.Name == st.Name })
+		i := slices.IndexFunc(all, func(h serverState) bool { return h.Name == st.Name })
 		all[i].Status, all[i].Protocol = st.Status, st.ProtocolVersion
 		if st.Status != "disabled" && (o.Extended || st.Status != "needs-auth") { // claude shows no details
-			all[i].Error = reason(st)
+			all[i].Error = disconnectedReason(st)
 		}
 		if st.Status == "pending" { // not connected before the timeout
 			all[i].Status = "failed"
@@ -116,14 +116,14 @@ func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]ser
 	return all, nil
 }
 
-func (h serverHealth) target() string {
+func (h serverState) target() string {
 	if h.Transport == "stdio" {
 		return h.Target
 	}
 	return h.Target + " (" + strings.ToUpper(h.Transport) + ")"
 }
 
-func (h serverHealth) mark() string {
+func (h serverState) statusMark() string {
 	switch h.Status {
 	case "connected":
 		return "✔ Connected"
@@ -152,14 +152,14 @@ func target(s mcp.ServerConfig) string {
 	return s.URL
 }
 
-// get runs `mcp get`.
-func get(ctx context.Context, o *Options, words []string) error {
+// runGet runs `mcp get`.
+func runGet(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	found, help, err := operands(o, "get", o.ownFlags(&asJSON), words, "name")
+	found, help, err := parseOperands(o, "get", o.ownFlags(&asJSON), words, "name")
 	if err != nil || help {
 		return err
 	}
-	config, err := o.configured()
+	config, err := o.configuredServers()
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func get(ctx context.Context, o *Options, words []string) error {
 	if i < 0 {
 		return noServerError(found[0], config.Servers)
 	}
-	all, err := o.health(ctx, config.Servers[i:i+1])
+	all, err := o.serverStates(ctx, config.Servers[i:i+1])
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func get(ctx context.Context, o *Options, words []string) error {
 	if !o.Extended { // claude does not show it
 		all[0].Protocol = ""
 	}
-	all[0].oauth = o.configuredLogin(all[0].config)
+	all[0].loginConfig = o.configuredLogin(all[0].config)
 	printServer(o.Stdout, all[0])
 	return nil
 }
@@ -197,9 +197,9 @@ func (o *Options) configuredLogin(s mcp.ServerConfig) string {
 	return strings.Join(parts, ", ")
 }
 
-func printServer(w io.Writer, h serverHealth) {
+func printServer(w io.Writer, h serverState) {
 	s := h.config
-	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.mark())
+	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.statusMark())
 	if h.Error != "" {
 		fmt.Fprintf(w, "  Issue: %s\n", oneLine(h.Error))
 	}
@@ -222,10 +222,10 @@ func printServer(w io.Writer, h serverHealth) {
 			fmt.Fprintln(w, "  Headers:")
 		}
 		for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
-			fmt.Fprintf(w, "    %s: %s\n", key, mask)
+			fmt.Fprintf(w, "    %s: %s\n", key, hiddenValue)
 		}
-		if h.oauth != "" {
-			fmt.Fprintf(w, "  OAuth: %s\n", h.oauth)
+		if h.loginConfig != "" {
+			fmt.Fprintf(w, "  OAuth: %s\n", h.loginConfig)
 		}
 	}
 	fmt.Fprintf(w, "\nTo remove this server, run: claude mcp remove %s -s %s\n", h.Name, h.Scope)

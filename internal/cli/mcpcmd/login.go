@@ -30,14 +30,14 @@ type timeoutError string
 
 func (e timeoutError) Error() string { return string(e) }
 
-// login runs `mcp login`.
-func login(ctx context.Context, o *Options, words []string) error {
+// runLogin runs `mcp login`.
+func runLogin(ctx context.Context, o *Options, words []string) error {
 	noBrowser, auto := false, false
 	options := []argv.Option{{Flags: "--no-browser", Set: func(string) error { noBrowser = true; return nil }}}
 	if o.Extended {
 		options = append(options, argv.Option{Flags: "--auto", Set: func(string) error { auto = true; return nil }})
 	}
-	found, help, err := operands(o, "login", options, words, "name")
+	found, help, err := parseOperands(o, "login", options, words, "name")
 	if err != nil || help {
 		return err
 	}
@@ -46,7 +46,7 @@ func login(ctx context.Context, o *Options, words []string) error {
 	switch {
 	case err != nil:
 		return err
-	case !remote(server):
+	case !isRemote(server):
 		return errorf("%q doesn't support OAuth login — it's only available for HTTP and SSE servers.", name)
 	case hasAuthorization(server):
 		return errorf("%q authenticates with the `Authorization` header in its configuration, so there's no separate login. Update that header to change its credentials.", name)
@@ -74,7 +74,7 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	}
 	redirect := autoRedirect
 	if port := server.OAuth.CallbackPort; port > 0 {
-		redirect = redirectTo(port)
+		redirect = redirectURI(port)
 	} else if strings.HasPrefix(client.RedirectURI(), "http://localhost:") {
 		redirect = client.RedirectURI()
 	}
@@ -89,7 +89,7 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	return l.Finish(ctx, answer)
 }
 
-func redirectTo(port int) string { return fmt.Sprintf("http://localhost:%d/callback", port) }
+func redirectURI(port int) string { return fmt.Sprintf("http://localhost:%d/callback", port) }
 
 // setupError returns the error of a login that could not begin, in the words of the real CLI.
 func setupError(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
@@ -106,12 +106,12 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, server
 		}
 		return errors.New("this isn't an interactive terminal. Re-run in one — e.g. `ssh -t` — and paste the redirect URL when prompted." + hint)
 	}
-	listener, err := listen(ctx, server.OAuth.CallbackPort, client.RedirectURI())
+	listener, err := listenForRedirect(ctx, server.OAuth.CallbackPort, client.RedirectURI())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = listener.Close() }() // the login is over; no further connection is accepted
-	l, err := client.Login(ctx, redirectTo(listener.Addr().(*net.TCPAddr).Port), "")
+	l, err := client.Login(ctx, redirectURI(listener.Addr().(*net.TCPAddr).Port), "")
 	if err != nil {
 		return setupError(err)
 	}
@@ -174,8 +174,9 @@ func (o *Options) readAnswers(l *oauth.Login, finish func(url.Values) error) {
 	}
 }
 
-// listen opens the port that the browser is sent to: the configured one, the one of an earlier login, or any.
-func listen(ctx context.Context, port int, earlier string) (net.Listener, error) {
+// listenForRedirect opens the port that the browser is sent to: the configured one, the one of an earlier login, or
+// any.
+func listenForRedirect(ctx context.Context, port int, earlier string) (net.Listener, error) {
 	var c net.ListenConfig
 	if port > 0 {
 		listener, err := c.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -204,9 +205,9 @@ func (o *Options) openBrowser(ctx context.Context, at string) {
 	}()
 }
 
-// logout runs `mcp logout`.
-func logout(_ context.Context, o *Options, words []string) error {
-	found, help, err := operands(o, "logout", nil, words, "name")
+// runLogout runs `mcp logout`.
+func runLogout(_ context.Context, o *Options, words []string) error {
+	found, help, err := parseOperands(o, "logout", nil, words, "name")
 	if err != nil || help {
 		return err
 	}
@@ -215,7 +216,7 @@ func logout(_ context.Context, o *Options, words []string) error {
 	if err != nil {
 		return err
 	}
-	if !remote(server) {
+	if !isRemote(server) {
 		return errorf("%q doesn't use OAuth — there are no stored credentials to clear.", name)
 	}
 	if err := server.OAuthClient(o.Client).Logout(); err != nil {
@@ -227,7 +228,7 @@ func logout(_ context.Context, o *Options, words []string) error {
 
 // server returns a configured server, its variables expanded.
 func (o *Options) server(name string) (mcp.ServerConfig, error) {
-	config, err := o.configured()
+	config, err := o.configuredServers()
 	if err != nil {
 		return mcp.ServerConfig{}, err
 	}
@@ -238,7 +239,7 @@ func (o *Options) server(name string) (mcp.ServerConfig, error) {
 	return config.Servers[i].Expand(o.Client), nil
 }
 
-func remote(s mcp.ServerConfig) bool { return transport(s) == "http" || transport(s) == "sse" }
+func isRemote(s mcp.ServerConfig) bool { return transport(s) == "http" || transport(s) == "sse" }
 
 func hasAuthorization(s mcp.ServerConfig) bool {
 	for name := range s.Headers {

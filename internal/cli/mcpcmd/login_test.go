@@ -44,7 +44,7 @@ func newAuthorization(t *testing.T) *httptest.Server {
 
 // TestLogin_N30: the texts and exit codes of the real CLI 2.1.330, and our own --auto.
 func TestLogin_N30(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 	server := newAuthorization(t)
 	modified := "File modified: $HOME/.claude.json [project: $PROJECT]\n"
@@ -80,7 +80,7 @@ func TestLogin_N30(t *testing.T) {
 // TestClientSecret_N31: a client secret is read from MCP_CLIENT_SECRET or from the terminal, saved with the
 // credentials and never shown.
 func TestClientSecret_N31(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 	add := []string{"add", "o", "http://127.0.0.1:1/mcp", "-t", "http", "--client-id", "me", "--client-secret", "--callback-port", "8765"}
 	if _, stderr, ok := b.run(add...); ok || stderr != "No TTY available to prompt for client secret. Set MCP_CLIENT_SECRET env var instead." {
@@ -142,7 +142,7 @@ func TestBrowserLogin_N30(t *testing.T) {
 	server := newAuthorization(t)
 	for _, how := range []string{"browser", "paste", "nobody"} {
 		t.Run(how, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestHome(t)
 			b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 			if _, stderr, ok := b.run("add", "o", server.URL+"/mcp", "-t", "http"); !ok {
 				t.Fatal(stderr)

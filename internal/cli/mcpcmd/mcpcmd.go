@@ -26,13 +26,13 @@ type runner func(ctx context.Context, o *Options, words []string) error
 
 func runners() map[string]runner {
 	return map[string]runner{
-		"add":        add,
-		"add-json":   addJSON,
-		"get":        get,
-		"list":       list,
-		"login":      login,
-		"logout":     logout,
-		"remove":     remove,
+		"add":        runAdd,
+		"add-json":   runAddJSON,
+		"get":        runGet,
+		"list":       runList,
+		"login":      runLogin,
+		"logout":     runLogout,
+		"remove":     runRemove,
 		"status":     runKong[statusCmd]("status"),
 		"tools":      runKong[toolsCmd]("tools"),
 		"call":       runKong[callCmd]("call"),
@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 		return nil
 	}
 	for _, c := range commands() {
-		if c.name == words[0] && (o.Extended || !c.own) {
+		if c.name == words[0] && (o.Extended || !c.isClaudelessOnly) {
 			return runners()[c.name](ctx, &o, words[1:])
 		}
 	}
@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 func help(w io.Writer, o *Options) {
 	fmt.Fprintf(w, "Usage: %s mcp [options] [command]\n\nConfigure and look at MCP servers.\n\nOptions:\n  -h, --help  Print this help and exit\n\nCommands:\n", o.Name)
 	for _, c := range commands() {
-		if o.Extended || !c.own {
+		if o.Extended || !c.isClaudelessOnly {
 			fmt.Fprintf(w, "  %-50s  %s\n", c.usage, c.help)
 		}
 	}

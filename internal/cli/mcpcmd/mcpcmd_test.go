@@ -40,7 +40,7 @@ type testHome struct {
 	stderr  bytes.Buffer
 }
 
-func newBench(t *testing.T) *testHome {
+func newTestHome(t *testing.T) *testHome {
 	t.Helper()
 	dir := t.TempDir()
 	b := &testHome{t: t, home: dir, project: filepath.Join(dir, "p")}
@@ -112,7 +112,7 @@ func (b *testHome) steps(all []step) {
 // cli-observed 6 (mcp add, get, list, remove), S6 and C8–C12 (names,
 // duplicates).
 func TestConfigure(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	b.steps([]step{
 		{words: []string{"list"}, stdout: "No MCP servers configured. Use `claude mcp add` to add a server.\n"},
 		{words: []string{"get", "nope"}, stderr: "No MCP server named \"nope\". Run `claude mcp add` to add one.", fails: true},
@@ -153,7 +153,7 @@ func TestConfigure(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	b.steps([]step{
 		{words: []string{"add", "bad name!", "x"}, stderr: "Invalid name bad name!. Names can only contain letters, numbers, hyphens, and underscores.", fails: true},
 		{words: []string{"add", "x", "npx", "-y", "y"}, stderr: "error: unknown option '-y'", fails: true},
@@ -183,7 +183,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	stdout, stderr, ok := b.run()
 	if ok || stdout != "" || !strings.Contains(stderr, "add-json") {
 		t.Errorf("mcp alone: success %v, stdout %q, stderr %q; want help on stderr and a failure", ok, stdout, stderr)
@@ -197,7 +197,7 @@ func TestHelp(t *testing.T) {
 
 // M10 with the texts of list; servers of .mcp.json wait for approval.
 func TestListHealth(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	b.add("ok")
 	b.add("crash-at-start", "-s", "user")
 	b.add("resources", "-s", "project")

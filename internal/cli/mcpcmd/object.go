@@ -57,14 +57,14 @@ func setValue(o object, path []string, value json.RawMessage) (object, error) {
 		if inner, err = setValue(inner, path[1:], value); err != nil {
 			return nil, err
 		}
-		value = compact(inner)
+		value = encodeCompact(inner)
 	case value == nil:
 		return o.Without(path[0]), nil
 	}
 	return o.With(path[0], value), nil
 }
 
-func compact(o object) json.RawMessage {
+func encodeCompact(o object) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, m := range o {
@@ -84,11 +84,11 @@ func jsonString(s string) json.RawMessage {
 	return text
 }
 
-// indented formats the object for a file.
-func indented(o object) []byte {
+// encodeIndented formats the object for a file.
+func encodeIndented(o object) []byte {
 	var b bytes.Buffer
-	if err := json.Indent(&b, compact(o), "", "  "); err != nil {
-		return compact(o) // cannot happen: all parts are valid JSON
+	if err := json.Indent(&b, encodeCompact(o), "", "  "); err != nil {
+		return encodeCompact(o) // cannot happen: all parts are valid JSON
 	}
 	b.WriteByte('\n')
 	return b.Bytes()

@@ -21,14 +21,14 @@ func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
 		}
 		return map[string]any{"prompts": prompts}, func() {
 			for _, p := range prompts {
-				describe(o.Stdout, p.Server+"  "+p.Name+arguments(p), p.Description)
+				printDescription(o.Stdout, p.Server+"  "+p.Name+formatArguments(p), p.Description)
 			}
 		}, nil
 	})
 }
 
-// arguments formats the arguments of a prompt: "  x=… [y=…]", where y is optional.
-func arguments(p mcp.Prompt) string {
+// formatArguments formats the arguments of a prompt: "  x=… [y=…]", where y is optional.
+func formatArguments(p mcp.Prompt) string {
 	var b strings.Builder
 	for _, a := range p.Arguments {
 		if a.Required {

@@ -10,11 +10,11 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// remove runs `mcp remove`: from the given scope, or from the only one that has the
+// runRemove runs `mcp remove`: from the given scope, or from the only one that has the
 // server.
-func remove(_ context.Context, o *Options, words []string) error {
+func runRemove(_ context.Context, o *Options, words []string) error {
 	scope := ""
-	found, help, err := operands(o, "remove", []argv.Option{scopeFlag(&scope)}, words, "name")
+	found, help, err := parseOperands(o, "remove", []argv.Option{scopeFlag(&scope)}, words, "name")
 	if err != nil || help {
 		return err
 	}
@@ -24,7 +24,7 @@ func remove(_ context.Context, o *Options, words []string) error {
 	}
 	var scopes []string
 	for _, s := range []string{scopeLocal, scopeProject, scopeUser} {
-		has, err := o.Store.has(s, name)
+		has, err := o.Store.hasServer(s, name)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func removeFrom(o *Options, scope, name, shown string) error {
 	if err := checkScope(scope); err != nil {
 		return err
 	}
-	has, err := o.Store.has(scope, name)
+	has, err := o.Store.hasServer(scope, name)
 	switch {
 	case err != nil:
 		return err
@@ -65,12 +65,12 @@ func removeFrom(o *Options, scope, name, shown string) error {
 	default:
 		return errorf("No MCP server named %q in %s scope", name, scope)
 	}
-	if server, err := o.server(name); err == nil && remote(server) {
+	if server, err := o.server(name); err == nil && isRemote(server) {
 		if err := server.OAuthClient(o.Client).Forget(); err != nil {
 			return err
 		}
 	}
-	if err := o.Store.put(scope, name, nil); err != nil {
+	if err := o.Store.writeServer(scope, name, nil); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", shown, scope)
@@ -80,7 +80,7 @@ func removeFrom(o *Options, scope, name, shown string) error {
 
 // unknownServer returns the error for a name that no scope has.
 func unknownServer(o *Options, name string) error {
-	config, err := o.configured()
+	config, err := o.configuredServers()
 	if err != nil {
 		return err
 	}

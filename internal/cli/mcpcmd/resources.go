@@ -43,7 +43,7 @@ func (c *resourcesCmd) Run(ctx context.Context, o *Options) error {
 
 func printResources(w io.Writer, resources []mcp.Resource, templates []templateReport) {
 	for _, r := range resources {
-		describe(w, r.Server+"  "+r.URI, r.Name)
+		printDescription(w, r.Server+"  "+r.URI, r.Name)
 	}
 	for _, t := range templates {
 		var def struct {
@@ -51,7 +51,7 @@ func printResources(w io.Writer, resources []mcp.Resource, templates []templateR
 			Name string `json:"name"`
 		}
 		if json.Unmarshal(t.Template, &def) == nil {
-			describe(w, t.Server+"  "+def.URI, def.Name+" (template)")
+			printDescription(w, t.Server+"  "+def.URI, def.Name+" (template)")
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (c *statusCmd) Run(ctx context.Context, o *Options) error {
 	failed := len(c.invalid) > 0
 	for _, st := range m.Servers() {
 		failed = failed || st.Status != "connected"
-		reports = append(reports, report(m, st))
+		reports = append(reports, newServerReport(m, st))
 	}
 	if c.JSON {
 		err = printJSON(o.Stdout, map[string]any{"mcpServers": reports})
@@ -57,9 +57,9 @@ func (c *statusCmd) Run(ctx context.Context, o *Options) error {
 	return err
 }
 
-func report(m *mcp.Manager, st mcp.ServerStatus) serverReport {
+func newServerReport(m *mcp.Manager, st mcp.ServerStatus) serverReport {
 	r := serverReport{
-		Name: st.Name, Status: st.Status, Error: reason(st), Transport: transport(st.Config), Scope: st.Source,
+		Name: st.Name, Status: st.Status, Error: disconnectedReason(st), Transport: transport(st.Config), Scope: st.Source,
 		ProtocolVersion: st.ProtocolVersion, Capabilities: st.Capabilities, Instructions: st.Instructions,
 		Tools: len(st.Tools), Prompts: len(st.Prompts), Warnings: st.Warnings,
 	}
@@ -76,7 +76,7 @@ func printReport(w io.Writer, r serverReport) {
 	fmt.Fprintf(w, "%s: %s\n  Transport: %s\n  Scope: %s\n", r.Name, r.Status, r.Transport, r.Scope)
 	if r.ServerInfo != nil {
 		fmt.Fprintf(w, "  Server: %s %s (protocol %s)\n", cmp.Or(r.ServerInfo.Title, r.ServerInfo.Name), r.ServerInfo.Version, r.ProtocolVersion)
-		fmt.Fprintf(w, "  Offers: %s, %s, %s\n", count(r.Tools, "tool"), count(r.Resources, "resource"), count(r.Prompts, "prompt"))
+		fmt.Fprintf(w, "  Offers: %s, %s, %s\n", countWithNoun(r.Tools, "tool"), countWithNoun(r.Resources, "resource"), countWithNoun(r.Prompts, "prompt"))
 	}
 	if r.Error != "" {
 		fmt.Fprintf(w, "  Error: %s\n", oneLine(r.Error))
@@ -86,7 +86,7 @@ func printReport(w io.Writer, r serverReport) {
 	}
 }
 
-func count(n int, noun string) string {
+func countWithNoun(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -124,15 +124,15 @@ func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
 
 func printTools(w io.Writer, m *mcp.Manager) {
 	for _, t := range m.Tools() {
-		describe(w, t.Name, t.Description)
+		printDescription(w, t.Name, t.Description)
 	}
 	for _, h := range m.HiddenTools() {
 		fmt.Fprintf(w, "%s  hidden: tool %q of %q; %q has a tool of that name\n", h.Name, h.Tool, h.Server, h.ShadowedBy)
 	}
 }
 
-// describe writes a name and the first line of its description.
-func describe(w io.Writer, name, description string) {
+// printDescription writes a name and the first line of its description.
+func printDescription(w io.Writer, name, description string) {
 	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
 	if first == "" {
 		fmt.Fprintln(w, name)

@@ -25,9 +25,8 @@ const (
 	projectsKey = "projects"
 )
 
-// Store locates the configuration of servers (spec: cli-observed 6): user scope is
-// mcpServers of File, local scope projects[CWD].mcpServers of File, project scope
-// mcpServers of .mcp.json in CWD.
+// Store locates the configuration of servers (spec: cli-observed 6). User scope is mcpServers of File, local scope is
+// projects[CWD].mcpServers of File, project scope is mcpServers of .mcp.json in CWD.
 type Store struct {
 	File string // .claude.json; empty = none
 	CWD  string // absolute
@@ -46,7 +45,7 @@ func (s Store) Scopes() ([]mcp.Scope, error) {
 	}
 	var scopes []mcp.Scope
 	for _, scope := range []string{scopeUser, scopeLocal} {
-		if raw := valueAt(doc, s.keys(scope)...); raw != nil {
+		if raw := valueAt(doc, s.scopeKeys(scope)...); raw != nil {
 			scopes = append(scopes, mcp.Scope{Source: scope, Servers: raw})
 		}
 	}
@@ -75,35 +74,35 @@ func (s Store) projectNames(key string) (names []string) {
 	return names
 }
 
-func (s Store) path(scope string) string {
+func (s Store) scopePath(scope string) string {
 	if scope == scopeProject {
 		return filepath.Join(s.CWD, ".mcp.json")
 	}
 	return s.File
 }
 
-func (s Store) keys(scope string) []string {
+func (s Store) scopeKeys(scope string) []string {
 	if scope == scopeLocal {
 		return []string{projectsKey, s.CWD, serversKey}
 	}
 	return []string{serversKey}
 }
 
-// has reports whether a scope has an entry of that name.
-func (s Store) has(scope, name string) (bool, error) {
-	if s.path(scope) == "" {
+// hasServer reports whether a scope has an entry of that name.
+func (s Store) hasServer(scope, name string) (bool, error) {
+	if s.scopePath(scope) == "" {
 		return false, nil
 	}
-	doc, err := readObject(s.path(scope))
+	doc, err := readObject(s.scopePath(scope))
 	if err != nil {
 		return false, err
 	}
-	return valueAt(doc, append(s.keys(scope), name)...) != nil, nil
+	return valueAt(doc, append(s.scopeKeys(scope), name)...) != nil, nil
 }
 
-// put writes an entry; nil removes it.
-func (s Store) put(scope, name string, entry json.RawMessage) error {
-	path := s.path(scope)
+// writeServer writes an entry; nil removes it.
+func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
+	path := s.scopePath(scope)
 	if path == "" {
 		return errors.New("cannot save the server: no home directory")
 	}
@@ -111,7 +110,7 @@ func (s Store) put(scope, name string, entry json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	doc, err = setValue(doc, append(s.keys(scope), name), entry)
+	doc, err = setValue(doc, append(s.scopeKeys(scope), name), entry)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -155,7 +154,7 @@ func writeObject(path string, doc object) error {
 	if err != nil {
 		return err
 	}
-	text := indented(doc)
+	text := encodeIndented(doc)
 	if filepath.Base(path) == ".mcp.json" {
 		text = bytes.TrimRight(text, "\n") // as the real CLI writes it
 	}

@@ -12,7 +12,7 @@ import (
 
 // Everything else in the file is unchanged: order, numbers, other projects.
 func TestStoreKeepsTheRest(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	before := `{
   "zeta": 9007199254740993,
   "projects": {
@@ -58,7 +58,7 @@ func TestStoreKeepsTheRest(t *testing.T) {
 }
 
 func TestStoreFollowsLinks(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	target := filepath.Join(b.home, "dotfiles.json")
 	if err := os.WriteFile(target, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestStoreFollowsLinks(t *testing.T) {
 // A file that cannot be read is never overwritten.
 func TestStoreBroken(t *testing.T) {
 	for _, text := range []string{`{"projects":`, `[]`, `{"projects":5}`} {
-		b := newBench(t)
+		b := newTestHome(t)
 		if err := os.WriteFile(b.o.Store.File, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestStoreBroken(t *testing.T) {
 			t.Errorf("%s became %s, %v", text, data, err)
 		}
 	}
-	b := newBench(t)
+	b := newTestHome(t)
 	b.o.Store.File = ""
 	if _, stderr, ok := b.run("add", "a", "x"); ok || stderr == "" {
 		t.Errorf("without a home: success %v, stderr %q", ok, stderr)
@@ -99,10 +99,10 @@ func TestStoreBroken(t *testing.T) {
 
 // M3: .mcp.json has precedence over user scope, and local scope over .mcp.json.
 func TestScopeOrder(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	for _, scope := range []string{"user", "project", "local"} {
 		b.run("add", "-s", scope, "s", scope)
-		config, err := b.o.configured()
+		config, err := b.o.configuredServers()
 		if err != nil || len(config.Servers) != 1 || config.Servers[0].Command != scope || config.Servers[0].Source != scope {
 			t.Errorf("%s: got %+v, %v", scope, config.Servers, err)
 		}
@@ -110,7 +110,7 @@ func TestScopeOrder(t *testing.T) {
 }
 
 func TestApproves(t *testing.T) {
-	b := newBench(t)
+	b := newTestHome(t)
 	text, err := json.Marshal(map[string]any{"projects": map[string]any{b.project: map[string]any{"enabledMcpjsonServers": []string{"a"}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -133,12 +133,12 @@ func FuzzObject(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parseObject(indented(o))
+		again, err := parseObject(encodeIndented(o))
 		if err != nil {
-			t.Fatalf("%q was written as %q: %v", data, indented(o), err)
+			t.Fatalf("%q was written as %q: %v", data, encodeIndented(o), err)
 		}
 		var want, got any
-		if json.Unmarshal(data, &want) != nil || json.Unmarshal(compact(again), &got) != nil {
+		if json.Unmarshal(data, &want) != nil || json.Unmarshal(encodeCompact(again), &got) != nil {
 			t.Fatalf("%q cannot be read back", data)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

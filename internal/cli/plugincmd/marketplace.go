@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// marketplace is the file of a marketplace that is a directory.
+// marketplace is the file of a marketplace that is a local directory.
 type marketplace struct {
 	Name        string          `json:"name"`
 	Owner       json.RawMessage `json:"owner"`
@@ -101,7 +101,7 @@ type knownMarketplace struct {
 }
 
 func (c *command) marketplaceNamed(name string) (marketplace, error) {
-	known, err := c.read(marketplacesFile)
+	known, err := c.readObject(marketplacesFile)
 	if err != nil {
 		return marketplace{}, err
 	}
@@ -112,8 +112,8 @@ func (c *command) marketplaceNamed(name string) (marketplace, error) {
 	return readMarketplace(entry.Location)
 }
 
-func (c *command) add(given string) error {
-	dir := c.path(given)
+func (c *command) addMarketplace(given string) error {
+	dir := c.absolutePath(given)
 	switch _, err := os.Stat(dir); {
 	case err != nil && !strings.HasPrefix(given, ".") && !filepath.IsAbs(given):
 		return ErrUnknown // a repository or an address
@@ -127,7 +127,7 @@ func (c *command) add(given string) error {
 	if err != nil {
 		return c.fail("Failed to add marketplace: %v", err)
 	}
-	known, err := c.read(marketplacesFile)
+	known, err := c.readObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c *command) add(given string) error {
 	if err := c.saveKnownMarketplace(known, m.Name, source{"directory", dir}); err != nil {
 		return err
 	}
-	entry := quote(struct {
+	entry := encodeValue(struct {
 		Source source `json:"source"`
 	}{source{"directory", dir}})
 	if err := c.changeSettings("extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.With(m.Name, entry) }); err != nil {
@@ -148,11 +148,11 @@ func (c *command) add(given string) error {
 
 // saveKnownMarketplace writes an entry of the known marketplaces, updated now.
 func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from source) error {
-	return c.write(marketplacesFile, known.With(name, quote(knownMarketplace{from, from.Path, c.timestamp()})))
+	return c.writeObject(marketplacesFile, known.With(name, encodeValue(knownMarketplace{from, from.Path, c.timestamp()})))
 }
 
 func (c *command) listMarketplaces() error {
-	known, err := c.read(marketplacesFile)
+	known, err := c.readObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -173,19 +173,19 @@ func (c *command) listMarketplaces() error {
 		rows = append(rows, row{f.Key, entry.Source.Source, entry.Source.Path, entry.Location})
 		text.WriteString("  ❯ " + f.Key + "\n    Source: Folder (" + entry.Source.Path + ")\n\n")
 	}
-	if !c.json {
+	if !c.asJSON {
 		return c.printf("%s", text.String())
 	}
-	list, err := indented(rows)
+	list, err := encodeIndented(rows)
 	if err != nil {
 		return err
 	}
 	return c.printf("%s\n", list)
 }
 
-// update reads marketplaces again; the empty name means all of them.
-func (c *command) update(name string) error {
-	known, err := c.read(marketplacesFile)
+// updateMarketplaces reads marketplaces again; an empty name means all of them.
+func (c *command) updateMarketplaces(name string) error {
+	known, err := c.readObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (c *command) update(name string) error {
 }
 
 func (c *command) removeMarketplace(name string) error {
-	known, err := c.read(marketplacesFile)
+	known, err := c.readObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (c *command) removeMarketplace(name string) error {
 	if left == nil {
 		left = plainjson.Object{}
 	}
-	if err := c.write(marketplacesFile, left); err != nil {
+	if err := c.writeObject(marketplacesFile, left); err != nil {
 		return err
 	}
 	if err := c.changeSettings("extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }); err != nil {
@@ -237,7 +237,7 @@ func (c *command) removeMarketplace(name string) error {
 
 // validate checks the manifest of a marketplace or of a plugin.
 func (c *command) validate(given string) error {
-	dir := c.path(given)
+	dir := c.absolutePath(given)
 	if _, err := os.Stat(marketplaceFile(dir)); err == nil {
 		return c.validateMarketplace(dir)
 	}
@@ -250,7 +250,7 @@ func (c *command) validate(given string) error {
 	} else if m.Name == "" {
 		problem = "name: Invalid input: expected string, received undefined"
 	}
-	return c.report("plugin", file, problem, manifestWarnings(m, ""))
+	return c.printProblems("plugin", file, problem, manifestWarnings(m, ""))
 }
 
 func (c *command) validateMarketplace(dir string) error {
@@ -269,7 +269,7 @@ func (c *command) validateMarketplace(dir string) error {
 			warnings = append(warnings, manifestWarnings(own, fmt.Sprintf("plugins[%d] plugin.json → ", i))...)
 		}
 	}
-	return c.report("marketplace", marketplaceFile(dir), problem, warnings)
+	return c.printProblems("marketplace", marketplaceFile(dir), problem, warnings)
 }
 
 func manifestWarnings(m manifest, where string) []string {
@@ -279,8 +279,8 @@ func manifestWarnings(m manifest, where string) []string {
 	return []string{where + "author: No author information provided. Consider adding author details for plugin attribution"}
 }
 
-// report prints what validation found.
-func (c *command) report(kind, file, problem string, warnings []string) error {
+// printProblems prints what validation found.
+func (c *command) printProblems(kind, file, problem string, warnings []string) error {
 	text := "Validating " + kind + " manifest: " + file + "\n\n"
 	if problem != "" {
 		return errors.Join(c.printf("%s✘ Found 1 error:\n\n  ❯ %s\n\n✘ Validation failed\n", text, problem), ErrFailed)

@@ -20,8 +20,8 @@ import (
 
 // Options configure [Run]. All of them are required.
 type Options struct {
-	Dir    string // of the configuration
-	CWD    string // where relative paths begin
+	Dir    string // configuration directory
+	CWD    string // base of relative paths
 	Now    func() time.Time
 	Stdout io.Writer
 	Stderr io.Writer
@@ -37,7 +37,7 @@ var ErrFailed = errors.New("the plugin command failed")
 func Run(o Options, words []string) error {
 	c := &command{Options: o}
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
-		c.json = c.json || w == "--json"
+		c.asJSON = c.asJSON || w == "--json"
 		return w == "--json"
 	})
 	if len(words) > 1 && words[0] == "marketplace" {
@@ -64,7 +64,7 @@ func Run(o Options, words []string) error {
 
 type command struct {
 	Options
-	json bool
+	asJSON bool
 }
 
 func (c *command) marketplace(verb string, words []string) error {
@@ -72,9 +72,9 @@ func (c *command) marketplace(verb string, words []string) error {
 	case verb == "list" && len(words) == 0:
 		return c.listMarketplaces()
 	case verb == "update" && len(words) <= 1:
-		return c.update(strings.Join(words, ""))
+		return c.updateMarketplaces(strings.Join(words, ""))
 	case verb == "add" && len(words) == 1:
-		return c.add(words[0])
+		return c.addMarketplace(words[0])
 	case (verb == "remove" || verb == "rm") && len(words) == 1:
 		return c.removeMarketplace(words[0])
 	}
@@ -99,8 +99,8 @@ const (
 	settingsFile     = "settings.json"
 )
 
-// read returns an object of a file; empty = there is none.
-func (c *command) read(file string) (plainjson.Object, error) {
+// readObject reads a JSON object from a file; a missing file is an empty object.
+func (c *command) readObject(file string) (plainjson.Object, error) {
 	data, err := os.ReadFile(filepath.Join(c.Dir, file))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -115,9 +115,9 @@ func (c *command) read(file string) (plainjson.Object, error) {
 	return object, nil
 }
 
-// write writes an object into a file; that of the settings ends with a new line.
-func (c *command) write(file string, object plainjson.Object) error {
-	text, err := indented(object)
+// writeObject writes an object to a file. Only the settings file ends with a newline.
+func (c *command) writeObject(file string, object plainjson.Object) error {
+	text, err := encodeIndented(object)
 	if err != nil {
 		return err
 	}
@@ -131,18 +131,18 @@ func (c *command) write(file string, object plainjson.Object) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-func indented(value any) ([]byte, error) {
+func encodeIndented(value any) ([]byte, error) {
 	text, err := plainjson.Indented(value)
 	return bytes.TrimSpace(text), err
 }
 
-func quote(value any) json.RawMessage {
-	text, _ := indented(value) // texts, booleans and objects of them
+func encodeValue(value any) json.RawMessage {
+	text, _ := encodeIndented(value) // texts, booleans and objects of them
 	return text
 }
 
-// object returns the object under a key; empty = none.
-func object(of plainjson.Object, key string) plainjson.Object {
+// objectAt returns the object under a key; empty = none.
+func objectAt(of plainjson.Object, key string) plainjson.Object {
 	inner, _ := plainjson.Parse(of.Get(key)) // a value that is not an object counts as missing
 	return inner
 }
@@ -150,7 +150,7 @@ func object(of plainjson.Object, key string) plainjson.Object {
 // changeSettings changes the object under a key of the settings. The real CLI writes the keys that
 // were there in the order of its schema, and a new one last.
 func (c *command) changeSettings(key string, change func(plainjson.Object) plainjson.Object) error {
-	settings, err := c.read(settingsFile)
+	settings, err := c.readObject(settingsFile)
 	if err != nil {
 		return err
 	}
@@ -166,15 +166,15 @@ func (c *command) changeSettings(key string, change func(plainjson.Object) plain
 		field := settings[enabled]
 		settings = slices.Insert(slices.Delete(settings, enabled, enabled+1), known, field)
 	}
-	inner := change(object(settings, key))
+	inner := change(objectAt(settings, key))
 	if inner == nil {
 		inner = plainjson.Object{}
 	}
-	return c.write(settingsFile, settings.With(key, quote(inner)))
+	return c.writeObject(settingsFile, settings.With(key, encodeValue(inner)))
 }
 
-// path returns an absolute path.
-func (c *command) path(given string) string {
+// absolutePath returns an absolute path.
+func (c *command) absolutePath(given string) string {
 	if filepath.IsAbs(given) {
 		return filepath.Clean(given)
 	}
@@ -206,19 +206,19 @@ type pluginListEntry struct {
 	ProjectEnabled bool   `json:"projectEnabled"`
 }
 
-// installed returns the installed plugins in the order of the file.
-func (c *command) installed() ([]pluginListEntry, error) {
-	file, err := c.read(installedFile)
+// installedPlugins returns the installed plugins in the order of the file.
+func (c *command) installedPlugins() ([]pluginListEntry, error) {
+	file, err := c.readObject(installedFile)
 	if err != nil {
 		return nil, err
 	}
-	settings, err := c.read(settingsFile)
+	settings, err := c.readObject(settingsFile)
 	if err != nil {
 		return nil, err
 	}
-	enabled := object(settings, "enabledPlugins")
+	enabled := objectAt(settings, "enabledPlugins")
 	list := []pluginListEntry{}
-	for _, f := range object(file, "plugins") {
+	for _, f := range objectAt(file, "plugins") {
 		var entries []installation
 		if json.Unmarshal(f.Value, &entries) != nil || len(entries) == 0 {
 			continue
@@ -240,12 +240,12 @@ func (c *command) installed() ([]pluginListEntry, error) {
 }
 
 func (c *command) list() error {
-	list, err := c.installed()
+	list, err := c.installedPlugins()
 	if err != nil {
 		return err
 	}
-	if c.json {
-		text, err := indented(list)
+	if c.asJSON {
+		text, err := encodeIndented(list)
 		if err != nil {
 			return err
 		}
@@ -272,7 +272,7 @@ func (c *command) list() error {
 
 // find returns the installed plugin with a name, with or without its marketplace.
 func (c *command) find(name string) (pluginListEntry, bool, error) {
-	list, err := c.installed()
+	list, err := c.installedPlugins()
 	i := slices.IndexFunc(list, func(p pluginListEntry) bool {
 		short, _, _ := strings.Cut(p.ID, "@")
 		return p.ID == name || short == name
@@ -288,7 +288,7 @@ func (c *command) install(name string) error {
 		return err
 	}
 	short, shop, _ := strings.Cut(name, "@")
-	shops, err := c.read(marketplacesFile)
+	shops, err := c.readObject(marketplacesFile)
 	if err != nil {
 		return err
 	}
@@ -320,13 +320,13 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 	if err := os.CopyFS(dir, os.DirFS(p.folder)); err != nil {
 		return fmt.Errorf("installing %s: %w", id, err)
 	}
-	file, err := c.read(installedFile)
+	file, err := c.readObject(installedFile)
 	if err != nil {
 		return err
 	}
 	now := c.timestamp()
-	plugins := object(file, "plugins").With(id, quote([]installation{{Scope: "user", Path: dir, Version: p.version, InstalledAt: now, LastUpdated: now}}))
-	if err := c.write(installedFile, plainjson.Object{{Key: "version", Value: quote(2)}, {Key: "plugins", Value: quote(plugins)}}); err != nil {
+	plugins := objectAt(file, "plugins").With(id, encodeValue([]installation{{Scope: "user", Path: dir, Version: p.version, InstalledAt: now, LastUpdated: now}}))
+	if err := c.writeObject(installedFile, plainjson.Object{{Key: "version", Value: encodeValue(2)}, {Key: "plugins", Value: encodeValue(plugins)}}); err != nil {
 		return err
 	}
 	if err := c.setEnabled(id, true); err != nil {
@@ -336,7 +336,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 }
 
 func (c *command) setEnabled(id string, enabled bool) error {
-	return c.changeSettings("enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, quote(enabled)) })
+	return c.changeSettings("enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, encodeValue(enabled)) })
 }
 
 func (c *command) enable(name, verb string) error {
@@ -365,15 +365,15 @@ func (c *command) uninstall(name string) error {
 	case !ok:
 		return c.fail("Failed to uninstall plugin %q: Plugin %q not found in installed plugins", name, name)
 	}
-	file, err := c.read(installedFile)
+	file, err := c.readObject(installedFile)
 	if err != nil {
 		return err
 	}
-	left := object(file, "plugins").Without(p.ID)
+	left := objectAt(file, "plugins").Without(p.ID)
 	if left == nil {
 		left = plainjson.Object{}
 	}
-	if err := c.write(installedFile, file.With("plugins", quote(left))); err != nil {
+	if err := c.writeObject(installedFile, file.With("plugins", encodeValue(left))); err != nil {
 		return err
 	}
 	if err := c.changeSettings("enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Without(p.ID) }); err != nil {

@@ -17,19 +17,19 @@ import (
 
 // The limits of a detector.
 const (
-	timeout   = 5 * time.Second
-	mostBytes = 1 << 20
+	detectorTimeout = 5 * time.Second
+	maxOutputBytes  = 1 << 20
 )
 
 // checkVerdict is the judgement of one page.
 type checkVerdict struct {
-	Page   string `json:"page"` // TAPE.PAGE
-	Book   string `json:"book"`
-	State  string `json:"state"`
-	Answer string `json:"answer"`          // what the detector wrote
-	Means  string `json:"means,omitempty"` // the state that this is
-	Wrong  bool   `json:"wrong,omitempty"`
-	Cause  string `json:"cause,omitempty"` // why the detector gave no answer
+	Page    string `json:"page"` // TAPE.PAGE
+	Book    string `json:"book"`
+	State   string `json:"state"`
+	Answer  string `json:"answer"`          // output of the detector
+	Meaning string `json:"means,omitempty"` // state that the answer stands for
+	IsWrong bool   `json:"wrong,omitempty"`
+	Cause   string `json:"cause,omitempty"` // why the detector gave no answer
 }
 
 // checkCount counts the pages of one state.
@@ -68,31 +68,31 @@ func checkPages(ctx context.Context, d *detector, books []book.Book, environ []s
 			return nil, err
 		}
 		asked := slices.DeleteFunc(pages, func(p book.Page) bool {
-			_, ok := d.accepts(p.State)
+			_, ok := d.acceptedStates(p.State)
 			return !ok
 		})
-		answers, err := ask(ctx, d, b, asked, environ)
+		answers, err := askDetector(ctx, d, b, asked, environ)
 		if err != nil {
 			return nil, err
 		}
 		for i := range asked {
-			r.add(d.judge(&asked[i], answers[i]), &asked[i])
+			r.add(d.judgeAnswer(&asked[i], answers[i]), &asked[i])
 		}
 	}
 	return r, nil
 }
 
-// reply is the detector's answer for a page, or the error.
+// reply is the detector's answer for a page, or the reason why it gave none.
 type reply struct{ text, cause string }
 
-func (d *detector) judge(p *book.Page, a reply) checkVerdict {
+func (d *detector) judgeAnswer(p *book.Page, a reply) checkVerdict {
 	v := checkVerdict{Page: p.FullName(), Book: p.String(), State: p.State, Answer: a.text, Cause: a.cause}
-	right, _ := d.accepts(p.State)
+	right, _ := d.acceptedStates(p.State)
 	if a.cause == "" {
-		v.Means = d.state(a.text)
+		v.Meaning = d.stateOf(a.text)
 	}
-	v.Wrong = v.Means == "" || !slices.Contains(right, v.Means)
-	if v.Wrong && v.Cause == "" && v.Means == "" {
+	v.IsWrong = v.Meaning == "" || !slices.Contains(right, v.Meaning)
+	if v.IsWrong && v.Cause == "" && v.Meaning == "" {
 		v.Cause = "its answer is in no row of [answers]"
 	}
 	return v
@@ -104,29 +104,29 @@ func (r *checkReport) add(v checkVerdict, p *book.Page) {
 	}
 	c := r.Versions[p.Version][p.Kind()]
 	c.Asked++
-	if v.Wrong {
+	if v.IsWrong {
 		c.Wrong++
 	}
 	r.Versions[p.Version][p.Kind()] = c
 	r.Verdicts = append(r.Verdicts, v)
 }
 
-// ask gives the pages of a book to the detector.
-func ask(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
+// askDetector passes the pages of a book to the detector and returns its answers.
+func askDetector(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
 	if d.Each == "lines" {
 		return askLines(ctx, d, b, pages, environ)
 	}
 	answers := make([]reply, len(pages))
 	for i := range pages {
-		input, err := input(d, b, &pages[i])
+		input, err := detectorInput(d, b, &pages[i])
 		if err != nil {
 			return nil, err
 		}
-		env := append(slices.Clone(environ), variables(b, &pages[i])...)
+		env := append(slices.Clone(environ), detectorEnviron(b, &pages[i])...)
 		if d.Input == "tmux" {
 			answers[i], err = inTmux(ctx, d, &pages[i], input, env)
 		} else {
-			answers[i], err = runCommand(ctx, d, input, env, timeout)
+			answers[i], err = runCommand(ctx, d, input, env, detectorTimeout)
 		}
 		if err != nil {
 			return nil, err
@@ -135,8 +135,8 @@ func ask(ctx context.Context, d *detector, b book.Book, pages []book.Page, envir
 	return answers, nil
 }
 
-// input returns what the detector reads on stdin.
-func input(d *detector, b book.Book, p *book.Page) ([]byte, error) {
+// detectorInput returns the standard input of the detector for a page.
+func detectorInput(d *detector, b book.Book, p *book.Page) ([]byte, error) {
 	switch d.Input {
 	case "ansi":
 		return []byte(p.ANSI), nil
@@ -146,8 +146,8 @@ func input(d *detector, b book.Book, p *book.Page) ([]byte, error) {
 	return []byte(p.Text), nil
 }
 
-// variables describes a page to the detector.
-func variables(b book.Book, p *book.Page) []string {
+// detectorEnviron returns the environment variables that describe a page to the detector.
+func detectorEnviron(b book.Book, p *book.Page) []string {
 	return []string{
 		"SCREEN_COLS=" + strconv.Itoa(p.Cols), "SCREEN_ROWS=" + strconv.Itoa(p.Rows), "SCREEN_TITLE=" + p.Title,
 		"SCREEN_VERSION=" + p.Version, "SCREEN_RENDERER=" + p.Renderer, "SCREEN_RAW=" + filepath.Join(b.Dir, p.Tape+".raw"),
@@ -157,7 +157,7 @@ func variables(b book.Book, p *book.Page) []string {
 // runCommand runs the detector once.
 func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, limit time.Duration) (reply, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
-		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: mostBytes, Timeout: limit,
+		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: maxOutputBytes, Timeout: limit,
 	})
 	if err != nil {
 		return reply{}, fmt.Errorf("running the detector: %w", err)
@@ -181,13 +181,13 @@ func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, li
 func askLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
 	var all strings.Builder
 	for i := range pages {
-		text, err := input(d, b, &pages[i])
+		text, err := detectorInput(d, b, &pages[i])
 		if err != nil {
 			return nil, err
 		}
 		all.WriteString(base64.StdEncoding.EncodeToString(text) + "\n")
 	}
-	got, err := runCommand(ctx, d, []byte(all.String()), environ, timeout+time.Duration(len(pages))*100*time.Millisecond)
+	got, err := runCommand(ctx, d, []byte(all.String()), environ, detectorTimeout+time.Duration(len(pages))*100*time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
@@ -230,11 +230,11 @@ func inTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []st
 			return reply{}, fmt.Errorf("showing the page in tmux: %w: %s", err, out)
 		}
 	}
-	return runCommand(ctx, d, nil, env, timeout)
+	return runCommand(ctx, d, nil, env, detectorTimeout)
 }
 
 func tmux(ctx context.Context, env []string, args ...string) (string, error) {
-	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: "tmux", Args: args, Env: env}, Combined: true, Timeout: timeout})
+	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: "tmux", Args: args, Env: env}, Combined: true, Timeout: detectorTimeout})
 	if err == nil && (res.Exit.Code != 0 || res.TimedOut) {
 		err = fmt.Errorf("tmux %s: %s", args[0], res.Exit)
 	}

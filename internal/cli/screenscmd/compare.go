@@ -57,7 +57,7 @@ func (c *Diff) Run(s *process.System) error {
 		}
 	}
 	if compared == 0 {
-		return badInput("the two have no book of the same renderer and size", "claudeless screens list shows what is captured")
+		return inputError("the two have no book of the same renderer and size", "claudeless screens list shows what is captured")
 	}
 	if c.Cells {
 		return c.printCells(s, cells)
@@ -145,7 +145,7 @@ type Check struct {
 func (c *Check) Run(ctx context.Context, s *process.System) error {
 	text, err := diag.ReadFile(c.Detector)
 	if err != nil {
-		return fail(exitBadInput, fmt.Errorf("reading the detector: %w", err))
+		return exitWith(exitBadInput, fmt.Errorf("reading the detector: %w", err))
 	}
 	path, err := filepath.Abs(c.Detector)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	d, list := parseDetector(path, text)
 	if list.Err() != nil {
 		diag.Render(s.Stderr, list)
-		return fail(exitBadInput, fmt.Errorf("%d errors in %s", len(list), c.Detector))
+		return exitWith(exitBadInput, fmt.Errorf("%d errors in %s", len(list), c.Detector))
 	}
 	books, err := c.books(s)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *Check) books(s *process.System) ([]book.Book, error) {
 		all = append(all, books...)
 	}
 	if len(all) == 0 {
-		return nil, badInput("no screens are captured", "claudeless screens capture --in tmux --claude npm:VERSION")
+		return nil, inputError("no screens are captured", "claudeless screens capture --in tmux --claude npm:VERSION")
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(b book.Book) bool { return b.Tmux != (c.In == "tmux") })
 	if len(chosen) == 0 {
@@ -208,7 +208,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	}
 	if c.GitHub {
 		for _, v := range r.Verdicts {
-			if v.Wrong {
+			if v.IsWrong {
 				fmt.Fprintf(s.Stderr, "::error title=%s::%s takes %s for %s\n", v.Page, r.Detector, v.State, meaning(v))
 			}
 		}
@@ -217,15 +217,15 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	case c.JSON:
 		return writeJSON(s, r)
 	case c.Markdown:
-		_, err := fmt.Fprint(s.Stdout, table(r, "| ", " | ", " |"))
+		_, err := fmt.Fprint(s.Stdout, wrongTable(r, "| ", " | ", " |"))
 		return err
 	}
 	for _, v := range r.Verdicts {
-		if v.Wrong {
+		if v.IsWrong {
 			fmt.Fprintf(s.Stdout, "%s (%s): it is %s, %s takes it for %s\n", v.Page, v.Book, v.State, r.Detector, meaning(v))
 		}
 	}
-	_, err := fmt.Fprint(s.Stdout, table(r, "", "  ", ""))
+	_, err := fmt.Fprint(s.Stdout, wrongTable(r, "", "  ", ""))
 	return err
 }
 
@@ -237,8 +237,8 @@ func meaning(v checkVerdict) string {
 		answer = string(r[:most]) + "…"
 	}
 	switch {
-	case v.Means != "":
-		return v.Means
+	case v.Meaning != "":
+		return v.Meaning
 	case answer != "" && v.Cause != "":
 		return fmt.Sprintf("nothing: %s (%q)", v.Cause, answer)
 	case v.Cause != "":
@@ -247,8 +247,8 @@ func meaning(v checkVerdict) string {
 	return fmt.Sprintf("%q", answer)
 }
 
-// table returns wrong/asked by version and state.
-func table(r *checkReport, begin, between, end string) string {
+// wrongTable returns a table of wrong answers and asked pages by version and state.
+func wrongTable(r *checkReport, begin, between, end string) string {
 	states := []string{"dialog", "permission", "plan", "question", "busy", "idle", "menu", "error", "ended"}
 	states = slices.DeleteFunc(states, func(state string) bool {
 		for _, counts := range r.Versions {
@@ -301,10 +301,10 @@ func (c *Anchors) Run(s *process.System) error {
 				return err
 			}
 		}
-		return badInput(fmt.Sprintf("no anchors of %s are known", c.Version), "claudeless screens anchors VERSION --write FILE takes them from captured pages")
+		return inputError(fmt.Sprintf("no anchors of %s are known", c.Version), "claudeless screens anchors VERSION --write FILE takes them from captured pages")
 	}
 	if c.Version == "" {
-		return badInput("--write needs a version", "claudeless screens anchors VERSION --write FILE")
+		return inputError("--write needs a version", "claudeless screens anchors VERSION --write FILE")
 	}
 	books, err := findBooks(s, c.Version)
 	if err != nil {
@@ -335,7 +335,7 @@ func writeJUnit(file string, r *checkReport) error {
 	suite := junit.Suite{Name: r.Detector}
 	for _, v := range r.Verdicts {
 		c := junit.Case{Class: v.Book, Name: v.Page + " " + v.State}
-		if v.Wrong {
+		if v.IsWrong {
 			c.Failure = &junit.Failure{Message: fmt.Sprintf("%s takes %s for %s", r.Detector, v.State, meaning(v))}
 		}
 		suite.Cases = append(suite.Cases, c)

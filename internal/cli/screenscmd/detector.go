@@ -77,8 +77,8 @@ func checkState(state string, add func(hint, message string)) {
 	}
 }
 
-// state returns the state that an answer of the detector means; empty = none.
-func (d *detector) state(answer string) string {
+// stateOf returns the state that an answer of the detector means; empty = none.
+func (d *detector) stateOf(answer string) string {
 	for _, a := range d.answers {
 		if a.pattern.MatchString(answer) {
 			return a.state
@@ -87,9 +87,9 @@ func (d *detector) state(answer string) string {
 	return ""
 }
 
-// accepts returns the correct states for a page. asked is false if the detector need not recognize the page. A rule
-// for a subkind (permission/bash) takes precedence over the rule for its state.
-func (d *detector) accepts(state string) (right []string, asked bool) {
+// acceptedStates returns the correct states for a page. asked is false if the detector need not recognize the page. A
+// rule for a subkind (permission/bash) takes precedence over the rule for its state.
+func (d *detector) acceptedStates(state string) (right []string, asked bool) {
 	if right, asked = d.Accept[state]; asked {
 		return right, true
 	}

@@ -23,17 +23,17 @@ type Drive struct {
 func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	size, err := emulator.ParseSize(c.Size)
 	if err != nil {
-		return badInput("--size: "+err.Error(), "for example --size 110x36")
+		return inputError("--size: "+err.Error(), "for example --size 110x36")
 	}
 	command := c.Command
 	if len(command) > 0 && command[0] == "--" {
 		command = command[1:]
 	}
 	if len(command) == 0 {
-		return badInput("no command is given", "claudeless screens drive -- claude")
+		return inputError("no command is given", "claudeless screens drive -- claude")
 	}
 	if c.Real {
-		if err := seed(s); err != nil {
+		if err := writeFirstStartSettings(s); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: machineClock{s},
 	})
 	if err != nil {
-		return fail(exitDifferent, fmt.Errorf("starting %s: %w", command[0], err))
+		return exitWith(exitDifferent, fmt.Errorf("starting %s: %w", command[0], err))
 	}
 	defer t.Stop()
 	served := make(chan error, 1)
@@ -55,12 +55,12 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	return process.SignalOr(ctx, err)
 }
 
-// seed writes the settings of a real claude that has been started before and trusts the
-// working directory. Settings that exist are kept.
-func seed(s *process.System) error {
+// writeFirstStartSettings writes the settings of a real claude that was started before and trusts the working
+// directory. It keeps existing settings.
+func writeFirstStartSettings(s *process.System) error {
 	dir := s.Getenv("CLAUDE_CONFIG_DIR")
 	if dir == "" {
-		return badInput("--real needs CLAUDE_CONFIG_DIR", "set it to an empty directory")
+		return inputError("--real needs CLAUDE_CONFIG_DIR", "set it to an empty directory")
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".claude.json")); err == nil {
 		return nil

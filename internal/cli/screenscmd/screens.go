@@ -40,12 +40,12 @@ const (
 	exitMisjudged = 3
 )
 
-// badInput returns an error about flags and files.
-func badInput(message, hint string) error {
+// inputError returns an error about flags or files.
+func inputError(message, hint string) error {
 	return &process.ExitError{Code: exitBadInput, Err: process.WithHint(message, hint)}
 }
 
-func fail(code int, err error) error { return &process.ExitError{Code: code, Err: err} }
+func exitWith(code int, err error) error { return &process.ExitError{Code: code, Err: err} }
 
 // Capture plays tapes.
 type Capture struct {
@@ -60,7 +60,7 @@ type Capture struct {
 
 // Run captures, and prints pages and seconds.
 func (c *Capture) Run(ctx context.Context, s *process.System) error {
-	list, err := c.load(s)
+	list, err := c.loadTapes(s)
 	if err != nil {
 		return err
 	}
@@ -70,9 +70,9 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	}
 	program, err := findClaude(ctx, s, c.Claude, self)
 	if err != nil {
-		return fail(exitBadInput, err)
+		return exitWith(exitBadInput, err)
 	}
-	keys, err := c.keys(program.Version)
+	keys, err := c.bookKeys(program.Version)
 	if err != nil {
 		return err
 	}
@@ -90,22 +90,22 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	return c.print(s, results, program.Version, s.Now().Sub(began).Seconds())
 }
 
-// simulated names the claude of this binary, and the version of its books.
-const simulated = "simulated"
+// simulatedName is the name of the simulated claude of this binary, and the version of its books.
+const simulatedName = "simulated"
 
 // findClaude returns the claude that is captured; the simulated one has no path.
 func findClaude(ctx context.Context, s *process.System, given, self string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(given, "npm:"); ok {
 		return suite.Fetch(ctx, s, version)
 	}
-	if given == simulated {
-		return suite.Program{Version: simulated}, nil
+	if given == simulatedName {
+		return suite.Program{Version: simulatedName}, nil
 	}
 	return suite.Find(ctx, s, given, self)
 }
 
-// load reads the tapes; everything that is wrong with files is reported at once.
-func (c *Capture) load(s *process.System) ([]*tape.Tape, error) {
+// loadTapes reads the tapes and reports all problems of the files together.
+func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 	names := c.Tapes
 	if len(names) == 0 {
 		names = capture.TapeNames()
@@ -116,14 +116,14 @@ func (c *Capture) load(s *process.System) ([]*tape.Tape, error) {
 		if !strings.HasSuffix(name, ".toml") {
 			t, err := capture.LoadTape(name)
 			if err != nil {
-				return nil, fail(exitBadInput, err)
+				return nil, exitWith(exitBadInput, err)
 			}
 			all = append(all, t)
 			continue
 		}
 		text, err := diag.ReadFile(name)
 		if err != nil {
-			return nil, fail(exitBadInput, fmt.Errorf("reading the tape: %w", err))
+			return nil, exitWith(exitBadInput, fmt.Errorf("reading the tape: %w", err))
 		}
 		t, list := tape.Parse(name, text)
 		problems = append(problems, list...)
@@ -133,7 +133,7 @@ func (c *Capture) load(s *process.System) ([]*tape.Tape, error) {
 	}
 	if problems.Err() != nil {
 		diag.Render(s.Stderr, problems)
-		return nil, fail(exitBadInput, fmt.Errorf("%d errors in tapes", len(problems)))
+		return nil, exitWith(exitBadInput, fmt.Errorf("%d errors in tapes", len(problems)))
 	}
 	for _, t := range all {
 		if lines := t.Sleeps(); len(lines) > 0 && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".toml") }) {
@@ -143,8 +143,8 @@ func (c *Capture) load(s *process.System) ([]*tape.Tape, error) {
 	return all, nil
 }
 
-// keys returns the books that are captured.
-func (c *Capture) keys(version string) ([]book.Key, error) {
+// bookKeys returns the keys of the books to capture.
+func (c *Capture) bookKeys(version string) ([]book.Key, error) {
 	renderers, places := []string{c.Renderer}, []bool{c.In == "tmux"}
 	if c.Renderer == "both" {
 		renderers = []string{book.Fullscreen, book.Inline}
@@ -156,7 +156,7 @@ func (c *Capture) keys(version string) ([]book.Key, error) {
 	for _, text := range c.Size {
 		size, err := emulator.ParseSize(text)
 		if err != nil {
-			return nil, badInput("--size: "+err.Error(), "for example --size 110x36,80x24")
+			return nil, inputError("--size: "+err.Error(), "for example --size 110x36,80x24")
 		}
 		for _, renderer := range renderers {
 			for _, tmux := range places {
@@ -192,7 +192,7 @@ func (c *Capture) print(s *process.System, results []capture.Result, version str
 		fmt.Fprintf(s.Stdout, "captured %d pages of %s with %d tapes in %.0f s, %d failed\n", pages, version, len(results), seconds, failed)
 	}
 	if failed > 0 {
-		return fail(exitDifferent, fmt.Errorf("%d of %d tapes failed", failed, len(results)))
+		return exitWith(exitDifferent, fmt.Errorf("%d of %d tapes failed", failed, len(results)))
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func findBooks(s *process.System, name string) ([]book.Book, error) {
 		return nil, err
 	}
 	if len(books) == 0 {
-		return nil, badInput(fmt.Sprintf("no screens of %s are captured", name), "claudeless screens capture --claude npm:"+name)
+		return nil, inputError(fmt.Sprintf("no screens of %s are captured", name), "claudeless screens capture --claude npm:"+name)
 	}
 	return books, nil
 }
@@ -290,7 +290,7 @@ func (c *Show) Run(s *process.System) error {
 		return err
 	}
 	if len(books) == 0 {
-		return badInput("no screens are captured", "claudeless screens capture --claude npm:VERSION")
+		return inputError("no screens are captured", "claudeless screens capture --claude npm:VERSION")
 	}
 	var names []string
 	for _, b := range slices.Backward(books) {
@@ -313,7 +313,7 @@ func (c *Show) Run(s *process.System) error {
 		_, err = fmt.Fprint(s.Stdout, text)
 		return err
 	}
-	return badInput(fmt.Sprintf("no captured page is called %q", c.Page), diag.DidYouMean(c.Page, names))
+	return inputError(fmt.Sprintf("no captured page is called %q", c.Page), diag.DidYouMean(c.Page, names))
 }
 
 // Where prints the directory of the books.

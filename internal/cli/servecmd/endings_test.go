@@ -21,14 +21,14 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// pipes is a listener for connections inside the process without buffers: a write waits for its reader. They need no
+// pipeListener accepts connections inside the process. They have no buffers: a write waits for its reader. They need no
 // file descriptor, and they work with the time of a synctest bubble.
-type pipes struct {
+type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -37,7 +37,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error {
+func (p *pipeListener) Close() error {
 	select {
 	case <-p.closed:
 	default:
@@ -46,37 +46,38 @@ func (p *pipes) Close() error {
 	return nil
 }
 
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 // dial opens a connection.
-func (p *pipes) dial() net.Conn {
+func (p *pipeListener) dial() net.Conn {
 	ours, theirs := net.Pipe()
 	p.conns <- theirs
 	return ours
 }
 
-// lines is a journal in memory that several goroutines may write to.
-type lines struct {
+// journalBuffer is a journal in memory. Several goroutines may write to it.
+type journalBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *journalBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *lines) String() string {
+func (l *journalBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
 }
 
-// running serves a scenario in a synctest bubble. end stops it and waits; then the journal is complete.
-func running(t *testing.T, src string) (p *pipes, journal *lines, end func()) {
+// serveInBubble serves a scenario in a synctest bubble. end stops the server and waits; afterwards the journal is
+// complete.
+func serveInBubble(t *testing.T, src string) (p *pipeListener, journal *journalBuffer, end func()) {
 	t.Helper()
-	journal = &lines{}
+	journal = &journalBuffer{}
 	scenario, err := scenarios.Parse("scenario.toml", []byte(src), scenarios.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +88,7 @@ func running(t *testing.T, src string) (p *pipes, journal *lines, end func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	p = &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- localhttp.Serve(ctx, p, s, localhttp.Options{}) }()
@@ -141,7 +142,7 @@ response = "fine"
 func TestIdleConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 10_000
-		p, journal, end := running(t, slow)
+		p, journal, end := serveInBubble(t, slow)
 		idle := make([]net.Conn, many)
 		for i := range idle {
 			idle[i] = p.dial()
@@ -175,7 +176,7 @@ func TestIdleConnections(t *testing.T) {
 // journal.
 func TestServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, journal, end := running(t, slow)
+		p, journal, end := serveInBubble(t, slow)
 		var conns []net.Conn
 		begin := func(text string, missing int) net.Conn {
 			c := p.dial()
@@ -212,7 +213,7 @@ func TestServerEnds(t *testing.T) {
 // TestReaderGone: a client that stops reading and then disconnects ends only its own stream.
 func TestReaderGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, journal, end := running(t, slow)
+		p, journal, end := serveInBubble(t, slow)
 		gone, stays := p.dial(), p.dial()
 		send(t, gone, "slow", 0)
 		send(t, stays, "slow", 0)

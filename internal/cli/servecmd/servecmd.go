@@ -58,7 +58,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System) error {
 		defer file.Close()
 		capture = file
 	}
-	handler, err := c.api(s, capture)
+	handler, err := c.newHandler(s, capture)
 	if err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ type apiHandler interface {
 	Err() error
 }
 
-// api returns the handler that plays a scenario, or forwards requests.
-func (c *Serve) api(s *process.System, capture io.Writer) (apiHandler, error) {
+// newHandler returns the handler that plays a scenario or forwards requests.
+func (c *Serve) newHandler(s *process.System, capture io.Writer) (apiHandler, error) {
 	switch {
 	case c.Record != "" && (c.Scenario != "" || capture == nil || !localhttp.IsLoopback(c.Addr)):
 		return nil, errors.New("--record requires --capture FILE and an address of this machine, and cannot be combined with a scenario")

@@ -136,7 +136,7 @@ func (l *findings) hooks(p *process) {
 				"make the hook faster, or give it a longer `timeout`")
 		case kind == "hook_non_blocking_error" && (code == 126 || code == 127):
 			l.add(p, "C16", levelWarn, fmt.Sprintf("the hook %s did not run: its command exited with %.0f", name, code), "correct the command of the hook")
-		case kind == "hook_non_blocking_error" && code == 1 && claudecode.HookEventNamed(event).Blocks:
+		case kind == "hook_non_blocking_error" && code == 1 && claudecode.HookEventNamed(event).CanBlock:
 			l.add(p, "C16", levelWarn, "the hook "+name+" exited with 1 and blocked nothing", advice)
 		}
 	}

@@ -251,5 +251,5 @@ func (c *Call) Harmless() bool {
 // IsUnlisted reports whether a name is that of a built-in tool which sessions do not list by default.
 func IsUnlisted(name string) bool {
 	t := claudecode.ToolNamed(name)
-	return t.Name != "" && t.Listing != claudecode.ByDefault
+	return t.Name != "" && t.Listing != claudecode.ListAlways
 }
