@@ -136,7 +136,7 @@ func (c *call) isDocumentation() bool {
 
 func firstString(values ...any) string {
 	for _, v := range values {
-		if s, ok := v.(string); ok && s != "" {
+		if s, _ := v.(string); s != "" {
 			return s
 		}
 	}

@@ -288,6 +288,24 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// A deny rule about reading hides files from the tools that list them.
+func TestIsHidden(t *testing.T) {
+	for _, tt := range []struct {
+		rule, path string
+		want       bool
+	}{
+		{"deny Read(secret/**)", "secret/x", true},
+		{"deny Read(secret/**)", cwd + "/secret/x", true},
+		{"deny Read(secret/**)", "x", false},
+		{"deny Edit(secret/**)", "secret/x", false},
+		{"ask Read(secret/**)", "secret/x", false},
+	} {
+		if got := policy(t, permission.Options{}, tt.rule).IsHidden(tt.path); got != tt.want {
+			t.Errorf("%s hides %s: %v", tt.rule, tt.path, got)
+		}
+	}
+}
+
 // --disallowedTools Read takes the tool away: files may be written. A rule of the settings, or one with
 // a path, covers files.
 func TestReadTakenAway(t *testing.T) {

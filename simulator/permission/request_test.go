@@ -41,6 +41,15 @@ func TestSetMode(t *testing.T) {
 			t.Errorf("%s: %v, mode %s", tt.mode, err, p.Mode())
 		}
 	}
+	for mode, code := range map[protocol.PermissionMode]string{"bypassPermissions": "bypass_disabled", "auto": "auto_mode_settings"} {
+		err := policy(t, permission.Options{BypassAllowed: true, NoBypass: true, NoAuto: true}).SetMode(mode)
+		if refused, ok := errors.AsType[*permission.ModeError](err); !ok || refused.Code != code {
+			t.Errorf("%s forbidden by settings: %v, want %s", mode, err, code)
+		}
+		if err := policy(t, permission.Options{BypassAllowed: true}).SetMode(mode); err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
 	p := policy(t, permission.Options{Mode: protocol.ModeBypass})
 	if err := errors.Join(p.SetMode(protocol.ModePlan), p.SetMode(protocol.ModeBypass)); err != nil {
 		t.Errorf("back to the mode of the start: %v", err)
@@ -136,7 +145,10 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", s.name, got, s.want)
 		}
 	}
-	p = policy(t, permission.Options{Mode: protocol.ModeAcceptEdits, AdditionalDirs: []permission.Directory{{Path: "../beside"}}})
+	var changes []string
+	changed := func(dirs []string) { changes = append(changes, strings.Join(dirs, " ")) }
+	p = policy(t, permission.Options{Mode: protocol.ModeAcceptEdits, AdditionalDirs: []permission.Directory{{Path: "../beside"}}, OnDirectories: changed})
+	p.Apply([]protocol.PermissionUpdate{{Type: "setMode", Mode: "plan"}})
 	p.Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{"/w"}}})
 	if diff := cmp.Diff([]string{cwd, "/work/beside", "/w"}, p.Directories()); diff != "" {
 		t.Errorf("directories (-want +got):\n%s", diff)
@@ -144,6 +156,9 @@ func TestApply(t *testing.T) {
 	p.Apply([]protocol.PermissionUpdate{{Type: "removeDirectories", Directories: []string{"/work/beside", cwd}}})
 	if diff := cmp.Diff([]string{cwd, "/w"}, p.Directories()); diff != "" {
 		t.Errorf("directories after removal (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{cwd + " /work/beside /w", cwd + " /w"}, changes); diff != "" {
+		t.Errorf("changes of the directories (-want +got):\n%s", diff)
 	}
 }
 

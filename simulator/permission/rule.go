@@ -63,7 +63,7 @@ func parseRule(r Rule) (rule, error) {
 		if body == "" {
 			return fail("nothing in the parentheses")
 		}
-		if escapes := len(body) - len(strings.TrimRight(body, `\`)); !text.Closed || escapes%2 == 1 {
+		if escapes := body[len(strings.TrimRight(body, `\`)):]; !text.Closed || len(escapes)%2 == 1 {
 			return fail("missing closing parenthesis")
 		}
 		out.content = unescape(body)
