@@ -31,12 +31,12 @@ type commandEntry struct {
 func commandTable() []commandEntry {
 	return []commandEntry{
 		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[filecmd.Check]("check")},
-		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Run an MCP server that a TOML file describes", run: kongCommand[filecmd.Fixture]("fixture")},
+		{name: "fixture", usage: "fixture serve|check|clone|list|token", help: "Run an MCP server that a TOML file describes", run: kongCommand[filecmd.Fixture]("fixture")},
 		{name: "serve", usage: "serve SCENARIO | --record URL", help: "Run a scenario as the Messages API, for the real claude and for SDKs", run: kongCommand[servecmd.Serve]("serve")},
 		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Pause, inspect and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
 		{name: "import", usage: "import FILE…", help: "Turn recorded sessions into a scenario, with secrets removed", run: kongCommand[importCmd]("import")},
-		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run a command with claudeless in place of claude, and check the run", run: kongCommand[execcmd.Exec]("exec")},
-		{name: "verify", usage: "verify JOURNAL…", help: "Check journals of earlier runs", run: kongCommand[execcmd.Verify]("verify")},
+		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run a command with claudeless instead of claude, and check the run", run: kongCommand[execcmd.Exec]("exec")},
+		{name: "verify", usage: "verify JOURNAL…", help: "Judge earlier runs by their journals", run: kongCommand[execcmd.Verify]("verify")},
 		{name: "report", usage: "report JOURNAL… | report merge DIR…", help: "Write the HTML report of a run, or judge the shards of a run together", run: kongCommand[execcmd.Report]("report")},
 		{name: "journal", usage: "journal schema|explain", help: "Print the journal schema, or a journal in readable form", run: kongCommand[execcmd.Journal]("journal")},
 		{name: "gates", usage: "gates list|wait|release", help: "List gates, wait for one, or open one", run: kongCommand[execcmd.Gates]("gates")},
@@ -44,11 +44,11 @@ func commandTable() []commandEntry {
 		{name: "screens", usage: "screens capture|list|show|diff|check|…", help: "Capture the screens of the real claude, compare them, and check programs that read them", run: kongCommand[screenscmd.Screens]("screens")},
 		{name: "shim", usage: "shim DIR -s FILE", help: "Create a directory with a claude command to put first on PATH", run: kongCommand[execcmd.Shim]("shim")},
 		{name: "init", usage: "init [DIR]", help: "Write a working scenario, MCP server and CI job", run: kongCommand[help.Init]("init")},
-		{name: "schema", usage: "schema scenario|fixture", help: "Print the JSON Schema of a file format", run: kongCommand[help.Schema]("schema")},
+		{name: "schema", usage: "schema scenario|fixture|journal", help: "Print the JSON Schema of a file format", run: kongCommand[help.Schema]("schema")},
 		{name: "version", usage: "version [--json]", help: "Print the version and the claude version that is simulated", run: kongCommand[versionCmd]("version")},
-		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completion script for a shell", run: runCompletion},
-		{name: "man", usage: "man", help: "Print the manual page", run: runMan},
-		{name: "help", usage: "help [claude-flags|COMMAND]", help: "Print help", run: runHelp},
+		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completion script for a shell", run: plainCommand("completion", runCompletion)},
+		{name: "man", usage: "man", help: "Print the manual page", run: plainCommand("man", runMan)},
+		{name: "help", usage: "help [claude-flags|COMMAND]", help: "Print help", run: plainCommand("help", runHelp)},
 		{name: "mcp", usage: "mcp add|get|list|remove|call|…", help: "Configure, inspect and call MCP servers", inClaude: true, run: runMCP},
 	}
 }
@@ -115,6 +115,7 @@ func kongCommand[C any](name string) runner {
 		if err != nil {
 			return err
 		}
+		parser.Model.HelpFlag.Help = "Print this help and exit"
 		parsed, err := parser.Parse(words)
 		switch {
 		case exited: // --help; kong would have exited the process here
@@ -123,6 +124,18 @@ func kongCommand[C any](name string) runner {
 			return process.WithHint(err.Error(), "see "+s.Name()+" "+name+" --help")
 		}
 		return parsed.Run()
+	}
+}
+
+// plainCommand runs a command without flags, except -h and --help.
+func plainCommand(name string, run runner) runner {
+	return func(ctx context.Context, s *process.System, words []string) error {
+		if len(words) == 1 && (words[0] == "-h" || words[0] == "--help") {
+			entry := entryOf(name)
+			_, err := fmt.Fprintf(s.Stdout, "Usage: %s %s\n\n%s\n", s.Name(), entry.usage, entry.help)
+			return err
+		}
+		return run(ctx, s, words)
 	}
 }
 

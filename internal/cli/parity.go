@@ -22,11 +22,11 @@ type parityCmd struct {
 	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
 	Verbose       bool          `short:"v" help:"Print every difference, and figures by area and surface"`
 	ShowNormal    bool          `help:"Print the normalized output of both sides, as it is compared"`
-	DefaultURL    bool          `name:"default-url" help:"Let both sides reach the API at its default URL instead of ANTHROPIC_BASE_URL (Linux)"`
-	Protocol      string        `placeholder:"REVISION,…" help:"Let the fixtures of all cases speak only these revisions of MCP"`
+	DefaultURL    bool          `name:"default-url" help:"Use the default URL of the API on both sides instead of ANTHROPIC_BASE_URL (Linux)"`
+	Protocol      string        `placeholder:"REVISION,…" help:"Restrict the fixtures of all cases to these MCP revisions"`
 	Timeout       time.Duration `default:"30s" help:"Time-out for one run of claude"`
 	Retries       int           `placeholder:"N" help:"Run a case that differs up to N more times; report it only if it differs every time"`
-	Jobs          int           `help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
+	Jobs          int           `placeholder:"N" help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
 	Permissions   []string      `sep:"none" placeholder:"FILE" help:"Compare permission decisions about the tool calls listed in FILE instead of cases"`
 	Isolated      bool          `hidden:"" help:"Run the job read from stdin in its own network namespace"`
 	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with a [parity] table, or directories of these"`

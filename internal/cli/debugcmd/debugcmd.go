@@ -30,8 +30,8 @@ import (
 // Debug is the breakpoint server and its small clients.
 type Debug struct {
 	Serve Serve `cmd:"" default:"withargs" help:"Run the breakpoint server"`
-	Hook  Hook  `cmd:"" help:"Run as a PreToolUse or PostToolUse command hook of an agent CLI"`
-	Proxy Proxy `cmd:"" help:"Run between an MCP client and a stdio server"`
+	Hook  Hook  `cmd:"" help:"Pause the tool calls of an agent CLI, as its PreToolUse or PostToolUse hook"`
+	Proxy Proxy `cmd:"" help:"Pause the tool calls of a stdio MCP server, between it and its client"`
 }
 
 // defaultDebugPort is the port of the debugger without --port.
@@ -44,9 +44,9 @@ type Version string
 type Serve struct {
 	Port             *int          `placeholder:"N" help:"Port to listen on (default 5174, or a free port if 5174 is in use)"`
 	PortFile         string        `placeholder:"FILE" help:"Write the port to FILE"`
-	PauseTimeout     time.Duration `placeholder:"DURATION" help:"How long a paused call waits for a decision"`
+	PauseTimeout     time.Duration `placeholder:"DURATION" help:"How long a paused call waits for a decision, for example 30s (default: no limit)"`
 	OnTimeout        string        `enum:"wait,continue,fail" default:"wait" placeholder:"ACTION" help:"What to do with a paused call when --pause-timeout expires: wait (default), continue or fail"`
-	MCPClients       bool          `name:"mcp-clients" help:"Connect the external MCP servers of the default configuration file"`
+	MCPClients       bool          `name:"mcp-clients" help:"Connect the external MCP servers of mcp_clients.json in ~/.claudeless (or in CLAUDELESS_CONFIG_DIR)"`
 	MCPClientsConfig string        `name:"mcp-clients-config" placeholder:"FILE" help:"Connect the external MCP servers of this configuration file"`
 	MCPClient        []string      `name:"mcp-client" sep:"none" placeholder:"NAME:VALUE" help:"Connect this external MCP server: a command, or the URL of an SSE endpoint"`
 	TokenFile        string        `placeholder:"FILE" help:"Write a new access token to FILE and require it in every request"`

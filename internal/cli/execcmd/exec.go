@@ -85,10 +85,10 @@ type Exec struct {
 	Accept  `embed:""`
 
 	Guard      string   `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
-	Faults     []string `placeholder:"NAME,…|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
+	Faults     []string `placeholder:"NAME|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
 	Real       realFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
 	Terminal   `embed:""`
-	JudgeLater bool     `help:"Write the journal of --capture and leave the verdict to claudeless verify"`
+	JudgeLater bool     `help:"Only write the journal of --capture; claudeless verify judges it later"`
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
 	EnvFor     []string `placeholder:"HOST" help:"Also set the variable that this host reads to find claude (a host name such as vscode, or the name of the variable)"`

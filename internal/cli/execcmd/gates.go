@@ -56,7 +56,7 @@ func (c *gatesList) Run(s *process.System) error {
 type gatesWait struct {
 	gatesDir `embed:""`
 	Name     string        `arg:"" help:"Name of the gate"`
-	Timeout  time.Duration `default:"30s" help:"Longest time to wait"`
+	Timeout  time.Duration `default:"30s" help:"Longest time to wait (default 30s)"`
 }
 
 // Run returns when a step has reached the gate.

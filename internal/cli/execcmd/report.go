@@ -17,7 +17,7 @@ import (
 // Report writes reports about journals.
 type Report struct {
 	Page  reportPage  `cmd:"" default:"withargs" help:"Write journals of one run as an HTML page (the default)"`
-	Merge reportMerge `cmd:"" help:"Judge the journals of all shards in directories as one run"`
+	Merge reportMerge `cmd:"" help:"Judge the journals of all shards as one run"`
 }
 
 // reportPage writes the page of journals. It exits with 0 even if the run failed.
@@ -25,8 +25,8 @@ type reportPage struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Output   string   `short:"o" default:"report.html" placeholder:"FILE" help:"File to write (default: report.html)"`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: the scenario of each run)"`
-	Strict   bool     `help:"Count warnings about the scenario as errors"`
-	Lenient  bool     `help:"Leave out set-up findings (S01, S02, …)"`
+	Strict   bool     `help:"Treat warnings about the scenario as errors"`
+	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)"`
 }
 
 // Run writes the page.

@@ -23,7 +23,7 @@ import (
 type Fixture struct {
 	Serve FixtureServe `cmd:"" help:"Run a fixture as an MCP server, over stdio or HTTP"`
 	Check FixtureCheck `cmd:"" help:"Report all errors in fixture files"`
-	Clone FixtureClone `cmd:"" help:"Write a fixture that imitates a live server"`
+	Clone FixtureClone `cmd:"" help:"Write a fixture that imitates a running MCP server"`
 	List  FixtureList  `cmd:"" help:"List the fixtures of the library"`
 	Token FixtureToken `cmd:"" help:"Print an access token for a fixture behind OAuth"`
 }
@@ -40,7 +40,7 @@ type FixtureServe struct {
 
 	Enable  []string `placeholder:"GLOB" sep:"none" help:"Enable a tool that the file disables (name or alias)"`
 	Disable []string `placeholder:"GLOB" sep:"none" help:"Disable a tool (name or alias)"`
-	Timeout int      `placeholder:"MS" help:"Time-out for calls of tools that set none"`
+	Timeout int      `placeholder:"MS" help:"Time-out in milliseconds for tools that set none"`
 	Watch   bool     `help:"Reload the file when it changes"`
 	Verbose bool     `help:"Print on stderr which tools are served"`
 	Record  string   `placeholder:"FILE" help:"Append every message to FILE, one JSON object per line"`
@@ -237,7 +237,7 @@ type FixtureClone struct {
 	Command []string          `arg:"" optional:"" passthrough:"" help:"Command that starts the server, after --"`
 	URL     string            `name:"url" placeholder:"URL" help:"Streamable HTTP endpoint of the server, instead of a command"`
 	Header  map[string]string `help:"Header to send with every request to --url"`
-	Call    []string          `placeholder:"NAME=JSON" sep:"none" help:"Also call this tool and record its answer"`
+	Call    []string          `placeholder:"NAME=JSON" sep:"none" help:"Also call this tool and record its result"`
 	Force   bool              `help:"Overwrite an existing file"`
 }
 

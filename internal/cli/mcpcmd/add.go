@@ -26,18 +26,18 @@ func (f *addFlags) options() []argv.Option {
 	text := func(to *string) func(string) error { return func(v string) error { *to = v; return nil } }
 	return []argv.Option{
 		scopeFlag(&f.scope),
-		{Flags: "-t, --transport <transport>", Set: text(&f.transport)},
-		{Flags: "-e, --env <env...>", Set: appendTo(&f.env)},
-		{Flags: "-H, --header <header...>", Set: appendTo(&f.headers)},
-		{Flags: "--client-id <clientId>", Set: text(&f.clientID)},
+		{Flags: "-t, --transport <transport>", Help: "Transport: stdio (default), sse or http", Set: text(&f.transport)},
+		{Flags: "-e, --env <env...>", Help: "Environment variables of a stdio server, such as KEY=value", Set: appendTo(&f.env)},
+		{Flags: "-H, --header <header...>", Help: "HTTP headers of a remote server, such as \"X-Key: value\"", Set: appendTo(&f.headers)},
+		{Flags: "--client-id <clientId>", Help: "OAuth client id of a remote server", Set: text(&f.clientID)},
 		secretFlag(&f.clientSecret),
-		{Flags: "--callback-port <port>", Set: text(&f.callbackPort)},
+		{Flags: "--callback-port <port>", Help: "Port of this machine that receives the OAuth redirect", Set: text(&f.callbackPort)},
 	}
 }
 
 // secretFlag returns the option --client-secret of add and add-json.
 func secretFlag(to *bool) argv.Option {
-	return argv.Option{Flags: "--client-secret", Set: func(string) error { *to = true; return nil }}
+	return argv.Option{Flags: "--client-secret", Help: "Ask for the OAuth client secret (or read MCP_CLIENT_SECRET)", Set: func(string) error { *to = true; return nil }}
 }
 
 // runAdd runs `mcp add`.

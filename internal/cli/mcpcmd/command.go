@@ -3,6 +3,7 @@ package mcpcmd
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
@@ -66,7 +67,7 @@ func (o *Options) loadConfig(values []string, c mcp.ConfigOptions) (mcp.Config, 
 
 // scopeFlag returns the option -s of add, add-json and remove.
 func scopeFlag(to *string) argv.Option {
-	return argv.Option{Flags: "-s, --scope <scope>", Set: func(v string) error { *to = v; return nil }}
+	return argv.Option{Flags: "-s, --scope <scope>", Help: "Scope of the server: local (default of add), user or project", Set: func(v string) error { *to = v; return nil }}
 }
 
 func appendTo(to *[]string) func(string) error {
@@ -105,26 +106,29 @@ func commands() []command {
 		{name: "logout", usage: "logout <name>", help: "Delete the stored credentials of a server"},
 		{name: "remove", usage: "remove [options] <name>", help: "Remove a server"},
 		{name: "status", usage: "status [server...]", help: "Connect to servers and show what they offer", isClaudelessOnly: true},
-		{name: "tools", usage: "tools [server...]", help: "List tools", isClaudelessOnly: true},
-		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool", isClaudelessOnly: true},
-		{name: "resources", usage: "resources [server...]", help: "List resources and their templates", isClaudelessOnly: true},
-		{name: "read", usage: "read <server> <uri>", help: "Read a resource", isClaudelessOnly: true},
-		{name: "prompts", usage: "prompts [server...]", help: "List prompts", isClaudelessOnly: true},
+		{name: "tools", usage: "tools [server...]", help: "List the tools of servers", isClaudelessOnly: true},
+		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool and print its result", isClaudelessOnly: true},
+		{name: "resources", usage: "resources [server...]", help: "List the resources and resource templates of servers", isClaudelessOnly: true},
+		{name: "read", usage: "read <server> <uri>", help: "Print the content of a resource", isClaudelessOnly: true},
+		{name: "prompts", usage: "prompts [server...]", help: "List the prompts of servers", isClaudelessOnly: true},
 		{name: "get-prompt", usage: "get-prompt <server> <name> [key=value...]", help: "Get a prompt with its arguments filled in", isClaudelessOnly: true},
 	}
 }
 
+// commandNamed returns the command of this name, which must exist.
+func commandNamed(name string) command {
+	all := commands()
+	return all[slices.IndexFunc(all, func(c command) bool { return c.name == name })]
+}
+
 // commandHelp prints the help of one command.
 func commandHelp(o *Options, name string, options []argv.Option) {
-	for _, c := range commands() {
-		if c.name == name {
-			fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, c.usage, c.help)
-		}
-	}
+	c := commandNamed(name)
+	fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, c.usage, c.help)
 	for _, option := range options {
 		if !option.Hidden {
-			fmt.Fprintf(o.Stdout, "  %s\n", option.Flags)
+			fmt.Fprintf(o.Stdout, "  %-27s  %s\n", option.Flags, option.Help)
 		}
 	}
-	fmt.Fprintln(o.Stdout, "  -h, --help")
+	fmt.Fprintf(o.Stdout, "  %-27s  %s\n", "-h, --help", "Print this help and exit")
 }

@@ -33,9 +33,9 @@ func (e timeoutError) Error() string { return string(e) }
 // runLogin runs `mcp login`.
 func runLogin(ctx context.Context, o *Options, words []string) error {
 	noBrowser, auto := false, false
-	options := []argv.Option{{Flags: "--no-browser", Set: func(string) error { noBrowser = true; return nil }}}
+	options := []argv.Option{{Flags: "--no-browser", Help: "Print the address to open instead of starting a browser", Set: func(string) error { noBrowser = true; return nil }}}
 	if o.Extended {
-		options = append(options, argv.Option{Flags: "--auto", Set: func(string) error { auto = true; return nil }})
+		options = append(options, argv.Option{Flags: "--auto", Help: "Log in without a browser, to an authorization server on this machine", Set: func(string) error { auto = true; return nil }})
 	}
 	found, help, err := parseOperands(o, "login", options, words, "name")
 	if err != nil || help {

@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 }
 
 func help(w io.Writer, o *Options) {
-	fmt.Fprintf(w, "Usage: %s mcp [options] [command]\n\nConfigure and look at MCP servers.\n\nOptions:\n  -h, --help  Print this help and exit\n\nCommands:\n", o.Name)
+	fmt.Fprintf(w, "Usage: %s mcp [options] [command]\n\nConfigure, inspect and call MCP servers.\n\nOptions:\n  -h, --help  Print this help and exit\n\nCommands:\n", o.Name)
 	for _, c := range commands() {
 		if o.Extended || !c.isClaudelessOnly {
 			fmt.Fprintf(w, "  %-50s  %s\n", c.usage, c.help)
@@ -88,6 +88,7 @@ func runKong[C any](name string) runner {
 		exited := false
 		parser, err := kong.New(&c,
 			kong.Name(o.Name+" mcp "+name),
+			kong.Description(commandNamed(name).help),
 			kong.Writers(o.Stdout, o.Stderr),
 			kong.Exit(func(int) { exited = true }),
 			kong.BindTo(ctx, (*context.Context)(nil)),
@@ -96,6 +97,7 @@ func runKong[C any](name string) runner {
 		if err != nil {
 			return err
 		}
+		parser.Model.HelpFlag.Help = "Print this help and exit"
 		parsed, err := parser.Parse(words)
 		switch {
 		case exited: // --help; kong would have exited the process here

@@ -132,7 +132,7 @@ func (c *Diff) print(s *process.System, changes []book.Change) error {
 
 // Check checks a detector.
 type Check struct {
-	Detector string   `required:"" placeholder:"FILE" help:"TOML file that says how the detector is run"`
+	Detector string   `required:"" placeholder:"FILE" help:"TOML file that says how to run the detector"`
 	In       string   `default:"tmux" enum:"terminal,tmux" placeholder:"PLACE" help:"Prefer pages captured inside tmux (tmux, default) or outside it (terminal); use the other ones if none exist"`
 	JSON     bool     `name:"json" help:"Print the report as JSON"`
 	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`

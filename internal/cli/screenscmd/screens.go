@@ -23,14 +23,14 @@ import (
 
 // Screens is the command.
 type Screens struct {
-	Capture Capture `cmd:"" help:"Play tapes with the real claude and keep its screens on this machine"`
-	List    List    `cmd:"" help:"List the captured books, or the pages of a version"`
-	Show    Show    `cmd:"" help:"Print a page"`
-	Where   Where   `cmd:"" help:"Print the directory of the books"`
+	Capture Capture `cmd:"" help:"Capture the screens of the real claude by playing tapes (scripts of key presses)"`
+	List    List    `cmd:"" help:"List the captured versions, or the pages of one version"`
+	Show    Show    `cmd:"" help:"Print one captured page"`
+	Where   Where   `cmd:"" help:"Print the directory of the captured pages"`
 	Diff    Diff    `cmd:"" help:"Compare the screens of two versions"`
-	Check   Check   `cmd:"" help:"Check a program that reads the state of claude off its screen"`
-	Drive   Drive   `cmd:"" help:"Run a program in a pseudo-terminal for a test, which sends requests as lines of JSON"`
-	Anchors Anchors `cmd:"" help:"List the short labels by which the screens of a version are recognized"`
+	Check   Check   `cmd:"" help:"Check a program that detects the state of claude from its screen"`
+	Drive   Drive   `cmd:"" help:"Run a program in a pseudo-terminal and control it with lines of JSON on stdin"`
+	Anchors Anchors `cmd:"" help:"List the short labels that identify the screens of a version"`
 }
 
 // The exit codes other than 0.
@@ -50,7 +50,7 @@ func exitWith(code int, err error) error { return &process.ExitError{Code: code,
 // Capture plays tapes.
 type Capture struct {
 	Claude   string   `placeholder:"PATH|npm:VERSION|simulated" help:"The claude to capture: a program, a version from npm, or the simulated claude (default: CLAUDE_BIN, or the one on PATH)"`
-	Size     []string `default:"110x36" placeholder:"COLSxROWS,…" help:"Sizes of the terminal (default 110x36)"`
+	Size     []string `default:"110x36" placeholder:"COLSxROWS" help:"Sizes of the terminal (default 110x36)"`
 	Renderer string   `default:"fullscreen" enum:"fullscreen,inline,both" placeholder:"MODE" help:"Rendering mode of claude: fullscreen (default), inline or both"`
 	In       string   `default:"terminal" enum:"terminal,tmux,both" placeholder:"PLACE" help:"Environment that claude detects: terminal (default), tmux or both"`
 	Jobs     int      `default:"2" help:"Tapes to play at the same time (default 2)"`
