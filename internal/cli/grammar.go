@@ -131,7 +131,7 @@ func kongCommand[C any](name string) runner {
 func plainCommand(name string, run runner) runner {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		if len(words) == 1 && (words[0] == "-h" || words[0] == "--help") {
-			entry := entryOf(name)
+			entry := commandEntryFor(name)
 			_, err := fmt.Fprintf(s.Stdout, "Usage: %s %s\n\n%s\n", s.Name(), entry.usage, entry.help)
 			return err
 		}
