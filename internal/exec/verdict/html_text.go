@@ -62,7 +62,7 @@ func firstLine(s string) string {
 
 // indented formats JSON; other text is returned unchanged.
 func indented(raw json.RawMessage) string {
-	if len(raw) == 0 || string(raw) == "null" {
+	if string(raw) == "null" {
 		return ""
 	}
 	var v any
@@ -73,9 +73,7 @@ func indented(raw json.RawMessage) string {
 		return text
 	}
 	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return string(raw)
-	}
+	_ = json.Indent(&b, raw, "", "  ") // fails only for text that does not parse
 	return b.String()
 }
 

@@ -45,6 +45,10 @@ func reports() map[string]verdict.Report {
 			Verdict: "ok", Expectations: []verdict.Expectation{{Text: "expected one", Met: true}}, Runs: []verdict.Run{{PID: 5}},
 			Findings: []verdict.Finding{{ID: "S09", Level: "warn", Text: "a warning"}},
 		},
+		"screens": {Verdict: "ok", Terminal: &verdict.Terminal{
+			Screens: 2, States: []string{"prompt", "trust"}, Dialogs: []verdict.Dialog{{State: "trust", Answer: "yes"}, {State: "permission"}}, LostKeys: 1,
+		}},
+		"still": {Verdict: "ok", Terminal: &verdict.Terminal{Screens: 1}},
 		"faults": {Verdict: "failed", Faults: []verdict.Fault{
 			{Name: "survived", Outcome: "survived", MS: 1500},
 			{Name: "failed", Outcome: "failed", Code: 1, MS: 2000},

@@ -370,9 +370,6 @@ func (p *process) interruptedRule() *journal.Match {
 
 // missed returns findings for the remaining turns.
 func (s *sequence) missed(e journal.Entry) []Finding {
-	if s.next >= len(s.all) {
-		return nil
-	}
 	return []Finding{placed(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.next),
 		Advice: "send the prompt that it expects in the same session, or remove the turn", Time: e.Time, PID: e.PID,

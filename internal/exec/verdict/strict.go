@@ -277,10 +277,7 @@ func nearlyAllowed(argv []string, tool string) string {
 	for _, word := range argv[min(1, len(argv)):] {
 		if strings.HasPrefix(word, "--") {
 			flag, value, _ := strings.Cut(word, "=")
-			if rules = flag == "--allowedTools" || flag == "--allowed-tools"; !rules {
-				continue
-			}
-			word = value
+			rules, word = flag == "--allowedTools" || flag == "--allowed-tools", value
 		}
 		if !rules {
 			continue
