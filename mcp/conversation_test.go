@@ -14,8 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-
-	"github.com/claudeless/claudeless/mcp/mcptest"
 )
 
 // serveScript serves the script of the file in MCPTEST_SCRIPT.
@@ -28,7 +26,7 @@ func serveScript() int {
 	if err != nil {
 		panic(err)
 	}
-	script := mcptest.ParseScript(string(text))
+	script := parseScript(string(text))
 	script.Log = log
 	return script.Serve(os.Stdin, os.Stdout)
 }
@@ -36,7 +34,7 @@ func serveScript() int {
 // TestConversations plays the scripted servers of testdata: what they receive, over
 // stdio and HTTP, and their results.
 //
-// A file has the sections options (lines of KEY VALUE), server (an mcptest.Script),
+// A file has the sections options (lines of KEY VALUE), server (a scriptServer),
 // and for each transport in its options wire-TRANSPORT: the messages, in their
 // order. result is the state of the server, the revision spoken, and what each call
 // returned.
@@ -130,7 +128,7 @@ func (c *conversation) play(t *testing.T) string {
 func (c *conversation) server(t *testing.T) ServerConfig {
 	t.Helper()
 	if c.transport == "http" {
-		script, log := mcptest.ParseScript(c.sections["server"]), &logBuffer{}
+		script, log := parseScript(c.sections["server"]), &logBuffer{}
 		script.Log, c.wire = log, log.String
 		listener := httptest.NewServer(script)
 		t.Cleanup(func() { listener.CloseClientConnections(); listener.Close() })

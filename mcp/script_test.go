@@ -1,4 +1,4 @@
-package mcptest
+package mcp
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Script is a server that answers each request with the next line that a text has
+// scriptServer is a server that answers each request with the next line that a text has
 // for its method: METHOD ITEM ; ITEM …. The last line of a method repeats, and a
 // method without a line is not found. An item is one of
 //
@@ -27,16 +27,16 @@ import (
 //	status N                   that status and no body (HTTP)
 //
 // It is served over stdio or HTTP, and logs what it receives.
-type Script struct {
+type scriptServer struct {
 	Log io.Writer // receives a line for each message; may be nil
 
 	mu    sync.Mutex
 	lines map[string][]string
 }
 
-// ParseScript parses a script; empty lines are ignored.
-func ParseScript(text string) *Script {
-	s := &Script{lines: map[string][]string{}}
+// parseScript parses a script; empty lines are ignored.
+func parseScript(text string) *scriptServer {
+	s := &scriptServer{lines: map[string][]string{}}
 	for line := range strings.Lines(text) {
 		method, items, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if method != "" {
@@ -47,7 +47,7 @@ func ParseScript(text string) *Script {
 }
 
 // next returns the items for the next request of a method.
-func (s *Script) next(method string) []string {
+func (s *scriptServer) next(method string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lines := s.lines[method]
@@ -69,7 +69,7 @@ type scriptRequest struct {
 
 // logRequest logs a message: its id, its method, "modern" if it carries the metadata that revision 2026-07-28 requires, its
 // other parameters, and some headers.
-func (s *Script) logRequest(m scriptRequest, header http.Header) {
+func (s *scriptServer) logRequest(m scriptRequest, header http.Header) {
 	if s.Log == nil {
 		return
 	}
@@ -103,8 +103,8 @@ func (s *Script) logRequest(m scriptRequest, header http.Header) {
 	fmt.Fprintln(s.Log, strings.Join(words, " "))
 }
 
-// render returns the message of an item with the id of the request filled in.
-func render(item string, request scriptRequest) []byte {
+// renderItem returns the message of an item with the id of the request filled in.
+func renderItem(item string, request scriptRequest) []byte {
 	if item == "ack" {
 		item = `{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + string(request.ID) + `}}}`
 	}
@@ -115,7 +115,7 @@ func render(item string, request scriptRequest) []byte {
 }
 
 // Serve answers lines until the input ends and returns the exit status of the process.
-func (s *Script) Serve(in io.Reader, out io.Writer) int {
+func (s *scriptServer) Serve(in io.Reader, out io.Writer) int {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -136,7 +136,7 @@ func (s *Script) Serve(in io.Reader, out io.Writer) int {
 				return 3
 			case "silence":
 			default:
-				fmt.Fprintf(out, "%s\n", render(item, m))
+				fmt.Fprintf(out, "%s\n", renderItem(item, m))
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func (s *Script) Serve(in io.Reader, out io.Writer) int {
 
 // ServeHTTP implements http.Handler. It answers with plain JSON, or with an event stream if there is more than one
 // message.
-func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *scriptServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var m scriptRequest
 	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&m) != nil {
 		w.WriteHeader(http.StatusMethodNotAllowed)
@@ -166,7 +166,7 @@ func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(items) == 1 && strings.HasPrefix(items[0], "{") {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(render(items[0], m)) // a client that is gone needs no answer
+		_, _ = w.Write(renderItem(items[0], m)) // a client that is gone needs no answer
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -178,7 +178,7 @@ func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 			return
 		}
-		fmt.Fprintf(w, "data: %s\n\n", render(item, m))
+		fmt.Fprintf(w, "data: %s\n\n", renderItem(item, m))
 		if flusher, ok := w.(http.Flusher); ok {
 			flusher.Flush()
 		}

@@ -1,0 +1,69 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// resourceModeResults are the results of mode "resources" for methods other than those of tools.
+var resourceModeResults = map[string]string{
+	"resources/list":           `{"resources":[{"uri":"file:///a.txt","name":"a","mimeType":"text/plain"}]}`,
+	"resources/read":           `{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"body"}]}`,
+	"resources/templates/list": `{"resourceTemplates":[{"uriTemplate":"file:///{x}","name":"t"}]}`,
+	"prompts/list":             `{"prompts":[{"name":"p","description":"d","arguments":[{"name":"x","required":true}]}]}`,
+	"prompts/get":              `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}`,
+} // constant: only read
+
+// malformedTools contains valid and broken definitions; a client should drop only the broken ones.
+const malformedTools = `{"tools":[
+	{"name":"good","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993},"annotations":{"readOnlyHint":true,"x-other":[1]},"_meta":{"k":1}},
+	{"name":"boolean","inputSchema":true},
+	{"name":5,"inputSchema":{"type":"object"}},
+	{"inputSchema":{"type":"object"}},
+	"a string",
+	{"name":"good","inputSchema":{"type":"object"}},
+	{"name":"bare"}
+]}`
+
+func (s *server) list(m message) {
+	switch s.Mode {
+	case "nocaps":
+		s.fail(m.ID, -32601, "Method not found")
+	case "weird-tools":
+		s.reply(m.ID, json.RawMessage(strings.ReplaceAll(malformedTools, "\n", "")))
+	case "tools-null":
+		s.reply(m.ID, map[string]any{"tools": nil})
+	case "tools-error":
+		s.fail(m.ID, -32000, "no list today")
+	case "tools-hang":
+	case "pages", "page-loop", "page-endless":
+		s.page(m)
+	case "names":
+		s.reply(m.ID, map[string]any{"tools": []any{tool("a.b"), tool("a/b"), tool("x__y"), tool(strings.Repeat("n", 121))}})
+	default:
+		if s.Mode == "list-breaks" && s.hasExtraTool {
+			s.fail(m.ID, -32000, "no list any more")
+			return
+		}
+		tools := []any{tool("echo"), tool("sleep"), tool("fail"), tool("empty"), tool("crash")}
+		if s.hasExtraTool {
+			tools = append(tools, tool("extra"))
+		}
+		s.reply(m.ID, map[string]any{"tools": tools})
+	}
+}
+
+// page answers with one tool per page: three pages, or an endless list.
+func (s *server) page(m message) {
+	n, _ := strconv.Atoi(m.Params.Cursor) // "" is the first page
+	result := map[string]any{"tools": []any{tool(fmt.Sprintf("t%d", n))}}
+	switch {
+	case s.Mode == "page-endless", n < 2:
+		result["nextCursor"] = strconv.Itoa(n + 1)
+	case s.Mode == "page-loop":
+		result["nextCursor"] = "1"
+	}
+	s.reply(m.ID, result)
+}
