@@ -210,6 +210,11 @@ type oauthHeaders struct {
 	client *oauth.Client
 }
 
+// Transport adds to requests the proofs that their token needs.
+func (a oauthHeaders) Transport(base http.RoundTripper) http.RoundTripper {
+	return a.client.Transport(base)
+}
+
 // Prepare implements connection.Renewer.
 func (a oauthHeaders) Prepare(ctx context.Context, _ map[string]string) map[string]string {
 	value, err := a.client.Authorization(ctx)

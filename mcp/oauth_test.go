@@ -98,3 +98,49 @@ func TestOAuth_N31N33(t *testing.T) {
 		t.Errorf("a token is in the log:\n%s", text)
 	}
 }
+
+// TestBoundToken_N31: requests with a token that is bound to a key prove the key.
+func TestBoundToken_N31(t *testing.T) {
+	t.Parallel()
+	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
+		if r.Header.Get("Authorization") != "DPoP bound" || r.Header.Get("DPoP") == "" {
+			return http.StatusUnauthorized
+		}
+		return 0
+	})
+	inner := f.Config.Handler
+	var front *httptest.Server
+	front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/.well-known/oauth-authorization-server":
+			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token","registration_endpoint":"%[1]s/register"}`, front.URL)
+		case "/register":
+			fmt.Fprint(w, `{"client_id":"c"}`)
+		case "/authorize":
+			http.Redirect(w, r, r.FormValue("redirect_uri")+"?code=c&state="+r.FormValue("state"), http.StatusFound)
+		case "/token":
+			fmt.Fprint(w, `{"access_token":"bound","token_type":"DPoP"}`)
+		case "/mcp":
+			inner.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	cfg := ServerConfig{Name: "s", Type: "http", URL: front.URL + "/mcp"}
+	o := Options{Servers: []ServerConfig{cfg}, Credentials: Credentials{Path: filepath.Join(t.TempDir(), ".credentials.json"), Time: time.Now}}
+	login, err := cfg.OAuthClient(o).Login(t.Context(), "http://localhost:3118/callback", `DPoP algs="ES256"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := login.Approve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := login.Finish(t.Context(), answer); err != nil {
+		t.Fatal(err)
+	}
+	if got := call(t, start(t, o), "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+		t.Error(got)
+	}
+}

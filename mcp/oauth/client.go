@@ -21,7 +21,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/mark3labs/mcp-go/client/transport"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
 )
 
 // Client has the credentials of one server. Its methods may be called by several goroutines.
@@ -31,6 +34,7 @@ type Client struct {
 	mu          sync.Mutex
 	loaded      bool
 	credentials credentials
+	nonces      sync.Map // see proofTransport
 }
 
 // NewClient returns a client; it reads nothing yet.
@@ -70,6 +74,9 @@ func (c *Client) isExpiring() bool {
 func (h credentials) header() string {
 	if h.AccessToken == "" {
 		return ""
+	}
+	if h.ProofKey != nil {
+		return boundScheme + " " + h.AccessToken
 	}
 	return "Bearer " + h.AccessToken
 }
@@ -182,6 +189,9 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	if old == "" && c.credentials.RefreshToken == "" {
 		return errors.Join(c.recordRefusal(ctx, f), ErrNeedsLogin)
 	}
+	if f.metadata.isForMachines() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
+		return c.flowError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
+	}
 	if c.credentials.RefreshToken == "" || c.credentials.Issuer != "" && c.credentials.Issuer != f.issuer() {
 		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
 		return cmp.Or(c.save(), ErrNeedsLogin)
@@ -225,6 +235,9 @@ func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 		return errors.New("the authorization server sent no access token")
 	}
 	s.credentials.AccessToken, s.credentials.RefreshToken = t.AccessToken, t.RefreshToken
+	if !strings.EqualFold(t.TokenType, boundScheme) {
+		s.credentials.ProofKey = nil
+	}
 	s.credentials.Scope = cmp.Or(t.Scope, s.credentials.Scope)
 	s.credentials.ExpiresAt = 0
 	if t.ExpiresIn > 0 {
@@ -235,20 +248,45 @@ func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 
 // handler returns mcp-go's part of the flow.
 func (c *Client) handler(f *flow, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
-	method := "client_secret_post"
-	if len(f.metadata.AuthMethods) == 0 || slices.Contains(f.metadata.AuthMethods, "client_secret_basic") {
-		method = "client_secret_basic"
-	}
-	if len(f.metadata.AuthMethods) > 0 && !slices.Contains(f.metadata.AuthMethods, method) {
+	method := f.metadata.authMethod()
+	if isPrivateKey(secret) || len(f.metadata.AuthMethods) > 0 && !slices.Contains(f.metadata.AuthMethods, method) {
 		secret = ""
 	}
+	cache := f.cache
+	cache.base = proofTransport{cache.base, func() *jose.JSONWebKey { return c.credentials.ProofKey }, &c.nonces, c.options.Clock}
 	h := transport.NewOAuthHandler(transport.OAuthConfig{
 		ClientID: id, ClientSecret: secret, TokenEndpointAuthMethod: method, RedirectURI: redirect, Scopes: scopes,
-		PKCEEnabled: true, TokenStore: tokenStore{c}, HTTPClient: f.cache.client(),
+		PKCEEnabled: true, TokenStore: tokenStore{c}, HTTPClient: cache.client(),
 		ProtectedResourceMetadataURL: f.state.ResourceURL, AuthServerMetadataURL: c.options.Config.AuthServerMetadataURL,
 	})
 	h.SetBaseURL(cmp.Or(f.resource.Resource, f.state.Server))
 	return h
+}
+
+// loginAsMachine gets a token for the configured client itself, and stores it. The file is locked.
+func (c *Client) loginAsMachine(ctx context.Context, f *flow, scopes []string) error {
+	o := &clientcredentials.Config{
+		ClientID: c.options.Config.ClientID, ClientSecret: c.ClientSecret(), TokenURL: f.metadata.Token, Scopes: scopes, AuthStyle: oauth2.AuthStyleInHeader,
+		EndpointParams: url.Values{"resource": {cmp.Or(f.resource.Resource, c.options.Server.URL)}},
+	}
+	if f.metadata.authMethod() == secretInBody {
+		o.AuthStyle = oauth2.AuthStyleInParams
+	}
+	token, err := machineToken(context.WithValue(ctx, oauth2.HTTPClient, f.cache.client()), o, f.issuer(), c.options.Clock.Now())
+	if err != nil {
+		return err
+	}
+	c.credentials.Scope = strings.Join(scopes, " ") // unless the answer names others
+	return tokenStore{c}.SaveToken(ctx, token)
+}
+
+// Transport returns base with the proofs that tokens need which are bound to a key.
+func (c *Client) Transport(base http.RoundTripper) http.RoundTripper {
+	return proofTransport{base, func() *jose.JSONWebKey {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.credentials.ProofKey
+	}, &c.nonces, c.options.Clock}
 }
 
 // flowError returns an error of mcp-go without what the authorization server sent, which may hold secrets.

@@ -55,7 +55,10 @@ type Options struct {
 }
 
 // challenge is the content of WWW-Authenticate in a refused request.
-type challenge struct{ code, scope, resourceURL string }
+type challenge struct {
+	code, scope, resourceURL string
+	bound                    bool // only tokens that are bound to a key are accepted
+}
 
 const insufficientScope = "insufficient_scope"
 
@@ -71,6 +74,8 @@ func parseChallenge(header string) (c challenge) {
 			*to = m[2] + m[3]
 		}
 	}
+	scheme, _, _ := strings.Cut(header, " ")
+	c.bound = strings.EqualFold(scheme, boundScheme)
 	return c
 }
 
@@ -89,8 +94,28 @@ type serverMetadata struct {
 	Registration   string   `json:"registration_endpoint"`
 	Challenges     []string `json:"code_challenge_methods_supported"`
 	AuthMethods    []string `json:"token_endpoint_auth_methods_supported"`
+	Grants         []string `json:"grant_types_supported"`
 	ClientDocument bool     `json:"client_id_metadata_document_supported"`
 	SendsIssuer    bool     `json:"authorization_response_iss_parameter_supported"`
+}
+
+// The ways in which a client sends its secret.
+const (
+	secretInHeader = "client_secret_basic"
+	secretInBody   = "client_secret_post"
+)
+
+// authMethod returns the way in which the authorization server wants the secret of a client.
+func (m serverMetadata) authMethod() string {
+	if len(m.AuthMethods) == 0 || slices.Contains(m.AuthMethods, secretInHeader) {
+		return secretInHeader
+	}
+	return secretInBody
+}
+
+// isForMachines reports whether only programs can log in, as themselves.
+func (m serverMetadata) isForMachines() bool {
+	return slices.Contains(m.Grants, "client_credentials") && !slices.Contains(m.Grants, "authorization_code")
 }
 
 // cliError is an error in the words of the real CLI.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
@@ -66,21 +67,22 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	if err != nil {
 		return nil, c.flowError(err)
 	}
-	scopes := f.resource.Scopes
-	for _, wanted := range []string{ch.scope, c.options.Config.Scopes, c.credentials.StepUpScope} {
-		if wanted != "" {
-			scopes = strings.Fields(wanted)
+	var key *jose.JSONWebKey
+	if ch.bound {
+		if key, err = newProofKey(); err != nil {
+			return nil, err
 		}
 	}
+	scopes := c.scopes(f, ch)
 	id, secret, err := c.clientFor(ctx, f, redirectURI, scopes)
 	if err != nil {
 		return nil, c.flowError(err)
 	}
 	err = c.updateCredentials(func(h *credentials) {
-		if h.Issuer != f.issuer() { // the tokens of one authorization server are not for another
+		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // the tokens of one authorization server or key are not for another
 			h.AccessToken, h.RefreshToken, h.ExpiresAt = "", "", 0
 		}
-		h.Discovery, h.ClientID, h.ClientSecret, h.Issuer, h.RedirectURI = f.state, id, secret, f.issuer(), redirectURI
+		h.Discovery, h.ClientID, h.ClientSecret, h.Issuer, h.RedirectURI, h.ProofKey = f.state, id, secret, f.issuer(), redirectURI, key
 	})
 	if err != nil {
 		return nil, err
@@ -94,6 +96,42 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	}
 	l.URL, err = l.handler.GetAuthorizationURL(ctx, l.state, transport.GenerateCodeChallenge(l.verifier))
 	return l, c.flowError(err)
+}
+
+// LoginAsClient logs in as the configured client itself, without a user. It does so only if the client has a secret and
+// the authorization server has no login for users; done is false otherwise. header is as for Login.
+func (c *Client) LoginAsClient(ctx context.Context, header string) (done bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.options.Config.ClientID == "" || c.ClientSecret() == "" {
+		return false, nil
+	}
+	if err := errors.Join(c.load(), c.forgetRefusal()); err != nil {
+		return false, err
+	}
+	ch := parseChallenge(header)
+	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
+	if err != nil || !f.metadata.isForMachines() {
+		return false, c.flowError(err)
+	}
+	unlock, err := c.options.Store.lock()
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	c.credentials = credentials{Discovery: f.state, ClientID: c.options.Config.ClientID, Issuer: f.issuer()}
+	return true, c.flowError(c.loginAsMachine(ctx, f, c.scopes(f, ch)))
+}
+
+// scopes returns the scopes that a login asks for.
+func (c *Client) scopes(f *flow, ch challenge) []string {
+	scopes := f.resource.Scopes
+	for _, wanted := range []string{ch.scope, c.options.Config.Scopes, c.credentials.StepUpScope} {
+		if wanted != "" {
+			scopes = strings.Fields(wanted)
+		}
+	}
+	return scopes
 }
 
 // clientFor returns the client to log in with: the configured one, the stored one, the client metadata document of the

@@ -33,6 +33,7 @@ type authServer struct {
 	prmPath  string // of the protected resource metadata; "none" = no document
 	answer   url.Values
 	token    http.HandlerFunc // replaces the token endpoint
+	mcp      http.HandlerFunc // the MCP server; nil = none
 	grant    string           // scope in the answer of the token endpoint
 
 	mu      sync.Mutex
@@ -83,6 +84,7 @@ func (s *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		old := r.Form.Get("refresh_token")
 		switch {
 		case s.token != nil:
+			w.Header().Set("Content-Type", "application/json")
 			s.token(w, r)
 			return
 		case r.Form.Get("resource") != s.URL+"/mcp":
@@ -98,6 +100,10 @@ func (s *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"access_token": fmt.Sprintf("access-%d", s.n), "refresh_token": fmt.Sprintf("refresh-%d", s.n), "token_type": "Bearer", "expires_in": 3600, "scope": s.grant,
 		}, nil)
 	default:
+		if s.mcp != nil {
+			s.mcp(w, r)
+			return
+		}
 		http.NotFound(w, r)
 	}
 }

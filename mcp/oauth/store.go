@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -50,6 +51,8 @@ type credentials struct {
 	Scope        string     `json:"scope,omitempty"`
 	// StepUpScope is what the next login asks for, because a call was refused without it.
 	StepUpScope string `json:"stepUpScope,omitempty"`
+	// ProofKey is the key that the tokens are bound to; nil = everyone who has them can use them.
+	ProofKey *jose.JSONWebKey `json:"dpopKey,omitempty"`
 }
 
 // discovery is the stored data about the authorization server of a server.

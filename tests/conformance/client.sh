@@ -38,6 +38,7 @@ cd "$HOME"
 # member prints a text of the JSON object that the suite gives some scenarios.
 member() { printf %s "${MCP_CONFORMANCE_CONTEXT:-}" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
 MCP_CLIENT_SECRET=$(member client_secret)
+[ -n "$MCP_CLIENT_SECRET" ] || MCP_CLIENT_SECRET=$(printf %b "$(member private_key_pem)")
 export MCP_CLIENT_SECRET
 id=$(member client_id)
 # The suite names the client metadata document that clients are to use.

@@ -141,6 +141,7 @@ var thirdParty = map[string]string{
 	"github.com/bmatcuk/doublestar/v4":         "executor/internal/files simulator/permission",
 	"github.com/dlclark/regexp2":               "internal/base/match",
 	"github.com/expr-lang/expr":                "internal/base/eval",
+	"github.com/go-jose/go-jose/v4":            "mcp/oauth",
 	"github.com/goccy/go-yaml":                 "fixtures internal/claude/catalog tests/docs",
 	"github.com/charmbracelet/x":               "internal/screens/emulator",
 	"github.com/clipperhouse/displaywidth":     "internal/claude/terminal",
@@ -150,6 +151,7 @@ var thirdParty = map[string]string{
 	"github.com/mark3labs/mcp-go":              "mcp mcp/oauth mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface", // the last: as a peer in tests
 	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures executor/builtin simulator/outputschema scenarios internal/debug/mcpface",    // the last two: in tests
 	"github.com/tailscale/hujson":              "mcp",
+	"golang.org/x/oauth2":                      "mcp/oauth",
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",
 	"golang.org/x/text":                        "simulator/outputschema",
 	"golang.org/x/term":                        "internal/base/process internal/screens/console tests/scripts",

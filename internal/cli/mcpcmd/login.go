@@ -78,6 +78,10 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	} else if strings.HasPrefix(client.RedirectURI(), "http://localhost:") {
 		redirect = client.RedirectURI()
 	}
+	done, err := client.LoginAsClient(ctx, challenge)
+	if done || err != nil {
+		return err
+	}
 	l, err := client.Login(ctx, redirect, challenge)
 	if err != nil {
 		return setupError(err)

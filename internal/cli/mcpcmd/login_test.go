@@ -112,6 +112,35 @@ func TestClientSecret_N31(t *testing.T) {
 	}
 }
 
+// TestMachineLogin_N31: --auto logs in as the configured client where only programs can log in.
+func TestMachineLogin_N31(t *testing.T) {
+	b := newTestHome(t)
+	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/.well-known/oauth-authorization-server":
+			fmt.Fprintf(w, `{"issuer":%q,"token_endpoint":"%[1]s/token","grant_types_supported":["client_credentials"]}`, server.URL)
+		case "/token":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"access_token":"sesame","token_type":"Bearer"}`)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	b.o.Client.Environ = append(b.o.Client.Environ, "MCP_CLIENT_SECRET=s3cret")
+	if _, stderr, ok := b.run("add", "o", server.URL+"/mcp", "-t", "http", "--client-id", "robot", "--client-secret"); !ok {
+		t.Fatal(stderr)
+	}
+	if stdout, stderr, ok := b.run("login", "o", "--auto"); !ok || !strings.HasSuffix(stdout, "Authenticated with \"o\". Its tools are now available in Claude Code.\n") {
+		t.Errorf("%q %q", stdout, stderr)
+	}
+	if data, err := os.ReadFile(b.o.Client.Credentials.Path); err != nil || !bytes.Contains(data, []byte(`"accessToken":"sesame"`)) {
+		t.Errorf("stored %s, %v", data, err)
+	}
+}
+
 // secretTerminal is a terminal at which this text is typed.
 type secretTerminal string
 

@@ -66,6 +66,12 @@ func (t Remote) roundTripper() *roundTripper {
 		limit: t.MaxMessage, agent: t.Agent,
 		requestHeaders: requestHeaders{headers: t.Headers, renewer: t.Renewer},
 	}
+	trip.transport = trip.base
+	if w, ok := t.Renewer.(interface {
+		Transport(base http.RoundTripper) http.RoundTripper
+	}); ok {
+		trip.transport = w.Transport(trip.base)
+	}
 	if u, err := url.Parse(t.URL); err == nil { // an invalid URL has no origin
 		trip.origin = originOf(u)
 	}

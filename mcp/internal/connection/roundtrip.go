@@ -23,7 +23,8 @@ type Refusal struct {
 	Accepted bool
 }
 
-// Renewer provides the headers of requests.
+// Renewer provides the headers of requests. One with the method Transport(http.RoundTripper) http.RoundTripper also sends
+// them: it gets HTTP's transport.
 type Renewer interface {
 	// Prepare returns the headers of the next request; last are those of the one before.
 	Prepare(ctx context.Context, last map[string]string) map[string]string
@@ -35,10 +36,11 @@ type Renewer interface {
 // roundTripper adds the configured headers to every request, bounds the size of messages, and turns refusals into
 // errors. It sends no DELETE, with which mcp-go ends a session: the real CLI leaves that to the server.
 type roundTripper struct {
-	base   *http.Transport
-	limit  int
-	origin string // origin of the server; headers are not sent to other origins
-	agent  string // User-Agent
+	base      *http.Transport
+	transport http.RoundTripper // base, or around it
+	limit     int
+	origin    string // origin of the server; headers are not sent to other origins
+	agent     string // User-Agent
 	// sessionStream is the optional stream that GET opens; nil = GET opens an SSE stream whose reader bounds its size.
 	sessionStream  *sessionStream
 	requestHeaders requestHeaders
@@ -182,7 +184,7 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 	if issuer, ok := t.issuer.Load().(string); ok && issuer != to {
 		req.Header.Del(sessionHeader)
 	}
-	resp, err := t.base.RoundTrip(req)
+	resp, err := t.transport.RoundTrip(req)
 	if err == nil && resp.Header.Get(sessionHeader) != "" {
 		t.issuer.Store(to)
 	}

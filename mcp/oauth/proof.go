@@ -1,0 +1,106 @@
+package oauth
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+// boundScheme is the scheme of tokens that are bound to a key, and the name of the header with the proof.
+const boundScheme = "DPoP"
+
+// newProofKey returns a key that tokens are bound to.
+func newProofKey() (*jose.JSONWebKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return &jose.JSONWebKey{Key: key}, err
+}
+
+// proofTransport proves that the sender of a request has the key of its token (DPoP, RFC 9449): in requests with a bound
+// token, and in requests for a token. Other requests stay as they are.
+type proofTransport struct {
+	base   http.RoundTripper
+	key    func() *jose.JSONWebKey // nil = no bound token
+	nonces *sync.Map               // by host: the nonce that its next proof needs
+	clock  interface{ Now() time.Time }
+}
+
+// RoundTrip sends a request, and once more with the nonce of the server if it was refused without that.
+func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if scheme != boundScheme {
+		token = ""
+	}
+	key := p.key()
+	if key == nil || token == "" && req.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+		return p.base.RoundTrip(req)
+	}
+	for attempt := 0; ; attempt++ {
+		used, _ := p.nonces.Load(req.URL.Host)
+		proof, err := p.proof(key, req, token, used)
+		if err != nil {
+			return nil, err
+		}
+		proved := req.Clone(req.Context())
+		proved.Header.Set(boundScheme, proof)
+		if attempt > 0 && req.GetBody != nil {
+			if proved.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		resp, err := p.base.RoundTrip(proved)
+		if err != nil {
+			return nil, err
+		}
+		nonce := resp.Header.Get("DPoP-Nonce")
+		if nonce != "" {
+			p.nonces.Store(req.URL.Host, nonce)
+		}
+		refused := resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnauthorized
+		if !refused || nonce == "" || nonce == used || attempt > 0 || req.Body != nil && req.GetBody == nil {
+			return resp, nil
+		}
+		resp.Body.Close()
+	}
+}
+
+// proof signs that the holder of key sends a request; nonce is nil or a string.
+func (p proofTransport) proof(key *jose.JSONWebKey, req *http.Request, token string, nonce any) (string, error) {
+	claims := map[string]any{
+		"jti": rand.Text(), "htm": req.Method, "htu": req.URL.Scheme + "://" + req.URL.Host + req.URL.EscapedPath(), "iat": p.clock.Now().Unix(),
+	}
+	if nonce != nil {
+		claims["nonce"] = nonce
+	}
+	if token != "" {
+		sum := sha256.Sum256([]byte(token))
+		claims["ath"] = base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	return sign(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{EmbedJWK: true}).WithType("dpop+jwt"), claims)
+}
+
+// sign returns claims as a signed token.
+func sign(key jose.SigningKey, o *jose.SignerOptions, claims map[string]any) (string, error) {
+	signer, err := jose.NewSigner(key, o)
+	if err != nil {
+		return "", err
+	}
+	payload, err := plainjson.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
