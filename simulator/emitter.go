@@ -26,6 +26,7 @@ type turnEndError struct {
 	skippedModel     bool    // the turn ended without the model
 	excludeLastReply bool    // the last reply does not count in the turn's usage
 	localCommand     string  // name of the slash command that ran; empty if none
+	crash            string  // the error that ends the session, too, with exit code 1; empty = the session continues
 }
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }

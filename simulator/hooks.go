@@ -306,12 +306,7 @@ func (p *hookPoints) submit(ctx context.Context, c slash.Call, x *slash.Expansio
 	case err != nil:
 		return s, err
 	case out.CrashError != "":
-		died := &turnEndError{
-			subtype: "error_during_execution", isError: true, skippedModel: true,
-			errors: []string{out.CrashError, "[session_crash] the session ended because of a hook"},
-		}
-		p.prompts.emitAccepted(false)
-		return s, died
+		return s, &turnEndError{crash: out.CrashError}
 	case refusesPrompt(out):
 		s.notices, s.end = out.Notices, endWithoutModel(strings.Join(out.Texts, "\n"))
 		p.emitRefused(out, out.Block)

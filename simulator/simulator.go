@@ -151,14 +151,14 @@ const (
 	sourceDeferred = "deferred"
 )
 
-// CrashError is the error of a turn whose scenario crashes the process. It follows all other events
-// of the turn.
+// CrashError is the error of a turn that ends the process, because its scenario says so or a hook
+// failed. It follows all other events of the turn.
 type CrashError struct {
 	ExitCode int
 	Signal   string // for example "SIGKILL"; empty means exit with ExitCode
 }
 
-func (c *CrashError) Error() string { return "the scenario crashes the process here" }
+func (c *CrashError) Error() string { return "the process crashes here" }
 
 // scenarioVars returns the session's values for scenario expressions.
 func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {

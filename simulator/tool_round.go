@@ -98,6 +98,11 @@ func (c preparedCall) canRunInParallel() bool {
 // call order if the output must be repeatable.
 func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
 	ctx, cancel := context.WithCancel(ctx)
+	var early chan earlyEvent // nil if the output must be repeatable
+	if !d.sim.options.Display.OrderedResults {
+		early = make(chan earlyEvent)
+		ctx = context.WithValue(ctx, earlyEventsKey{}, early)
+	}
 	done := make(chan executedCall, end-start)
 	var wg sync.WaitGroup
 	var running []preparedCall
@@ -112,7 +117,7 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 	}
 	defer wg.Wait()
 	defer cancel()
-	alive := &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: running}
+	alive := &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: running, early: early}
 	defer alive.ticker.Stop()
 	var stop *executor.StopTurn
 	for left := len(running); left > 0; {
@@ -157,6 +162,9 @@ func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *hear
 			d.background.emitTaskEvents(task.PhaseInTurn)
 		case <-alive.ticker.C:
 			d.emitHeartbeats(alive)
+		case e := <-alive.early:
+			d.out.emitAll([]protocol.Event{e.event})
+			close(e.shown)
 		case <-late:
 			left = len(batch)
 		}
@@ -429,6 +437,33 @@ type heartbeat struct {
 	ticker *time.Ticker
 	calls  []preparedCall
 	beats  int
+	early  <-chan earlyEvent
+}
+
+// earlyEvent is an event of a running call. shown is closed when it has been shown.
+type earlyEvent struct {
+	event protocol.Event
+	shown chan struct{}
+}
+
+// earlyEventsKey is the key of the channel for early events in the context of a call.
+type earlyEventsKey struct{}
+
+// ShowEarly shows an event of a call that is still running, and returns when it has been shown. ctx is that of the call. It
+// returns false if the event can only be shown together with the result.
+func ShowEarly(ctx context.Context, ev protocol.Event) bool {
+	events, ok := ctx.Value(earlyEventsKey{}).(chan earlyEvent)
+	if !ok {
+		return false
+	}
+	e := earlyEvent{ev, make(chan struct{})}
+	select {
+	case events <- e:
+		<-e.shown
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // emitHeartbeats emits tool_progress for every call that still runs.

@@ -264,5 +264,11 @@ func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
 	}
 }
 
-// ZeroUsage returns the usage of a result without a run.
-func ZeroUsage() protocol.Usage { return finalUsage(scenarios.Usage{}, 0) }
+// FailedResult returns the result of a session that failed outside a turn, with these errors. It counts nothing; its ids
+// are empty.
+func FailedResult(errors ...string) *protocol.Result {
+	return &protocol.Result{
+		Type: "result", Subtype: "error_during_execution", IsError: true, Usage: finalUsage(scenarios.Usage{}, 0),
+		ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{}, Errors: errors,
+	}
+}

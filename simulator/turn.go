@@ -65,6 +65,10 @@ func (t *turn) run(ctx context.Context) error {
 	if !isEnd || t.out.stopped {
 		return err
 	}
+	if end.crash != "" {
+		t.out.emit(t.crashResult(end.crash))
+		return &CrashError{ExitCode: 1}
+	}
 	if ctx.Err() == nil {
 		t.background.settle(ctx)
 	}
@@ -293,6 +297,14 @@ func (t *turn) emitResult(end *turnEndError) {
 	s.history.results++
 	t.prompts.endAbsorbed(r)
 	t.out.emit(r)
+}
+
+// crashResult returns the result of a session that an error ends.
+func (t *turn) crashResult(why string) *protocol.Result {
+	r := FailedResult(why, "[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none")
+	r.SessionID, r.UUID, r.ResultIndex = t.sim.options.State.SessionID(), t.sim.options.Clock.NewID(), t.sim.history.results
+	r.ModelUsageSince = &map[string]protocol.ModelUsage{}
+	return r
 }
 
 // numTurns returns num_turns: user events plus the prompt, or tool rounds plus one if they were

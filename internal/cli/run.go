@@ -179,11 +179,7 @@ func signalByName(name string) (syscall.Signal, bool) {
 // an invalid configuration file, stream-json output has a result in addition to the
 // text on stderr (spec: cli-observed 8).
 func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
-	result := &protocol.Result{
-		Type: "result", Subtype: "error_during_execution", IsError: true,
-		Usage: simulator.ZeroUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
-		Errors: []string{err.Error()},
-	}
+	result := simulator.FailedResult(err.Error())
 	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == plan.Transcript.Resume {
 		result.SessionID = missing.ID
 	} else if cut, ok := errors.AsType[*transcript.RefusedError](err); ok {

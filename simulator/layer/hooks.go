@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -137,6 +138,9 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 
 // runAfter runs PostToolUse, or PostToolUseFailure if the tool failed.
 func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
+	if result.ExecutedInput != nil && !bytes.Equal(result.ExecutedInput, use.Input) {
+		use = withInput(use, result.ExecutedInput)
+	}
 	var in protocol.HookInput
 	took := int(result.Duration / time.Millisecond)
 	if result.IsError {

@@ -87,7 +87,10 @@ func Permission(o PermissionOptions) executor.Middleware {
 				return invalidUpdateResult(use, *bad, answer.Before), nil
 			}
 		}
-		before := append(answer.Before, applyUpdates(o, answer.UpdatedPermissions)...)
+		before := answer.Before
+		if ev := applyUpdates(o, answer.UpdatedPermissions); ev != nil && !simulator.ShowEarly(ctx, ev) {
+			before = append(before, ev)
+		}
 		result, err := runAccepted(ctx, use, next, permittedDecision(v.Decision, answer), now)
 		result.EventsBefore = append(before, result.EventsBefore...)
 		return result, err
@@ -154,10 +157,12 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := objectKeys(use.Input), objectKeys(use.ObservedInput), objectKeys(input)
 	use.Input, use.ObservedInput = input, nil
-	if path := seen[key]; len(path) > 0 && bytes.Equal(path, given[key]) {
+	if path := seen[key]; len(path) > 0 && (bytes.Equal(path, given[key]) || bytes.Equal(written[key], given[key])) {
 		given[key] = written[key]
-		if kept, err := json.Marshal(given); err == nil {
-			use.Input, use.ObservedInput = kept, input
+		asWritten, err := json.Marshal(given)
+		given[key] = path
+		if absolute, err2 := json.Marshal(given); err == nil && err2 == nil {
+			use.Input, use.ObservedInput = asWritten, absolute
 		}
 	}
 	return use
@@ -325,8 +330,8 @@ const hookPromptSource = "hook:PreToolUse"
 const hookSource = "hook"
 
 // applyUpdates changes the session's rules and returns the status event if the mode
-// changed.
-func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) []protocol.Event {
+// changed, otherwise nil.
+func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) protocol.Event {
 	if len(updates) == 0 {
 		return nil
 	}
@@ -338,5 +343,5 @@ func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) []pr
 	if o.Policy.Mode() == before {
 		return nil
 	}
-	return []protocol.Event{protocol.ModeChanged(o.Policy.Mode())}
+	return protocol.ModeChanged(o.Policy.Mode())
 }

@@ -32,9 +32,9 @@ type pathResolver struct {
 	roots map[string]string // source by directory
 }
 
-// add adds a working directory.
+// add adds a working directory. That of the session may be among the additional ones, too.
 func (p *pathResolver) add(d Directory) {
-	if dir := p.abs(d.Path); !slices.Contains(p.dirs, dir) {
+	if dir := p.abs(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
 		p.roots[dir] = d.Source
 	}

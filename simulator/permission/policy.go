@@ -78,7 +78,9 @@ func New(o Options) (*Policy, error) {
 	at := &pathResolver{cwd: o.CWD, home: o.Home, fileSystem: o.FileSystem, dir: o.Dir, roots: map[string]string{}}
 	at.dirs = append(at.dirs, at.abs(o.CWD))
 	for _, d := range o.AdditionalDirs {
-		at.add(d)
+		if at.abs(d.Path) != at.dirs[0] {
+			at.add(d)
+		}
 	}
 	p := &Policy{opts: o, judge: judge{mode: mode, resolver: at, rules: &ruleset{resolver: at}}}
 	for _, r := range o.Rules {

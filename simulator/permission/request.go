@@ -148,9 +148,10 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 				p.resolver.add(Directory{d, cmp.Or(u.Destination, "session")})
 			}
 		case "removeDirectories":
-			p.resolver.dirs = slices.DeleteFunc(p.resolver.dirs, func(dir string) bool {
-				return dir != p.resolver.abs(p.resolver.cwd) && slices.ContainsFunc(u.Directories, func(d string) bool { return p.resolver.abs(d) == dir })
+			added := slices.DeleteFunc(p.resolver.dirs[1:], func(dir string) bool {
+				return slices.ContainsFunc(u.Directories, func(d string) bool { return p.resolver.abs(d) == dir })
 			})
+			p.resolver.dirs = p.resolver.dirs[:1+len(added)]
 		}
 	}
 	return p.mode != before

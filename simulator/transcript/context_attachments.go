@@ -3,6 +3,7 @@ package transcript
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -19,8 +20,14 @@ type contextAttachments struct {
 // The attachments of transcripts for [SessionContext].
 type (
 	environmentAttachment struct {
-		Type     string   `json:"type"` // "environment"
-		Snapshot snapshot `json:"snapshot"`
+		Type     string              `json:"type"` // "environment"
+		Snapshot snapshot            `json:"snapshot"`
+		Changes  []environmentChange `json:"changes,omitempty"`
+	}
+	environmentChange struct {
+		Field   string   `json:"field"`
+		Added   []string `json:"added"`
+		Removed []string `json:"removed"`
 	}
 	snapshot struct {
 		WorkingDirectory string   `json:"workingDirectory"`
@@ -159,7 +166,7 @@ func (l *contextAttachments) agentListings(id string) []any {
 // changeAttachments returns the directory and model of the agent.
 func (l *contextAttachments) changeAttachments(agentID string, now SessionContext) []any {
 	m := l.conversation.options.Machine
-	dirs, dir, isWorktree := append([]string{}, m.AdditionalDirs...), l.conversation.options.CWD, m.IsWorktree
+	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.options.CWD, m.IsWorktree
 	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentDir(agentID) != "" {
 		dir, isWorktree = l.conversation.options.Context.AgentDir(agentID), true
 		dirs = append(dirs, dir)
@@ -174,11 +181,34 @@ func (l *contextAttachments) changeAttachments(agentID string, now SessionContex
 		told.Text += " Assistant knowledge cutoff is " + now.Cutoff + "."
 	}
 	return []any{
-		l.conversation.reminder(agentID, environmentAttachment{"environment", snapshot{
-			WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
-			Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion,
-		}}, "# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
+		l.conversation.reminder(agentID, environmentAttachment{Type: "environment", Snapshot: m.snapshot(dir, dirs, isWorktree)},
+			"# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
 		l.conversation.reminder(agentID, told, told.Text),
+	}
+}
+
+// directoryReminder tells the model which additional directories were added or removed; nil = none.
+func (th *conversation) directoryReminder(before, now []string) *protocol.AttachmentLine {
+	change := environmentChange{"additionalWorkingDirectories", missingFrom(before, now), missingFrom(now, before)}
+	if len(change.Added)+len(change.Removed) == 0 {
+		return nil
+	}
+	m := th.options.Machine
+	line := th.reminder("", environmentAttachment{
+		"environment", m.snapshot(th.options.CWD, now, m.IsWorktree), []environmentChange{change},
+	}, "The additional working directories are now: "+strings.Join(now, ", "))
+	return &line
+}
+
+// missingFrom returns the elements of all that have does not contain, never nil.
+func missingFrom(have, all []string) []string {
+	return slices.DeleteFunc(append([]string{}, all...), func(s string) bool { return slices.Contains(have, s) })
+}
+
+func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) snapshot {
+	return snapshot{
+		WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
+		Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion,
 	}
 }
 

@@ -33,8 +33,11 @@ func (c *costs) addTool(ev *protocol.ToolExecuted) {
 	c.totals.TotalLinesRemoved += removed
 }
 
-// addTurn adds the costs of a turn.
+// addTurn adds the costs of a turn. A result that ends a failed session has none.
 func (c *costs) addTurn(ev *protocol.Result) {
+	if len(ev.ModelUsage) == 0 && len(ev.Errors) > 0 {
+		return
+	}
 	c.totals.TotalCostUSD = ev.TotalCostUSD
 	c.totals.TotalAPIDuration = c.waitMillis + ev.DurationAPIMS
 	c.totals.TotalAPIDurationWithoutRetries = c.totals.TotalAPIDuration

@@ -84,6 +84,8 @@ type RequestContext struct {
 	Deferred []string
 	// SystemTurns says that the model takes reminders as separate messages instead of texts in those of the user.
 	SystemTurns bool
+	// AdditionalDirs are the working directories in addition to that of the session.
+	AdditionalDirs []string
 	// VendorAPI says that the requests go to the vendor's own address, where they are cached more widely.
 	VendorAPI bool
 }
@@ -96,14 +98,13 @@ func (c RequestContext) has(name string) bool {
 
 // Machine describes the computer in the environment attachment of a transcript.
 type Machine struct {
-	Platform       string // "linux"
-	OSVersion      string
-	GitBranch      string
-	Shell          string
-	IsGitRepo      bool
-	IsWorktree     bool // a linked one
-	AdditionalDirs []string
-	Worktree       *protocol.WorktreeSession // that the session works in; nil = none
+	Platform   string // "linux"
+	OSVersion  string
+	GitBranch  string
+	Shell      string
+	IsGitRepo  bool
+	IsWorktree bool                      // a linked one
+	Worktree   *protocol.WorktreeSession // that the session works in; nil = none
 }
 
 // SessionContext is the context that the model reads in addition to the first prompt. Nil lists are
@@ -117,7 +118,9 @@ type SessionContext struct {
 	ShellMode protocol.PermissionMode
 	Deferred  []string  // tools of which the model knows only the names
 	Agents    []Listing // of the tool Agent
-	Skills    []Listing // of the tool Skill
+	// AdditionalDirs are the working directories in addition to that of the session.
+	AdditionalDirs []string
+	Skills         []Listing // of the tool Skill
 }
 
 // Listing is an agent or a skill as listed for the model.

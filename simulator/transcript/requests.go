@@ -27,6 +27,7 @@ type modelInput struct {
 	reply         string         // id of the message that answered it
 	context       RequestContext // of the last request
 	snapshots     int            // prompt_snapshot attachments so far
+	describedDirs *[]string      // additional directories that the model knows; nil = those of the first request
 	effortSent    bool           // the model was told its effort
 	silentReplies int            // replies in a row that hold calls and no text
 }
@@ -110,7 +111,9 @@ func (l *requestLog) observe(value any) {
 			l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
 		}
 	case protocol.AttachmentLine:
-		if _, known := line.Attachment.(silentTurnReminder); !known {
+		_, silent := line.Attachment.(silentTurnReminder)
+		environment, _ := line.Attachment.(environmentAttachment)
+		if !silent && environment.Changes == nil { // these were added together with their request
 			l.inputOf(line.AgentID).addRendered(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:
@@ -313,10 +316,11 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	} else {
 		lines = l.snapshotWithTools(agentID)
 	}
-	if c.countSilence(); c.silentReplies == silentTurns && agentID == "" {
-		line := l.conversation.reminder("", silentTurnReminder{"silent_turn_reminder", silentText}, silentText)
-		c.addRendered(line.RenderedRole, line.Rendered)
-		lines = append(lines, line)
+	if c.countSilence(); agentID == "" {
+		for _, line := range l.reminders(c, now) {
+			c.addRendered(line.RenderedRole, line.Rendered)
+			lines = append(lines, line)
+		}
 	}
 	c.placeReminders(now.SystemTurns)
 	shape := requestShape(now)
@@ -352,6 +356,18 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 		c.reply = ev.Message.ID
 	}
 	return append(lines, line)
+}
+
+// reminders returns the reminders that a request of the main conversation adds.
+func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []protocol.AttachmentLine) {
+	if c.silentReplies == silentTurns {
+		lines = append(lines, l.conversation.reminder("", silentTurnReminder{"silent_turn_reminder", silentText}, silentText))
+	}
+	if line := l.conversation.directoryReminder(*cmp.Or(c.describedDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
+		lines = append(lines, *line)
+	}
+	c.describedDirs = &now.AdditionalDirs
+	return lines
 }
 
 // requestShape returns the prompt and the tools of requests.

@@ -97,7 +97,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
 	m := transcript.Machine{
-		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: p.Permission.DirectoryPaths(),
+		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree,
 		GitBranch: cmp.Or(git.branch, "HEAD"),
 	}
 	if shell := sys.Getenv("SHELL"); shell != "" {

@@ -167,6 +167,7 @@ func MessagingSocket(plan launch.Plan) string {
 func (s *sessionContext) SessionContext() transcript.SessionContext {
 	name := claudecode.ResolveModel(s.state.Model())
 	now := transcript.SessionContext{Model: name, Cutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
+	now.AdditionalDirs = s.additionalDirs()
 	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown
 	}
@@ -231,6 +232,15 @@ func (s *sessionContext) AgentDir(agentID string) string {
 	return a.tree.Path
 }
 
+// additionalDirs returns the working directories in addition to that of the session.
+func (s *sessionContext) additionalDirs() []string {
+	var dirs []string
+	for _, d := range s.tools.policy.AdditionalDirectories() {
+		dirs = append(dirs, d.Path)
+	}
+	return dirs
+}
+
 // CurrentModel returns the name and the effort of the current model.
 func (s *sessionContext) CurrentModel() transcript.ModelContext {
 	name, effort := claudecode.ResolveModel(s.state.Model()), s.state.Snapshot().Effort
@@ -245,7 +255,7 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	facts := claudecode.FactsOfModel(name)
 	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
 	deferred := s.tools.deferred(tools)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI()}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs()}
 	updates := kind == "" && s.plan.Output.Format == "stream-json"
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
 		Model: facts.Name, CanThink: facts.Thinking() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
