@@ -25,7 +25,7 @@ type directoryGates string
 func (d directoryGates) reach(name string) error   { return gate.Reach(string(d), name) }
 func (d directoryGates) release(name string) error { return gate.Release(string(d), name) }
 func (d directoryGates) await(ctx context.Context, name string) error {
-	return gate.AwaitReleased(ctx, string(d), name, gate.Patience)
+	return gate.AwaitReleased(ctx, string(d), name, gate.DefaultTimeout)
 }
 
 // localGates are the gates of one namespace. The zero value is ready to use.
@@ -67,7 +67,7 @@ func (o *localGates) await(ctx context.Context, name string) error {
 	o.mu.Lock()
 	opens := o.channel(name)
 	o.mu.Unlock()
-	over := time.NewTimer(gate.Patience)
+	over := time.NewTimer(gate.DefaultTimeout)
 	defer over.Stop()
 	select {
 	case <-opens:

@@ -51,7 +51,7 @@ func Run(ctx context.Context, s *process.System) int {
 			fmt.Fprintln(s.Stderr, "claudeless: warning: unknown variable "+name)
 		}
 	}
-	s, end := procio.Watch(s, commandNames())
+	s, end := procio.Supervise(s, commandNames())
 	return end(dispatch(ctx, s))
 }
 
@@ -126,5 +126,5 @@ func misspelledCommand(s *process.System, words []string, refused bool) string {
 	if slices.ContainsFunc(words, isSentence) || !refused && slices.ContainsFunc(words, isFlag) {
 		return ""
 	}
-	return procio.MeantCommand(s, commandNames())
+	return procio.SuggestCommand(s, commandNames())
 }

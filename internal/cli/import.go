@@ -60,8 +60,8 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	}
 	o := importer.Options{
 		Update: c.Update != "",
-		Files:  c.Files, Branch: c.Branch, Out: c.outputDir(s), Name: c.Name, Against: c.Against, Exact: c.Exact, Link: c.Link, Thinking: c.Thinking,
-		Reads: c.Reads, Big: c.Big, Raw: c.Raw, Force: c.Force, Environment: place, Stdout: s.Stdout, Stderr: s.Stderr,
+		Files:  c.Files, Branch: c.Branch, Out: c.outputDir(s), Name: c.Name, RivalDir: c.Against, ExactPatterns: c.Exact, LinkResults: c.Link, KeepThinking: c.Thinking,
+		KeepFiles: c.Reads, KeepBigResults: c.Big, Raw: c.Raw, Force: c.Force, Environment: place, Stdout: s.Stdout, Stderr: s.Stderr,
 	}
 	shown := &progress{w: s.Progress()}
 	o.Progress = shown
@@ -87,7 +87,7 @@ func importExitError(out *importer.Outcome, err error) error {
 		return &process.ExitError{Code: exitSecret, Err: fmt.Errorf("a secret would have been written: %w", err)}
 	case importer.IsInput(err):
 		return &process.ExitError{Code: exitInput, Err: err}
-	case err == nil && len(out.Differs) > 0:
+	case err == nil && len(out.Differences) > 0:
 		return &process.ExitError{Code: exitDiffers}
 	}
 	return err

@@ -24,15 +24,15 @@ func TestBreakpointsAtOnce(t *testing.T) {
 			wg.Wait()
 		}
 		all(func(name string) {
-			if err := h.Points.SetBreakpoint(BreakpointChange{Name: name}); err != nil {
+			if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{Name: name}); err != nil {
 				t.Error(err)
 			}
 		})
-		if n := len(h.Points.Breakpoints()); n != users*each {
+		if n := len(h.BreakpointSet.Breakpoints()); n != users*each {
 			t.Fatalf("%d breakpoints, want %d", n, users*each)
 		}
-		all(h.Points.RemoveBreakpoint)
-		if n := len(h.Points.Breakpoints()); n != 0 {
+		all(h.BreakpointSet.RemoveBreakpoint)
+		if n := len(h.BreakpointSet.Breakpoints()); n != 0 {
 			t.Fatalf("%d breakpoints are left", n)
 		}
 	}

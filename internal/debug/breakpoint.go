@@ -23,17 +23,17 @@ const (
 	BehaviorStopException Behavior = "stop_exception"
 )
 
-// scope is the setting that a behaviour is used in; each allows other words.
-type scope int
+// behaviorScope is the setting for which a behaviour is given. Each setting allows other words.
+type behaviorScope int
 
 const (
-	scopeDefault scope = iota
+	scopeDefault behaviorScope = iota
 	scopeBefore
 	scopeAfter
 )
 
 // parseBehavior reads a behaviour in any of its spellings.
-func parseBehavior(word string, s scope) (Behavior, error) {
+func parseBehavior(word string, s behaviorScope) (Behavior, error) {
 	b := Behavior(word)
 	switch strings.ToLower(word) {
 	case "continue", "go":
@@ -82,7 +82,7 @@ type breakpoint struct {
 	when *eval.Program // nil = always
 }
 
-// breakpointSet holds the breakpoints and rules that calls are checked against.
+// breakpointSet holds the breakpoints and rules that decide which calls stop.
 type breakpointSet struct {
 	*core
 	tools       *registry
@@ -91,8 +91,8 @@ type breakpointSet struct {
 	behavior    Behavior
 }
 
-// BreakpointChange lists the settings that SetBreakpoint changes. A nil field keeps
-// its value; in a new breakpoint the defaults are yield, yield and no condition.
+// BreakpointChange lists the settings that SetBreakpoint changes. A nil field keeps its value. In a new breakpoint the
+// defaults are yield, yield and no condition.
 type BreakpointChange struct {
 	Name                string
 	Before, After, When *string
@@ -101,16 +101,16 @@ type BreakpointChange struct {
 // SetBreakpoint adds a breakpoint or changes one. It validates everything before it
 // changes anything.
 func (p *breakpointSet) SetBreakpoint(c BreakpointChange) error {
-	_, err := p.set(c, false)
+	_, err := p.applyChange(c, false)
 	return err
 }
 
 // ChangeBreakpoint changes an existing breakpoint and returns the new state.
 func (p *breakpointSet) ChangeBreakpoint(c BreakpointChange) (Breakpoint, error) {
-	return p.set(c, true)
+	return p.applyChange(c, true)
 }
 
-func (p *breakpointSet) set(c BreakpointChange, exists bool) (none Breakpoint, err error) {
+func (p *breakpointSet) applyChange(c BreakpointChange, exists bool) (none Breakpoint, err error) {
 	if c.Name == "" {
 		return none, NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
@@ -136,7 +136,7 @@ func (p *breakpointSet) set(c BreakpointChange, exists bool) (none Breakpoint, e
 	}
 	if c.When != nil && strings.TrimSpace(*c.When) != "" {
 		if n.when, err = eval.CompileBool(*c.When, eval.Breakpoint()); err != nil {
-			return none, badCondition(err)
+			return none, conditionError(err)
 		}
 		n.When = *c.When
 	}
@@ -173,7 +173,7 @@ func parseGlob(name string) (none *match.Text, err error) {
 	return &glob, nil
 }
 
-func badCondition(err error) error {
+func conditionError(err error) error {
 	e := NewError(CodeInvalidCondition, err.Error())
 	if at, ok := errors.AsType[*eval.Error](err); ok {
 		if len(at.Known) > 0 {
@@ -362,7 +362,7 @@ type rule struct {
 	Rule
 	globs []*match.Text // of Tools; nil = that name is not a pattern
 	when  *eval.Program // nil = always
-	// limited says that the rule was added with a limit.
+	// limited is true if the rule was added with a limit.
 	limited bool
 }
 
@@ -379,7 +379,7 @@ func (p *breakpointSet) AddRule(r Rule) error {
 	if strings.TrimSpace(r.When) != "" {
 		var err error
 		if n.when, err = eval.CompileBool(r.When, eval.Breakpoint()); err != nil {
-			return badCondition(err)
+			return conditionError(err)
 		}
 	}
 	p.mu.Lock()

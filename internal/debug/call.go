@@ -24,15 +24,15 @@ type call struct {
 	data     CallData
 	caller   Caller
 	lease    time.Duration  // 0 = the hub's default
-	vars     map[string]any // variables that evaluations at its pauses have assigned
+	vars     map[string]any // variables assigned by evaluations while the call was paused
 	sessions []string
 	original json.RawMessage // input before it was changed; nil = not changed
 	// action is the decision before the call; empty = the call was not stopped.
 	action Action
-	paused time.Duration // time paused before the call
+	paused time.Duration // how long the call was paused before it ran
 	record *Record       // set when the call is over
 	pause  *pause        // nil = not paused
-	size   int           // bytes held
+	size   int           // bytes of its values
 }
 
 // calls holds the calls that have started and are not completed.
@@ -121,8 +121,8 @@ type pauses struct {
 	size       int                 // bytes of decided
 }
 
-func (p *pause) view() Pause {
-	return Pause{ID: p.id, CallData: p.data, PausedAt: seconds(p.at), Sessions: append([]string{}, p.sessions...)}
+func (p *pause) snapshot() Pause {
+	return Pause{ID: p.id, CallData: p.data, PausedAt: unixSeconds(p.at), Sessions: append([]string{}, p.sessions...)}
 }
 
 // storeDecision keeps the decision about a pause for a caller that asks late. Over

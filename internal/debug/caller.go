@@ -61,10 +61,10 @@ func (n nativeCaller) Encode(d Decision) (json.RawMessage, error) {
 	switch d.Action {
 	case ActionModify:
 		if w.Input = d.Input; d.Input == nil {
-			w.Result = orNull(d.Result)
+			w.Result = nullIfEmpty(d.Result)
 		}
 	case ActionSkip:
-		w.Fake = orNull(d.Result)
+		w.Fake = nullIfEmpty(d.Result)
 	case ActionRaise:
 		w.Type, w.Message = &d.Type, &d.Message
 	default: // only the action and the tool
@@ -72,7 +72,7 @@ func (n nativeCaller) Encode(d Decision) (json.RawMessage, error) {
 	return protocol.Marshal(w)
 }
 
-func orNull(v json.RawMessage) json.RawMessage {
+func nullIfEmpty(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {
 		return json.RawMessage("null")
 	}

@@ -51,8 +51,8 @@ const (
 
 // core is the state that all parts of the hub share. mu guards all their state.
 type core struct {
-	o     Options
-	store *cas.Store
+	options Options
+	store   *cas.Store
 
 	mu        sync.Mutex
 	closed    bool
@@ -64,10 +64,10 @@ type core struct {
 func (c *core) Store() *cas.Store { return c.store }
 
 // NewID returns a new UUID.
-func (c *core) NewID() string { return c.o.NewID() }
+func (c *core) NewID() string { return c.options.NewID() }
 
 // Now returns the time of the hub's clock.
-func (c *core) Now() time.Time { return c.o.Now() }
+func (c *core) Now() time.Time { return c.options.Now() }
 
 // Error is a refused request. Code is part of the wire format; Detail holds
 // additional members of the response.
@@ -127,8 +127,8 @@ func MissingParameter(parameter string) *Error {
 	return NewError(CodeMissingParameter, parameter+" required", "parameter", parameter)
 }
 
-// seconds converts a time to the Unix seconds that the older debugger uses.
-func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+// unixSeconds converts a time to Unix seconds, as the older debugger uses them.
+func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // Value returns the bytes of a stored value, which must not be changed.
 func (c *core) Value(cid string) ([]byte, error) {

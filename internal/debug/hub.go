@@ -58,8 +58,8 @@ import (
 type Hub struct {
 	*core
 	*registry
-	Points  *breakpointSet // where calls stop
-	Records *records       // the calls that have ended
+	BreakpointSet *breakpointSet // which calls stop
+	Records       *records       // the calls that have ended
 	*sessions
 	calls  calls
 	pauses pauses
@@ -86,12 +86,12 @@ func New(o Options) (*Hub, error) {
 	if store == nil {
 		store = cas.New(cas.Options{})
 	}
-	c := &core{o: o, store: store, observers: map[*Subscription]struct{}{}}
+	c := &core{options: o, store: store, observers: map[*Subscription]struct{}{}}
 	tools := &registry{core: c, functions: map[string]Function{}, aliases: map[string]string{}}
 	at := &breakpointSet{core: c, tools: tools, behavior: BehaviorStop}
 	return &Hub{
-		core: c, registry: tools, Points: at,
-		Records:  &records{core: c, points: at, max: o.MaxRecords},
+		core: c, registry: tools, BreakpointSet: at,
+		Records:  &records{core: c, breakpoints: at, max: o.MaxRecords},
 		sessions: &sessions{core: c, byID: map[string]*session{}},
 		calls:    calls{byID: map[string]*call{}, byToolUse: map[toolUse]string{}},
 		pauses:   pauses{open: map[string]*pause{}, decided: map[string]Decision{}},
@@ -116,9 +116,9 @@ func (h *Hub) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := Status{
-		Breakpoints: len(h.Points.breakpoints), Paused: len(h.pauses.open), TotalCalls: h.Records.total,
+		Breakpoints: len(h.BreakpointSet.breakpoints), Paused: len(h.pauses.open), TotalCalls: h.Records.total,
 		DroppedCalls: h.Records.total - len(h.Records.list), Functions: len(h.functions),
-		Behavior: h.Points.behavior, ActiveCalls: len(h.calls.byID), Store: h.store.Stats(),
+		Behavior: h.BreakpointSet.behavior, ActiveCalls: len(h.calls.byID), Store: h.store.Stats(),
 	}
 	for o := range h.observers {
 		s.EventsDropped += o.totalMissed

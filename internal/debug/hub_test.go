@@ -62,15 +62,15 @@ func code(err error) string {
 	return ""
 }
 
-func set(tb testing.TB, h *Hub, c BreakpointChange) {
+func setBreakpoint(tb testing.TB, h *Hub, c BreakpointChange) {
 	tb.Helper()
-	if err := h.Points.SetBreakpoint(c); err != nil {
+	if err := h.BreakpointSet.SetBreakpoint(c); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-// start starts a call of a caller of our own.
-func start(tb testing.TB, h *Hub, tool, input string) StartedCall {
+// startCall starts a call of claudeless's own kind of caller.
+func startCall(tb testing.TB, h *Hub, tool, input string) StartedCall {
 	tb.Helper()
 	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientRun, Session: "s1", ToolUseID: "tu"})
 	if err != nil {
@@ -93,18 +93,18 @@ func tools(names ...string) []protocol.Tool {
 
 func TestBreakpoints(t *testing.T) {
 	h := newHub(t)
-	if got := h.Points.Breakpoints(); len(got) != 0 { // S5
+	if got := h.BreakpointSet.Breakpoints(); len(got) != 0 { // S5
 		t.Errorf("breakpoints of a new hub: %v", got)
 	}
-	set(t, h, BreakpointChange{Name: "a"})                      // S8
-	set(t, h, BreakpointChange{Name: "b", Before: new("stop")}) // S9
-	set(t, h, BreakpointChange{Name: "b", After: new("both")})
-	set(t, h, BreakpointChange{Name: "b"})                                                                                                          // S12: twice is once and keeps the settings
+	setBreakpoint(t, h, BreakpointChange{Name: "a"})                      // S8
+	setBreakpoint(t, h, BreakpointChange{Name: "b", Before: new("stop")}) // S9
+	setBreakpoint(t, h, BreakpointChange{Name: "b", After: new("both")})
+	setBreakpoint(t, h, BreakpointChange{Name: "b"})                                                                                                // S12: twice is once and keeps the settings
 	want := []Breakpoint{{Name: "a", Before: BehaviorYield, After: BehaviorYield}, {Name: "b", Before: BehaviorStop, After: BehaviorStopException}} // S6
-	if diff := cmp.Diff(want, h.Points.Breakpoints()); diff != "" {
+	if diff := cmp.Diff(want, h.BreakpointSet.Breakpoints()); diff != "" {
 		t.Error(diff)
 	}
-	if err := h.Points.SetBreakpoint(BreakpointChange{}); code(err) != CodeMissingParameter { // S10
+	if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{}); code(err) != CodeMissingParameter { // S10
 		t.Errorf("no name: %v", err)
 	}
 	for _, c := range []BreakpointChange{ // S11, B9: refused, and no breakpoint remains
@@ -115,38 +115,38 @@ func TestBreakpoints(t *testing.T) {
 		{Name: "c", When: new("nosuch == 1")},
 		{Name: "c["},
 	} {
-		if err := h.Points.SetBreakpoint(c); err == nil {
+		if err := h.BreakpointSet.SetBreakpoint(c); err == nil {
 			t.Errorf("%+v was taken", c)
 		}
 	}
-	if diff := cmp.Diff(want, h.Points.Breakpoints()); diff != "" {
+	if diff := cmp.Diff(want, h.BreakpointSet.Breakpoints()); diff != "" {
 		t.Errorf("a refused breakpoint changed something: %s", diff)
 	}
-	h.Points.RemoveBreakpoint("b") // S13
-	h.Points.RemoveBreakpoint("b") // S14
-	set(t, h, BreakpointChange{Name: "b"})
-	if got := h.Points.Breakpoints()[1]; got.Before != BehaviorYield || got.After != BehaviorYield || got.Replacement != "" { // S15
+	h.BreakpointSet.RemoveBreakpoint("b") // S13
+	h.BreakpointSet.RemoveBreakpoint("b") // S14
+	setBreakpoint(t, h, BreakpointChange{Name: "b"})
+	if got := h.BreakpointSet.Breakpoints()[1]; got.Before != BehaviorYield || got.After != BehaviorYield || got.Replacement != "" { // S15
 		t.Errorf("settings survived the removal: %+v", got)
 	}
 }
 
 func TestBehaviors(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "a"})
+	setBreakpoint(t, h, BreakpointChange{Name: "a"})
 	for _, tt := range []struct {
 		word string
 		want Behavior
 	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"yield", BehaviorYield}, {"continue", BehaviorGo}, {"breakpoints", BehaviorStop}, {"defer", BehaviorYield}, {"default", BehaviorYield}} { // S16 S17 S18
-		if _, err := h.Points.ChangeBreakpoint(BreakpointChange{Name: "a", Before: &tt.word}); err != nil || h.Points.Breakpoints()[0].Before != tt.want {
-			t.Errorf("before %q: %v, %v", tt.word, h.Points.Breakpoints()[0].Before, err)
+		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointChange{Name: "a", Before: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].Before != tt.want {
+			t.Errorf("before %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].Before, err)
 		}
 	}
 	for _, tt := range []struct {
 		word string
 		want Behavior
 	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"exception", BehaviorException}, {"stop_exception", BehaviorStopException}, {"yield", BehaviorYield}, {"both", BehaviorStopException}} { // S21 S22 S23 S24 S25
-		if _, err := h.Points.ChangeBreakpoint(BreakpointChange{Name: "a", After: &tt.word}); err != nil || h.Points.Breakpoints()[0].After != tt.want {
-			t.Errorf("after %q: %v, %v", tt.word, h.Points.Breakpoints()[0].After, err)
+		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointChange{Name: "a", After: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].After != tt.want {
+			t.Errorf("after %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].After, err)
 		}
 	}
 	for _, tt := range []struct {
@@ -159,22 +159,22 @@ func TestBehaviors(t *testing.T) {
 		{BreakpointChange{Name: "no", After: new("stop")}, CodeBreakpointNotFound},   // S27
 		{BreakpointChange{Name: "no", After: new("nonsense")}, CodeInvalidBehavior},
 	} {
-		if _, err := h.Points.ChangeBreakpoint(tt.c); code(err) != tt.want {
+		if _, err := h.BreakpointSet.ChangeBreakpoint(tt.c); code(err) != tt.want {
 			t.Errorf("%+v: %v, want %s", tt.c, err, tt.want)
 		}
 	}
-	if got := h.Points.Default(); got != BehaviorStop { // S33
+	if got := h.BreakpointSet.Default(); got != BehaviorStop { // S33
 		t.Errorf("default %s", got)
 	}
 	for word, want := range map[string]Behavior{"go": BehaviorGo, "exception": BehaviorException, "stop_exception": BehaviorStopException, "continue": BehaviorGo, "stop_at_exceptions": BehaviorException} { // S34 S35 S36
-		if got, err := h.Points.SetDefault(word); err != nil || got != want || h.Points.Default() != want {
+		if got, err := h.BreakpointSet.SetDefault(word); err != nil || got != want || h.BreakpointSet.Default() != want {
 			t.Errorf("%q: %v, %v", word, got, err)
 		}
 	}
-	before := h.Points.Default()
+	before := h.BreakpointSet.Default()
 	for _, word := range []string{"yield", "nonsense", ""} { // S37
-		if _, err := h.Points.SetDefault(word); code(err) != CodeInvalidBehavior || h.Points.Default() != before {
-			t.Errorf("%q: %v, default %v", word, err, h.Points.Default())
+		if _, err := h.BreakpointSet.SetDefault(word); code(err) != CodeInvalidBehavior || h.BreakpointSet.Default() != before {
+			t.Errorf("%q: %v, default %v", word, err, h.BreakpointSet.Default())
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestReplacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"mcp__t__echo", "bare"} {
-		set(t, h, BreakpointChange{Name: name, Before: new("go")})
+		setBreakpoint(t, h, BreakpointChange{Name: name, Before: new("go")})
 	}
 	for _, tt := range []struct{ name, tool, want string }{
 		{"mcp__t__echo", "mcp__t__loud", ""},                     // S28
@@ -199,14 +199,14 @@ func TestReplacement(t *testing.T) {
 		{"mcp__t__loud", "mcp__t__add", CodeSignatureMismatch},   // the schema is checked first
 		{"mcp__t__echo", "t/loud", ""},
 	} {
-		if err := h.Points.SetReplacement(tt.name, tt.tool); code(err) != tt.want {
+		if err := h.BreakpointSet.SetReplacement(tt.name, tt.tool); code(err) != tt.want {
 			t.Errorf("%s by %s: %v, want %q", tt.name, tt.tool, err, tt.want)
 		}
 	}
-	if got := h.Points.Breakpoints()[0].Replacement; got != "t/loud" { // S7
+	if got := h.BreakpointSet.Breakpoints()[0].Replacement; got != "t/loud" { // S7
 		t.Errorf("replacement %q", got)
 	}
-	b := start(t, h, "mcp__t__echo", `{}`)
+	b := startCall(t, h, "mcp__t__echo", `{}`)
 	if diff := cmp.Diff(Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, b.Decision); diff != "" {
 		t.Error(diff)
 	}
@@ -216,7 +216,7 @@ func TestReplacement(t *testing.T) {
 		t.Errorf("hook: %+v, %v", hook, err)
 	}
 	for _, word := range []string{"", "mcp__t__echo"} { // S29
-		if err := h.Points.SetReplacement("mcp__t__echo", word); err != nil || h.Points.Breakpoints()[0].Replacement != "" {
+		if err := h.BreakpointSet.SetReplacement("mcp__t__echo", word); err != nil || h.BreakpointSet.Breakpoints()[0].Replacement != "" {
 			t.Errorf("clearing by %q: %v", word, err)
 		}
 	}
@@ -255,13 +255,13 @@ func TestWhatStops(t *testing.T) {
 		{"large whole numbers stay whole", []BreakpointChange{{Name: "Bash", When: new(`input.n == 9007199254740993`)}}, "Bash", `{"n":9007199254740993}`, true},
 	}
 	for _, tt := range tests {
-		for _, b := range h.Points.Breakpoints() {
-			h.Points.RemoveBreakpoint(b.Name)
+		for _, b := range h.BreakpointSet.Breakpoints() {
+			h.BreakpointSet.RemoveBreakpoint(b.Name)
 		}
 		for _, b := range tt.bps {
-			set(t, h, b)
+			setBreakpoint(t, h, b)
 		}
-		b := start(t, h, tt.tool, tt.input)
+		b := startCall(t, h, tt.tool, tt.input)
 		if got := b.PauseID != ""; got != tt.want {
 			t.Errorf("%s: stopped %v, want %v", tt.name, got, tt.want)
 		}
@@ -301,7 +301,7 @@ func TestStops(t *testing.T) {
 func BenchmarkCall(b *testing.B) {
 	h := newHub(b)
 	for i := range 20 {
-		set(b, h, BreakpointChange{Name: fmt.Sprintf("mcp__s%d__*", i)})
+		setBreakpoint(b, h, BreakpointChange{Name: fmt.Sprintf("mcp__s%d__*", i)})
 	}
 	input := json.RawMessage(`{"path":"/tmp/x","text":"` + strings.Repeat("x", 500) + `"}`)
 	var took []time.Duration

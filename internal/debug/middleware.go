@@ -40,7 +40,7 @@ type Run interface {
 	ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
-func (o MiddlewareOptions) shape(use protocol.ToolUse, text string) protocol.ToolResult {
+func (o MiddlewareOptions) shapeResult(use protocol.ToolUse, text string) protocol.ToolResult {
 	if o.Run == nil {
 		return protocol.ToolResult{Content: protocol.Content{Text: text}}
 	}
@@ -59,11 +59,11 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		}
 		id, d, err := g.Before(ctx, c)
 		if err != nil {
-			return gateFailed(ctx, err), nil
+			return gateFailure(ctx, err), nil
 		}
 		result, runErr := o.runDecided(ctx, use, d, next)
 		result.Breakpoints = append(breakpointDecisions(PhaseBefore, d), result.Breakpoints...)
-		out, err := outcome(result, runErr)
+		out, err := outcomeOf(result, runErr)
 		if err != nil {
 			return result, err
 		}
@@ -94,7 +94,7 @@ func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision 
 	return []protocol.BreakpointDecision{b}
 }
 
-func gateFailed(ctx context.Context, err error) executor.Result {
+func gateFailure(ctx context.Context, err error) executor.Result {
 	if ctx.Err() != nil {
 		return failedResult("The tool call was cancelled while it was paused")
 	}
@@ -112,7 +112,7 @@ func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse,
 	case ActionReplace:
 		use.Name = d.Tool
 	case ActionSkip:
-		return executor.ResultOf(o.shape(use, ResultText(d.Result))), nil
+		return executor.ResultOf(o.shapeResult(use, ResultText(d.Result))), nil
 	case ActionRaise:
 		return failedResult(d.Message), nil
 	case ActionAbandon:
@@ -133,19 +133,19 @@ func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse,
 // tool's results.
 func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result) executor.Result {
 	r.Output, r.ShowsIsErrorFalse = nil, false
-	if text, ok := plain(r.Content); ok {
-		shaped := o.shape(use, text)
+	if text, ok := singleText(r.Content); ok {
+		shaped := o.shapeResult(use, text)
 		r.Output, r.ShowsIsErrorFalse = shaped.Output, shaped.ShowsIsErrorFalse
 	}
 	return r
 }
 
-// outcome converts a result for the hub.
-func outcome(r executor.Result, err error) (Outcome, error) {
+// outcomeOf converts a result for the hub.
+func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	if err != nil {
 		return Outcome{Failed: true, Error: err.Error()}, nil
 	}
-	raw, err := protocol.Marshal(content(r.Content))
+	raw, err := protocol.Marshal(contentValue(r.Content))
 	if err != nil {
 		return Outcome{}, fmt.Errorf("encoding the result: %w", err)
 	}
@@ -156,15 +156,15 @@ func outcome(r executor.Result, err error) (Outcome, error) {
 	return o, nil
 }
 
-// content returns a single text as a string, and any other content unchanged.
-func content(c protocol.Content) any {
-	if text, ok := plain(c); ok {
+// contentValue returns a single text as a string, and any other content unchanged.
+func contentValue(c protocol.Content) any {
+	if text, ok := singleText(c); ok {
 		return text
 	}
 	return c
 }
 
-func plain(c protocol.Content) (text string, ok bool) {
+func singleText(c protocol.Content) (text string, ok bool) {
 	if c.Blocks == nil {
 		return c.Text, true
 	}

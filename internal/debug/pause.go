@@ -14,7 +14,7 @@ import (
 // beginPause opens a pause; h.mu must be held.
 func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *pause {
 	p := &pause{
-		id: h.o.NewID(), call: k, phase: phase, data: k.data, at: h.o.Now(), outcome: r,
+		id: h.options.NewID(), call: k, phase: phase, data: k.data, at: h.options.Now(), outcome: r,
 		done: make(chan struct{}),
 	}
 	p.data.PauseInfo = PauseInfo{Phase: phase, Reason: "breakpoint", Breakpoint: breakpoint, Capabilities: k.caller.Actions(phase)}
@@ -32,11 +32,11 @@ func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *p
 	if k.lease == 0 || r != nil {
 		h.startLease(p)
 	}
-	if h.o.PauseTimeout > 0 && h.o.OnTimeout != PolicyWait {
-		p.expiry = time.AfterFunc(h.o.PauseTimeout, func() { h.expire(p) }) // stopped when the pause ends
+	if h.options.PauseTimeout > 0 && h.options.OnTimeout != PolicyWait {
+		p.expiry = time.AfterFunc(h.options.PauseTimeout, func() { h.expire(p) }) // stopped when the pause ends
 	}
 	h.publish(Event{
-		Kind: EventPaused, PauseID: p.id, MethodName: p.data.MethodName, Reason: p.data.Reason, PausedAt: seconds(p.at),
+		Kind: EventPaused, PauseID: p.id, MethodName: p.data.MethodName, Reason: p.data.Reason, PausedAt: unixSeconds(p.at),
 	})
 	return p
 }
@@ -47,7 +47,7 @@ func (h *Hub) Paused() []Pause {
 	defer h.mu.Unlock()
 	all := make([]Pause, 0, len(h.pauses.order))
 	for _, p := range h.pauses.order {
-		all = append(all, p.view())
+		all = append(all, p.snapshot())
 	}
 	return all
 }
@@ -60,7 +60,7 @@ func (h *Hub) Pause(id string) (Pause, error) {
 	if err != nil {
 		return Pause{}, err
 	}
-	return p.view(), nil
+	return p.snapshot(), nil
 }
 
 // openPause returns an open pause; h.mu must be held.
@@ -114,7 +114,7 @@ func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided boo
 // startLease restarts a pause's lease; h.mu must be held.
 func (h *Hub) startLease(p *pause) {
 	stopTimer(&p.lease)
-	d := cmp.Or(p.call.lease, h.o.Lease)
+	d := cmp.Or(p.call.lease, h.options.Lease)
 	var mine *time.Timer
 	mine = time.AfterFunc(d, func() { // stopped when the pause ends
 		h.mu.Lock()
@@ -138,10 +138,10 @@ func (h *Hub) Abandon(pauseID string) {
 // expire ends a pause that was not decided in time.
 func (h *Hub) expire(p *pause) {
 	d := Decision{Action: ActionContinue}
-	if h.o.OnTimeout == PolicyFail {
+	if h.options.OnTimeout == PolicyFail {
 		d = Decision{
 			Action: ActionRaise, Type: "TimeoutError",
-			Message: "the breakpoint on " + p.data.MethodName + " was not resumed within " + h.o.PauseTimeout.String(),
+			Message: "the breakpoint on " + p.data.MethodName + " was not resumed within " + h.options.PauseTimeout.String(),
 		}
 		if !slices.Contains(p.data.Capabilities, ActionRaise) {
 			d = Decision{Action: ActionContinue}
@@ -172,7 +172,7 @@ func (h *Hub) closePause(p *pause, d Decision) bool {
 	h.pauses.storeDecision(p.id, d)
 	if p.phase == PhaseBefore {
 		p.call.action = d.Action
-		p.call.paused += h.o.Now().Sub(p.at)
+		p.call.paused += h.options.Now().Sub(p.at)
 		if d.Action == ActionModify && d.Input != nil {
 			p.call.original = p.call.data.Input()
 			p.call.data.Values = JSONInput{d.Input, d.InputCID}

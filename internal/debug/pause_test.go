@@ -22,7 +22,7 @@ func TestPaused(t *testing.T) {
 	if err := h.Register(t.Context(), tools("mcp__t__echo")); err != nil {
 		t.Fatal(err)
 	}
-	set(t, h, BreakpointChange{Name: "mcp__t__echo"})
+	setBreakpoint(t, h, BreakpointChange{Name: "mcp__t__echo"})
 	begun, err := h.Start(t.Context(), Call{
 		Tool: "mcp__t__echo", Input: json.RawMessage(`{"text":"hi"}`), Client: ClientRun, Session: "s1", ToolUseID: "tu",
 		CallSite: json.RawMessage(`{"scenario":"a.toml","line":3}`), PID: 7, Started: 1.5,
@@ -74,8 +74,8 @@ func TestResume(t *testing.T) {
 	}
 	for _, tt := range tests {
 		h := newHub(t)
-		set(t, h, BreakpointChange{Name: "mcp__t__echo"})
-		id := start(t, h, "mcp__t__echo", `{"text":"hi"}`).PauseID
+		setBreakpoint(t, h, BreakpointChange{Name: "mcp__t__echo"})
+		id := startCall(t, h, "mcp__t__echo", `{"text":"hi"}`).PauseID
 		err := h.Resume(t.Context(), id, tt.r)
 		if code(err) != tt.code {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.code)
@@ -104,8 +104,8 @@ func TestResume(t *testing.T) {
 // The record of a call contains the input that the tool received, by value and by CID.
 func TestModifiedInputIsRecorded(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
-	b := start(t, h, "Bash", `{"command":"ls"}`)
+	setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+	b := startCall(t, h, "Bash", `{"command":"ls"}`)
 	if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{ "command": "pwd" }`)}}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestDeniedByHook(t *testing.T) {
 		again  bool
 	}{{ClientHook, "skip", false}, {ClientHook, "raise", false}, {ClientHook, "continue", true}, {ClientRun, "skip", true}} {
 		h := newHub(t)
-		set(t, h, BreakpointChange{Name: "Bash", After: new("stop_exception")})
+		setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("stop_exception")})
 		b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
 		if err != nil {
 			t.Fatal(err)
@@ -148,11 +148,11 @@ func TestDeniedByHook(t *testing.T) {
 
 func TestResumeTwice(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash"})
+	setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
 	if err := h.Resume(t.Context(), "never", ResumeRequest{}); code(err) != CodePauseNotFound { // S48
 		t.Errorf("unknown pause: %v", err)
 	}
-	id := start(t, h, "Bash", `{}`).PauseID
+	id := startCall(t, h, "Bash", `{}`).PauseID
 	if err := h.Resume(t.Context(), id, ResumeRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -167,9 +167,9 @@ func TestResumeTwice(t *testing.T) {
 // B1, B11: a pause after the call accepts the decisions that are still possible then.
 func TestAfter(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash", Before: new("go"), After: new("stop_exception")})
+	setBreakpoint(t, h, BreakpointChange{Name: "Bash", Before: new("go"), After: new("stop_exception")})
 	complete := func(o Outcome) string {
-		b := start(t, h, "Bash", `{}`)
+		b := startCall(t, h, "Bash", `{}`)
 		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: o})
 		if err != nil || id == "" {
 			t.Fatalf("pause %q, %v", id, err)
@@ -223,7 +223,7 @@ func TestPauseEnds(t *testing.T) {
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHub(t, tt.o)
-			set(t, h, BreakpointChange{Name: "Bash"})
+			setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
 			b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
 			if err != nil {
 				t.Fatal(err)
@@ -249,8 +249,8 @@ func TestPauseEnds(t *testing.T) {
 func TestLeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
-		set(t, h, BreakpointChange{Name: "Bash"})
-		id := start(t, h, "Bash", `{}`).PauseID
+		setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
+		id := startCall(t, h, "Bash", `{}`).PauseID
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
 			if _, decided, err := h.Wait(ctx, id); decided || err != nil {
@@ -270,8 +270,8 @@ func TestLeaseIsRenewed(t *testing.T) {
 func TestRecordTellsThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
-		set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
-		b := start(t, h, "Bash", `{}`)
+		setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+		b := startCall(t, h, "Bash", `{}`)
 		time.Sleep(3 * time.Second) // of the bubble
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{Action: "continue"}); err != nil {
 			t.Fatal(err)
@@ -281,7 +281,7 @@ func TestRecordTellsThePause(t *testing.T) {
 			t.Fatal(err)
 		}
 		all, err := h.Records.Calls("", nil)
-		if err != nil || len(all.Calls) != 1 || all.Calls[0].PausedFor != 3 {
+		if err != nil || len(all.Calls) != 1 || all.Calls[0].PausedSeconds != 3 {
 			t.Errorf("%+v, %v", all, err)
 		}
 	})
@@ -290,7 +290,7 @@ func TestRecordTellsThePause(t *testing.T) {
 func TestCloseEndsPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
-		set(t, h, BreakpointChange{Name: "Bash"})
+		setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
 		sub := h.Subscribe(0)
 		failed := make(chan error, 1)
 		go func() {
@@ -315,7 +315,7 @@ func TestCloseEndsPauses(t *testing.T) {
 // sessions are opened.
 func TestManyPauses(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+	setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
 	const callers, each = 10, 100
 	sub := h.Subscribe(10 * callers * each)
 	var wg sync.WaitGroup
@@ -331,10 +331,10 @@ func TestManyPauses(t *testing.T) {
 					t.Error(err)
 				}
 				name := fmt.Sprintf("other-%d", c)
-				if err := h.Points.SetBreakpoint(BreakpointChange{Name: name}); err != nil {
+				if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{Name: name}); err != nil {
 					t.Error(err)
 				}
-				h.Points.RemoveBreakpoint(name)
+				h.BreakpointSet.RemoveBreakpoint(name)
 			}
 		})
 	}

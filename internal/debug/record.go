@@ -29,16 +29,16 @@ const (
 // records keeps the newest max records, or fewer if their values are large.
 type records struct {
 	*core
-	points *breakpointSet
-	max    int
-	total  int
-	bytes  int // of list
-	list   []*Record
+	breakpoints *breakpointSet
+	max         int
+	total       int
+	bytes       int // of list
+	list        []*Record
 }
 
 // add keeps a record; r.mu is held.
 func (r *records) add(rec *Record) {
-	for _, b := range r.points.breakpointsFor(rec.MethodName) {
+	for _, b := range r.breakpoints.breakpointsFor(rec.MethodName) {
 		rec.breakpoints = append(rec.breakpoints, b.Name)
 	}
 	r.total++
@@ -84,7 +84,7 @@ func completeOutcome(store *cas.Store, o Outcome) (Outcome, error) {
 // held.
 func (r *records) record(k *call, o Outcome) {
 	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, Ending: Ending{
-		Status: "success", Action: k.action, CompletedAt: seconds(r.o.Now()), PausedFor: k.paused.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
+		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: k.paused.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
 		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.original,
 	}}
 	rec.PrettyResult = o.Result
@@ -114,7 +114,7 @@ func (r *records) AddRecord(record Record) {
 	rec := shortRecord(record)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := seconds(r.o.Now())
+	now := unixSeconds(r.options.Now())
 	if rec.CallID == "" {
 		rec.CallID = r.callID(now)
 	}
@@ -135,7 +135,7 @@ func (r *records) Calls(tool string, limit *int) (Calls, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	want := r.points.tools.canonical(tool)
+	want := r.breakpoints.tools.canonical(tool)
 	out := Calls{Calls: []Record{}}
 	kept := r.newest()
 	for _, rec := range kept {

@@ -28,7 +28,7 @@ func TestFunctions(t *testing.T) {
 	if err := json.Unmarshal(got[0].Metadata, &meta); err != nil || meta.Server != "t" || meta.Description != "about add" {
 		t.Errorf("metadata %s, %v", got[0].Metadata, err)
 	}
-	if len(h.Points.Breakpoints()) != 0 {
+	if len(h.BreakpointSet.Breakpoints()) != 0 {
 		t.Error("registering set a breakpoint")
 	}
 }
@@ -43,7 +43,7 @@ func TestCalls(t *testing.T) {
 		if i%3 == 0 {
 			tool = "Read"
 		}
-		b := start(t, h, tool, fmt.Sprintf(`{"n":%d}`, i))
+		b := startCall(t, h, tool, fmt.Sprintf(`{"n":%d}`, i))
 		o := Outcome{Result: json.RawMessage(fmt.Sprint(i))}
 		if i == 149 {
 			o = Outcome{Failed: true, Error: "boom", ErrorType: "OSError"}
@@ -82,14 +82,14 @@ func TestCalls(t *testing.T) {
 func TestHistory(t *testing.T) {
 	h := newHub(t)
 	run := func(tool string) {
-		b := start(t, h, tool, `{}`)
+		b := startCall(t, h, tool, `{}`)
 		if _, err := h.Complete(t.Context(), Completion{Session: "s1", ToolUseID: "tu"}); err != nil {
 			t.Fatal(err)
 		}
 		_ = b
 	}
 	run("Bash")
-	set(t, h, BreakpointChange{Name: "B*", Before: new("go"), After: new("go")})
+	setBreakpoint(t, h, BreakpointChange{Name: "B*", Before: new("go"), After: new("go")})
 	run("Bash")
 	run("Read")
 	run("Bash")
@@ -104,8 +104,8 @@ func TestHistory(t *testing.T) {
 
 func TestEvaluate(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash"})
-	id := start(t, h, "Bash", `{"command":"ls","n":9007199254740993,"list":[1,2,3]}`).PauseID
+	setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
+	id := startCall(t, h, "Bash", `{"command":"ls","n":9007199254740993,"list":[1,2,3]}`).PauseID
 	session := ""
 	tests := []struct {
 		expr, want string
@@ -143,7 +143,7 @@ func TestEvaluate(t *testing.T) {
 	if err != nil || len(s.Transcript) != len(tests) || s.Transcript[0].Input != "2 + 2" || s.Transcript[0].Output != "4" {
 		t.Errorf("session %+v, %v", s, err)
 	}
-	other := start(t, h, "Bash", `{}`).PauseID
+	other := startCall(t, h, "Bash", `{}`).PauseID
 	for _, tt := range []struct {
 		q    EvaluateParams
 		want string
@@ -168,12 +168,12 @@ func TestEvaluate(t *testing.T) {
 // Nested loops end, because they are refused or exceed the step limit.
 func TestEvaluationBomb(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash"})
+	setBreakpoint(t, h, BreakpointChange{Name: "Bash"})
 	list, err := json.Marshal(map[string]any{"l": make([]int, 300)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := start(t, h, "Bash", string(list)).PauseID
+	id := startCall(t, h, "Bash", string(list)).PauseID
 	began := time.Now()
 	a, err := h.Evaluate(t.Context(), EvaluateParams{PauseID: id, Expr: "sum(input.l, sum(input.l, sum(input.l, sum(input.l, 1))))"})
 	if err != nil || !a.IsError {
@@ -186,9 +186,9 @@ func TestEvaluationBomb(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash", After: new("exception")}) // S101: no observer yet
-	one, two := h.Subscribe(0), h.Subscribe(0)                         // S102 S105
-	id := start(t, h, "Bash", `{}`)
+	setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("exception")}) // S101: no observer yet
+	one, two := h.Subscribe(0), h.Subscribe(0)                                   // S102 S105
+	id := startCall(t, h, "Bash", `{}`)
 	if err := h.Resume(t.Context(), id.PauseID, ResumeRequest{Action: "skip"}); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestEvents(t *testing.T) {
 	}
 	two.Close() // S104 S106
 	two.Close() // S107
-	h.Points.SetDefault("go")
+	h.BreakpointSet.SetDefault("go")
 	one.Close()
 	var got []Event
 	for e := range one.C {
@@ -239,7 +239,7 @@ func TestEvents(t *testing.T) {
 // the older system; so S103, its observer that panics, has no equivalent.
 func TestObserverReadsState(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+	setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
 	sub := h.Subscribe(0)
 	looked := make(chan int)
 	go func() {
@@ -247,7 +247,7 @@ func TestObserverReadsState(t *testing.T) {
 		for e := range sub.C {
 			n++
 			h.Status()
-			h.Points.Breakpoints()
+			h.BreakpointSet.Breakpoints()
 			if _, err := h.Records.Calls("", nil); err != nil {
 				t.Error(err)
 			}
@@ -299,7 +299,7 @@ func TestSlowObserver(t *testing.T) {
 // newest.
 func TestBytesKept(t *testing.T) {
 	h := newHub(t)
-	value := json.RawMessage(`"` + strings.Repeat("x", maxInRecord-2) + `"`)
+	value := json.RawMessage(`"` + strings.Repeat("x", maxRecordValue-2) + `"`)
 	for range 2000 {
 		h.Records.AddRecord(Record{CallData: CallData{MethodName: "T", Values: JSONInput{JSON: value}}})
 	}
@@ -324,10 +324,10 @@ func TestBytesKept(t *testing.T) {
 	h.mu.Unlock()
 
 	for i := range 2 {
-		if err := h.Points.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
+		if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
 			t.Fatal(err)
 		}
-		b := start(t, h, "T", `{}`)
+		b := startCall(t, h, "T", `{}`)
 		id, err := h.StartSession(b.PauseID)
 		if err != nil {
 			t.Fatal(err)
@@ -355,10 +355,10 @@ func TestChangedValues(t *testing.T) {
 		"failed":    {ResumeRequest{}, ResumeRequest{Action: "raise", ExceptionMessage: "no"}, "", `"no"`},
 	} {
 		h := newHub(t)
-		if err := h.Points.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
+		if err := h.BreakpointSet.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
 			t.Fatal(err)
 		}
-		b := start(t, h, "T", `{"n":1}`)
+		b := startCall(t, h, "T", `{"n":1}`)
 		if err := h.Resume(t.Context(), b.PauseID, c.before); err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +390,7 @@ func TestMemoryIsFlatUnderLoad(t *testing.T) {
 	load := func(from, to int, complete bool) {
 		for i := from; i < to; i++ {
 			text := fmt.Sprintf(`%d%s`, i, strings.Repeat("x", 10_000))
-			b := start(t, h, "T", `{"text":"`+text+`"}`)
+			b := startCall(t, h, "T", `{"text":"`+text+`"}`)
 			if !complete {
 				continue
 			}

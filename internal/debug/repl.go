@@ -74,7 +74,7 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	defer h.mu.Unlock()
 	h.appendEntry(s, TranscriptEntry{
 		Index: len(s.Transcript), Input: q.Expr, Output: a.Output, Stdout: a.Stdout, IsError: a.IsError,
-		ResultCID: a.ResultCID, Timestamp: seconds(h.o.Now()),
+		ResultCID: a.ResultCID, Timestamp: unixSeconds(h.options.Now()),
 	})
 	return a, nil
 }
@@ -165,7 +165,7 @@ func (h *Hub) evaluateJSON(ctx context.Context, p *pause, expr string) (json.Raw
 	defer cancel()
 	v, err := h.evaluateValue(ctx, p, expr)
 	if err != nil {
-		return nil, badCondition(err)
+		return nil, conditionError(err)
 	}
 	text, err := renderValue(v)
 	return json.RawMessage(text), err
@@ -253,14 +253,14 @@ type sessions struct {
 // openSession makes a session. Its id contains the time, so two sessions never
 // start in the same microsecond. l.mu must be held.
 func (l *sessions) openSession(p *pause) *session {
-	now := l.o.Now().Truncate(time.Microsecond)
+	now := l.options.Now().Truncate(time.Microsecond)
 	if !now.After(l.last) {
 		now = l.last.Add(time.Microsecond)
 	}
 	l.last = now
 	d := p.data
 	s := &session{closed: make(chan struct{}), Session: Session{
-		ID: fmt.Sprintf("%d-%.6f", d.PID, seconds(now)), PauseID: p.id, PID: d.PID, StartedAt: seconds(now),
+		ID: fmt.Sprintf("%d-%.6f", d.PID, unixSeconds(now)), PauseID: p.id, PID: d.PID, StartedAt: unixSeconds(now),
 		FunctionName: d.MethodName, CallID: d.CallID, ProcessKey: d.ProcessKey, Signature: d.Signature, Evaluator: d.Evaluator,
 		Transcript: []TranscriptEntry{}, Values: d.values(),
 	}}
@@ -296,10 +296,10 @@ func (l *sessions) Session(id string) (Session, error) {
 	if !ok {
 		return Session{}, NewError(CodeSessionNotFound, "", "session_id", id)
 	}
-	return s.view(), nil
+	return s.snapshot(), nil
 }
 
-func (s *session) view() Session {
+func (s *session) snapshot() Session {
 	v := s.Session
 	v.Transcript = slices.Clone(s.Transcript)
 	return v
@@ -311,7 +311,7 @@ func (l *sessions) Sessions() []Session {
 	defer l.mu.Unlock()
 	all := make([]Session, 0, len(l.ids))
 	for _, id := range l.ids {
-		all = append(all, l.byID[id].view())
+		all = append(all, l.byID[id].snapshot())
 	}
 	return all
 }
@@ -333,7 +333,7 @@ func (l *sessions) closeSession(s *session) {
 	if s.ClosedAt != nil {
 		return
 	}
-	now := seconds(l.o.Now())
+	now := unixSeconds(l.options.Now())
 	s.ClosedAt = &now
 	close(s.closed)
 }

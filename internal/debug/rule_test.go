@@ -17,10 +17,10 @@ func TestRules(t *testing.T) {
 	if err := h.Register(t.Context(), tools("mcp__t__echo")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Points.SetDefault("go"); err != nil {
+	if _, err := h.BreakpointSet.SetDefault("go"); err != nil {
 		t.Fatal(err)
 	}
-	set(t, h, BreakpointChange{Name: "Bash", Before: new("stop"), After: new("stop")})
+	setBreakpoint(t, h, BreakpointChange{Name: "Bash", Before: new("stop"), After: new("stop")})
 	for _, r := range []Rule{
 		{Name: "never", Tools: []string{"*"}, Phase: PhaseBefore, MaxPauses: 0},
 		{Name: "broken", Tools: []string{"*"}, Phase: PhaseBefore, When: "input.a.b == 1", MaxPauses: -1},
@@ -28,7 +28,7 @@ func TestRules(t *testing.T) {
 		{Name: "all", Tools: []string{"Bash", "t/*"}, Phase: PhaseBefore, MaxPauses: -1},
 		{Name: "failed", Tools: []string{"B*"}, Phase: PhaseAfter, When: "error != nil", MaxPauses: -1},
 	} {
-		if err := h.Points.AddRule(r); err != nil {
+		if err := h.BreakpointSet.AddRule(r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 		{"Read", `{}`, ""},
 	} {
 		got := ""
-		if id := start(t, h, tt.tool, tt.input).PauseID; id != "" {
+		if id := startCall(t, h, tt.tool, tt.input).PauseID; id != "" {
 			p, err := h.Pause(id)
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	for failed, want := range map[bool]string{true: "failed", false: "Bash"} {
-		b := start(t, h, "Bash", `{"x":1}`)
+		b := startCall(t, h, "Bash", `{"x":1}`)
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	left := map[string]int{}
-	for _, r := range h.Points.Rules() {
+	for _, r := range h.BreakpointSet.Rules() {
 		left[r.Name] = r.MaxPauses
 		if (r.ConditionError != "") != (r.Name == "broken") {
 			t.Errorf("%s: condition error %q", r.Name, r.ConditionError)
@@ -82,11 +82,11 @@ func TestRules(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"never": 0, "broken": -1, "once": 0, "all": -1, "failed": -1}, left); diff != "" {
 		t.Error(diff)
 	}
-	if !h.Points.HasLimitedRule("Bash") || !h.Points.HasLimitedRule("Read") { // of "never"
+	if !h.BreakpointSet.HasLimitedRule("Bash") || !h.BreakpointSet.HasLimitedRule("Read") { // of "never"
 		t.Error("which tools count")
 	}
 	for _, r := range []Rule{{Tools: []string{"["}}, {Tools: []string{"a"}, When: "nosuch"}} {
-		if err := h.Points.AddRule(r); err == nil {
+		if err := h.BreakpointSet.AddRule(r); err == nil {
 			t.Errorf("%+v was taken", r)
 		}
 	}
@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 // Of many concurrent calls, a rule stops exactly as many as it has hits.
 func TestRuleHitsAtOnce(t *testing.T) {
 	h := newHub(t)
-	if err := h.Points.AddRule(Rule{Name: "ten", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.text startsWith "x"`, MaxPauses: 10}); err != nil {
+	if err := h.BreakpointSet.AddRule(Rule{Name: "ten", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.text startsWith "x"`, MaxPauses: 10}); err != nil {
 		t.Fatal(err)
 	}
 	input := json.RawMessage(`{"text":"` + strings.Repeat("x", 100) + `"}`)

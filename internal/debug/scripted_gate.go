@@ -59,7 +59,7 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 		if b.MaxHits != nil {
 			rule.MaxPauses = *b.MaxHits
 		}
-		if err := hub.Points.AddRule(rule); err != nil {
+		if err := hub.BreakpointSet.AddRule(rule); err != nil {
 			hub.Close()
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -74,7 +74,7 @@ func (g *ScriptedGate) Close() { g.hub.Close() }
 // Warnings returns one message for each condition that could not be evaluated.
 func (g *ScriptedGate) Warnings() []string {
 	var all []string
-	for _, r := range g.hub.Points.Rules() {
+	for _, r := range g.hub.BreakpointSet.Rules() {
 		if r.ConditionError != "" {
 			all = append(all, fmt.Sprintf("%s: the condition of the breakpoint could not be evaluated and counts as false: %s", r.Name, r.ConditionError))
 		}
@@ -84,7 +84,9 @@ func (g *ScriptedGate) Warnings() []string {
 
 // HasLimitedRule reports whether a breakpoint with a limited number of pauses
 // matches a tool. The order of such calls matters.
-func (g *ScriptedGate) HasLimitedRule(tool string) bool { return g.hub.Points.HasLimitedRule(tool) }
+func (g *ScriptedGate) HasLimitedRule(tool string) bool {
+	return g.hub.BreakpointSet.HasLimitedRule(tool)
+}
 
 // Register adds tools, so that "server/tool" names can be resolved.
 func (g *ScriptedGate) Register(ctx context.Context, tools []protocol.Tool) error {

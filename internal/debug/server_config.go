@@ -17,7 +17,7 @@ import (
 // are errors that name the field.
 func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
 	if !mcp.ValidName(name) {
-		return mcp.ServerConfig{}, badName(name)
+		return mcp.ServerConfig{}, nameError(name)
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(entry, &fields) != nil || fields == nil {
@@ -111,7 +111,7 @@ func ParseInlineServers(text string) (mcp.ServerConfig, error) {
 	case value == "":
 		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the command or URL is empty", text)
 	case !mcp.ValidName(name):
-		return mcp.ServerConfig{}, badName(name)
+		return mcp.ServerConfig{}, nameError(name)
 	}
 	on := true
 	cfg := mcp.ServerConfig{Name: name, AutoReconnect: &on, Timeout: 30 * time.Second, Literal: true}

@@ -69,7 +69,7 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	}
 	for _, s := range o.Servers {
 		if !mcp.ValidName(s.Name) {
-			return nil, badName(s.Name)
+			return nil, nameError(s.Name)
 		}
 	}
 	m, err := mcp.New(mcp.Options{
@@ -82,7 +82,7 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	return &ServerManager{hub: o.Hub, now: o.Now, mcp: m, connected: map[string]time.Time{}, everConnected: map[string]bool{}}, nil
 }
 
-func badName(name string) error {
+func nameError(name string) error {
 	return NewError(CodeInvalidName, fmt.Sprintf("invalid server name %q: use letters, digits, _ and -", name), "name", name)
 }
 
@@ -121,13 +121,13 @@ type ExternalServer struct {
 func (m *ServerManager) Servers() []ExternalServer {
 	all := []ExternalServer{}
 	for _, s := range m.statuses() {
-		all = append(all, m.server(s))
+		all = append(all, m.describeServer(s))
 	}
 	return all
 }
 
-func (m *ServerManager) server(s mcp.ServerStatus) ExternalServer {
-	c := ExternalServer{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.status(s)}
+func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
+	c := ExternalServer{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.statusWord(s)}
 	c.Transport = cmp.Or(c.Transport, "stdio")
 	if c.Status != StatusConnected {
 		c.Error = s.Error
@@ -149,8 +149,8 @@ func (m *ServerManager) callableTools(server string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != server })
 }
 
-// status translates the state of a server to the words of this API.
-func (m *ServerManager) status(s mcp.ServerStatus) string {
+// statusWord translates the state of a server to the words of this API.
+func (m *ServerManager) statusWord(s mcp.ServerStatus) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch s.State {
@@ -214,7 +214,7 @@ func (m *ServerManager) checkConnected(name string) error {
 // configured.
 func (m *ServerManager) Connect(ctx context.Context, name string, config json.RawMessage) ([]string, error) {
 	if !mcp.ValidName(name) {
-		return nil, badName(name)
+		return nil, nameError(name)
 	}
 	m.addMu.Lock()
 	defer m.addMu.Unlock()
@@ -247,7 +247,7 @@ func (m *ServerManager) toolNames(name string) []string {
 	if !ok {
 		return []string{}
 	}
-	return m.server(s).Tools
+	return m.describeServer(s).Tools
 }
 
 // Disconnect closes a server's connection and keeps its configuration.
@@ -319,7 +319,7 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 	cid, _, _ := m.hub.Store().PutJSON(arguments)
 	rec.MethodName, rec.Client, rec.Values = name, ClientExternal, JSONInput{JSON: arguments, CID: cid}
 	rec.StartedAt = float64(m.now().UnixMicro()) / 1e6
-	result, err := m.call(ctx, server, tool, arguments)
+	result, err := m.callTool(ctx, server, tool, arguments)
 	if err != nil {
 		rec.Status, rec.Error, rec.ErrorType = "exception", err.Error(), "Error"
 		if e, ok := errors.AsType[*Error](err); ok {
@@ -361,7 +361,7 @@ func (m *ServerManager) splitToolName(name string) (server, tool string, err err
 	return "", "", NewError(CodeInvalidToolName, "a tool is named server/tool", "tool", name)
 }
 
-func (m *ServerManager) call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+func (m *ServerManager) callTool(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
 	name := server + "/" + tool
 	result, err := m.mcp.CallRaw(ctx, mcp.CallRequest{Tool: name, Input: arguments})
 	if err == nil {

@@ -108,7 +108,7 @@ func TestSSEWithSlash(t *testing.T) {
 // C154: a server without tools is accepted.
 func TestNoTools(t *testing.T) {
 	m, _ := newManager(t, server(t, "none", "tools-null"))
-	if c := client(t, m, "none", StatusConnected); len(c.Tools) != 0 {
+	if c := waitForStatus(t, m, "none", StatusConnected); len(c.Tools) != 0 {
 		t.Errorf("%+v", c)
 	}
 	if _, err := m.Call(t.Context(), "none/echo", nil); errorCode(err) != CodeToolNotFound {

@@ -82,8 +82,8 @@ func errorCode(err error) string {
 	return ""
 }
 
-// client waits up to some seconds until a server has the wanted state.
-func client(t *testing.T, m *ServerManager, name, status string) ExternalServer {
+// waitForStatus waits up to some seconds until a server has the wanted state.
+func waitForStatus(t *testing.T, m *ServerManager, name, status string) ExternalServer {
 	t.Helper()
 	deadline := time.Now().Add(8 * time.Second)
 	for {
@@ -144,12 +144,12 @@ func TestConnecting(t *testing.T) {
 	}
 	m, _ := newManager(t, missing, nowhere, server(t, "crash", "crash-at-start"), server(t, "refuses", "init-error"), server(t, "good", "ok"))
 	for name, want := range map[string]string{"missing": "nosuch", "nowhere": "refused", "crash": "boom", "refuses": ""} { // C15 C21 C16 C170
-		c := client(t, m, name, StatusError)
+		c := waitForStatus(t, m, name, StatusError)
 		if !strings.Contains(c.Error, want) || c.Error == "" || len(c.Tools) != 0 || c.ConnectedAt != nil {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
-	c := client(t, m, "good", StatusConnected) // what fails does not hurt the rest
+	c := waitForStatus(t, m, "good", StatusConnected) // what fails does not hurt the rest
 	if c.Transport != "stdio" || len(c.Tools) != 5 || c.ConnectedAt == nil || *c.ConnectedAt < 1e9 {
 		t.Errorf("%+v", c)
 	}
@@ -157,7 +157,7 @@ func TestConnecting(t *testing.T) {
 	if errorCode(err) != CodeConnectFailed || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("%v", err)
 	}
-	client(t, m, "late", StatusError) // its configuration is kept
+	waitForStatus(t, m, "late", StatusError) // its configuration is kept
 	for _, e := range []string{`{}`, `[]`, `{"transport":"stdio"}`, `{"transport":"pigeon","command":"x"}`} {
 		if _, err := m.Connect(t.Context(), "bad", json.RawMessage(e)); errorCode(err) != CodeInvalidConfig {
 			t.Errorf("%s: %v", e, err)
@@ -165,8 +165,8 @@ func TestConnecting(t *testing.T) {
 	}
 }
 
-// gone reports whether a process has ended and was waited for.
-func gone(pid int) bool {
+// hasEnded reports whether a process has ended and was waited for.
+func hasEnded(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return true
@@ -181,12 +181,12 @@ func TestDisconnect(t *testing.T) {
 	if err := m.Disconnect(t.Context(), "a"); err != nil { // C17 C111
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); !gone(pid); {
+	for deadline := time.Now().Add(5 * time.Second); !hasEnded(pid); {
 		if time.Now().After(deadline) {
 			t.Fatal("the process of the server lives on")
 		}
 	}
-	if c := client(t, m, "a", StatusDisconnected); len(c.Tools) != 0 || c.ConnectedAt != nil {
+	if c := waitForStatus(t, m, "a", StatusDisconnected); len(c.Tools) != 0 || c.ConnectedAt != nil {
 		t.Errorf("%+v", c)
 	}
 	if err := m.Disconnect(t.Context(), "a"); err != nil { // U175
@@ -411,7 +411,7 @@ func TestCloseDuringACall(t *testing.T) {
 	if err := <-failed; err == nil {
 		t.Error("the call succeeded")
 	}
-	if !gone(pid) {
+	if !hasEnded(pid) {
 		t.Error("the process of the server is there after Close")
 	}
 	if _, err := m.Call(t.Context(), "a/echo", nil); err == nil {
@@ -434,16 +434,16 @@ func TestKilledServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	client(t, m, "a", StatusDisconnected)
-	client(t, m, "stays", StatusDisconnected) // C62
+	waitForStatus(t, m, "a", StatusDisconnected)
+	waitForStatus(t, m, "stays", StatusDisconnected) // C62
 	if _, err := m.Call(t.Context(), "stays/echo", nil); errorCode(err) != CodeServerNotConnected {
 		t.Errorf("%v", err)
 	}
-	client(t, m, "a", StatusConnected)
+	waitForStatus(t, m, "a", StatusConnected)
 	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil {
 		t.Errorf("after it came back: %v", err)
 	}
-	client(t, m, "stays", StatusDisconnected)
+	waitForStatus(t, m, "stays", StatusDisconnected)
 }
 
 // The status words for the states of the client manager, whose timing package mcp tests: a lost server that did not
@@ -466,7 +466,7 @@ func TestStatusWords(t *testing.T) {
 		{"lost", mcp.StateConnected, StatusConnected},
 		{"lost", mcp.StateDisconnected, StatusDisconnected},
 	} {
-		if got := m.status(mcp.ServerStatus{Name: tt.server, State: tt.state}); got != tt.want {
+		if got := m.statusWord(mcp.ServerStatus{Name: tt.server, State: tt.state}); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.server, tt.state, got, tt.want)
 		}
 	}

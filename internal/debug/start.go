@@ -22,7 +22,7 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 		return StartedCall{}, err
 	}
 	begun := StartedCall{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
-	hit, stopped := h.Points.matchBreakpoint(ctx, k, PhaseBefore, nil)
+	hit, stopped := h.BreakpointSet.matchBreakpoint(ctx, k, PhaseBefore, nil)
 	if hit == nil {
 		return begun, nil
 	}
@@ -51,7 +51,7 @@ func (h *Hub) registerCall(k *call) error {
 	if k.data.Signature == "" {
 		k.data.Signature = h.functions[k.data.MethodName].Signature
 	}
-	k.data.StartedAt = seconds(h.o.Now())
+	k.data.StartedAt = unixSeconds(h.options.Now())
 	k.data.CallID = h.callID(k.data.StartedAt)
 	h.calls.add(k)
 	return nil
@@ -114,7 +114,7 @@ func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err e
 	if k == nil || k.deniedByHook() {
 		return "", nil
 	}
-	hit, stopped := h.Points.matchBreakpoint(ctx, k, PhaseAfter, &r)
+	hit, stopped := h.BreakpointSet.matchBreakpoint(ctx, k, PhaseAfter, &r)
 	if !stopped {
 		return "", nil
 	}

@@ -66,7 +66,7 @@ func NewProcess(pid int, started float64) Process {
 	return p
 }
 
-// PauseInfo says why and where a call is stopped; it is zero while the call runs.
+// PauseInfo says why and where a call is stopped. It is zero while the call runs.
 type PauseInfo struct {
 	Phase        Phase    `json:"phase,omitempty"`
 	Reason       string   `json:"pause_reason,omitempty"` // breakpoint, exception
@@ -130,13 +130,13 @@ func mergeObjects(parts ...any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// maxInRecord is the size up to which a record contains values; larger ones are
-// referenced by their CID.
-const maxInRecord = 64 << 10
+// maxRecordValue is the size, in bytes, of the largest value that a record contains. Larger values are referenced by
+// their CID.
+const maxRecordValue = 64 << 10
 
 // TruncationMarker returns the object that replaces a value that is too large for a record.
 func TruncationMarker(v json.RawMessage, cid string) json.RawMessage {
-	if len(v) <= maxInRecord {
+	if len(v) <= maxRecordValue {
 		return v
 	}
 	short, err := protocol.Marshal(struct {
@@ -150,7 +150,7 @@ func TruncationMarker(v json.RawMessage, cid string) json.RawMessage {
 	return short
 }
 
-// Phase is the side of a call, before or after it, that a pause is on.
+// Phase says whether a pause is before or after the call.
 type Phase string
 
 // The phases.
@@ -203,13 +203,13 @@ type Ending struct {
 	Action      Action  `json:"action,omitempty"`       // decision before the call
 	AfterAction Action  `json:"after_action,omitempty"` // decision after it
 	CompletedAt float64 `json:"completed_at"`
-	// PausedFor is the number of seconds that the call was paused.
-	PausedFor float64  `json:"paused_for,omitempty"`
-	ResultCID string   `json:"result_cid,omitempty"`
-	ErrorCID  string   `json:"exception_cid,omitempty"`
-	ErrorType string   `json:"exception_type,omitempty"`
-	Error     string   `json:"exception_message,omitempty"`
-	Sessions  []string `json:"repl_sessions,omitempty"`
+	// PausedSeconds is how long the call was paused.
+	PausedSeconds float64  `json:"paused_for,omitempty"`
+	ResultCID     string   `json:"result_cid,omitempty"`
+	ErrorCID      string   `json:"exception_cid,omitempty"`
+	ErrorType     string   `json:"exception_type,omitempty"`
+	Error         string   `json:"exception_message,omitempty"`
+	Sessions      []string `json:"repl_sessions,omitempty"`
 	// OriginalInput is the agent's input if it was changed, and FinalResult the
 	// agent's result if that was changed: for a failure its text.
 	OriginalInput json.RawMessage `json:"original_input,omitempty"`

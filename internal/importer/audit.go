@@ -37,35 +37,36 @@ func auditReader(name string, r io.Reader, secret *redact.Redactor) ([]Leak, err
 		text = append(text, part...)
 		done := err != nil && !errors.Is(err, bufio.ErrBufferFull)
 		if done || len(text) >= chunk && err == nil {
-			a.lines(string(text))
+			a.searchLines(string(text))
 			text = text[:0]
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return a.found, nil
+			return a.leaks, nil
 		case done:
-			return a.found, err
+			return a.leaks, err
 		}
 	}
 }
 
 // audit searches one file, some lines at a time.
 type audit struct {
-	name    string
-	escapes bool // strings in the file have JSON escapes
-	secret  *redact.Redactor
-	line    int    // line number at which tail begins
-	tail    string // the end of the text so far: a secret may continue in the next part
-	seen    int    // offset in tail of the last secret found; -1 = before tail
-	found   []Leak
+	name     string
+	escapes  bool // strings in the file have JSON escapes
+	redactor *redact.Redactor
+	line     int    // line number at which tail begins
+	tail     string // the end of the text so far: a secret may continue in the next part
+	seen     int    // offset in tail of the last secret found; -1 = before tail
+	leaks    []Leak
 }
 
 func newAudit(name string, secret *redact.Redactor) *audit {
 	ext := path.Ext(name)
-	return &audit{name: name, escapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", secret: secret, line: 1, seen: -1}
+	return &audit{name: name, escapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: secret, line: 1, seen: -1}
 }
 
-func (a *audit) lines(more string) {
+// searchLines searches the next lines of the file.
+func (a *audit) searchLines(more string) {
 	raw := a.tail + more
 	text, at := raw, []int32(nil)
 	if a.escapes && strings.Contains(raw, `\`) {
@@ -78,14 +79,14 @@ func (a *audit) lines(more string) {
 		return int(at[i])
 	}
 	line, counted, last := a.line, 0, a.seen
-	for _, f := range a.secret.Find(text) {
+	for _, f := range a.redactor.Find(text) {
 		start := place(f.Start)
 		if !f.Certain || start <= a.seen {
 			continue
 		}
 		line += strings.Count(raw[counted:start], "\n")
 		counted, last = start, start
-		a.found = append(a.found, Leak{
+		a.leaks = append(a.leaks, Leak{
 			Rule: strings.ToLower(strings.ReplaceAll(f.Kind, "_", "-")), File: a.name, Line: line,
 			Column: start - strings.LastIndexByte(raw[:start], '\n'), Context: firstCharacters(text[f.Start:f.End]),
 		})

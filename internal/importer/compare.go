@@ -11,68 +11,69 @@ import (
 
 // event is something that happened in a session, and where it was recorded.
 type event struct {
-	at   session.Place
-	text string
+	place session.Place
+	text  string
 }
 
 // events converts sessions to lines that can be compared between two runs.
 func events(sessions []*session.Session, paths map[string]string, o CompareOptions) []event {
-	t := reporter{normal: parity.New(parity.Options{Paths: paths}), o: o}
+	t := reporter{normaliser: parity.New(parity.Options{Paths: paths}), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if !p.Notice { // a notice may come in its own turn or in the current one
 				t.add(p.At, "prompt")
 			}
-			t.messages("", p.Messages)
+			t.addMessages("", p.Messages)
 		}
 	}
 	return t.events
 }
 
+// reporter converts sessions to events.
 type reporter struct {
-	normal *parity.Normaliser
-	o      CompareOptions
-	events []event
+	normaliser *parity.Normaliser
+	o          CompareOptions
+	events     []event
 }
 
 func (t *reporter) add(at session.Place, text string) { t.events = append(t.events, event{at, text}) }
 
-func (t *reporter) messages(indent string, messages []*session.Message) {
+func (t *reporter) addMessages(indent string, messages []*session.Message) {
 	for _, m := range messages {
 		if m.Failure != nil {
 			_, message := m.Failure.API()
-			t.add(m.At, indent+"failure "+t.normal.Text(message))
+			t.add(m.At, indent+"failure "+t.normaliser.Text(message))
 			continue
 		}
 		for _, b := range m.Blocks {
 			switch {
 			case b.Call != nil:
-				t.call(indent, b.Call)
+				t.addCall(indent, b.Call)
 			case indent != "": // the stream contains only the calls of sub-agents
 			case b.Thinking && t.o.Thinking && b.Text != "":
-				t.add(m.At, indent+"thinking "+t.normal.Text(b.Text))
+				t.add(m.At, indent+"thinking "+t.normaliser.Text(b.Text))
 			case !b.Thinking && b.Text != "":
-				t.add(m.At, indent+"text "+t.normal.Text(b.Text))
+				t.add(m.At, indent+"text "+t.normaliser.Text(b.Text))
 			}
 		}
 	}
 }
 
-func (t *reporter) call(indent string, c *session.Call) {
-	input := t.normal.JSON(c.Input)
+func (t *reporter) addCall(indent string, c *session.Call) {
+	input := t.normaliser.JSON(c.Input)
 	if c.Tool == "Bash" { // file names of the kit are absolute when it is played
 		input = strings.ReplaceAll(input, " <cwd>/", " ")
 	}
 	t.add(c.At, indent+"call "+c.Tool+" "+input)
 	if c.Agent != nil {
-		t.messages(indent+"  ", c.Agent.Messages)
+		t.addMessages(indent+"  ", c.Agent.Messages)
 	}
 	if c.Result == nil {
 		return
 	}
-	text, _, _ := strings.Cut(c.Result.Text, leftOut)
-	if t.o.Longest > 0 && len(text) > t.o.Longest {
-		text = strings.ToValidUTF8(text[:t.o.Longest], "")
+	text, _, _ := strings.Cut(c.Result.Text, truncationMark)
+	if t.o.MaxResultBytes > 0 && len(text) > t.o.MaxResultBytes {
+		text = strings.ToValidUTF8(text[:t.o.MaxResultBytes], "")
 	}
 	kind := "result "
 	if c.Result.IsError {
@@ -84,21 +85,22 @@ func (t *reporter) call(indent string, c *session.Call) {
 	case c.Result.Denied, strings.HasSuffix(text, Refusal(c.Tool)):
 		kind, text = "denied", ""
 	}
-	t.add(c.Result.At, indent+kind+t.normal.Text(text))
+	t.add(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
-// Cut truncates a text to at most most bytes and appends how many were left out.
-func Cut(s string, most int) string {
-	return strings.ToValidUTF8(s[:most], "") + leftOut + strconv.Itoa(len(s)-most) + " bytes; --big keeps them]"
+// Truncate cuts a text to at most most bytes and appends how many were left out.
+func Truncate(s string, most int) string {
+	return strings.ToValidUTF8(s[:most], "") + truncationMark + strconv.Itoa(len(s)-most) + " bytes; --big keeps them]"
 }
 
-const leftOut = "\n[import left out the other "
+// truncationMark begins the note that [Truncate] appends.
+const truncationMark = "\n[import left out the other "
 
 // Refusal returns the result of a recorded denied call that nothing denies when the kit is played.
 func Refusal(tool string) string { return "The user does not want " + tool + " to run." }
 
-// mostDifferences is how many differences are reported.
-const mostDifferences = 20
+// maxDifferences is how many differences are reported.
+const maxDifferences = 20
 
 func compare(recorded, played []event) []string {
 	var out []string
@@ -106,7 +108,7 @@ func compare(recorded, played []event) []string {
 		var want, got string
 		at := "after the end"
 		if i < len(recorded) {
-			want, at = recorded[i].text, recorded[i].at.String()
+			want, at = recorded[i].text, recorded[i].place.String()
 		}
 		if i < len(played) {
 			got = played[i].text
@@ -114,16 +116,16 @@ func compare(recorded, played []event) []string {
 		if want == got {
 			continue
 		}
-		if len(out) == mostDifferences {
+		if len(out) == maxDifferences {
 			return append(out, "and more")
 		}
-		out = append(out, fmt.Sprintf("%s: recorded %s, played %s", at, shorten(want, got), shorten(got, want)))
+		out = append(out, fmt.Sprintf("%s: recorded %s, played %s", at, fromDifference(want, got), fromDifference(got, want)))
 	}
 	return out
 }
 
-// shorten returns a text from where it begins to differ from another.
-func shorten(s, other string) string {
+// fromDifference returns a text from the point where it begins to differ from another.
+func fromDifference(s, other string) string {
 	if s == "" {
 		return "nothing"
 	}

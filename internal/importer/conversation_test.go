@@ -78,15 +78,15 @@ func play(t *testing.T, options string, given []txtar.File) []txtar.File {
 		case "name":
 			o.Name = value
 		case "against":
-			o.Against = value
+			o.RivalDir = value
 		case "exact":
-			o.Exact = true
+			o.ExactPatterns = true
 		case "link":
-			o.Link = true
+			o.LinkResults = true
 		case "thinking":
-			o.Thinking = true
+			o.KeepThinking = true
 		case "reads":
-			o.Reads = true
+			o.KeepFiles = true
 		case "raw":
 			o.Raw = true
 		}

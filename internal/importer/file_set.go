@@ -18,13 +18,13 @@ import (
 // files are kept unless overwriting is allowed. It is for one goroutine.
 type Kit struct {
 	dir        string        // temporary location
-	out        string        // destination; empty = none
+	outDir     string        // destination; empty = none
 	createdDir string        // output directory that NewKit created
 	temp       *proc.TempDir // owns dir; nil = dir is inside out
 	names      []string      // with slashes, in the order of creation
 	stamps     map[string]string
 	force      bool
-	secret     *redact.Redactor // nil = files are not searched
+	redactor   *redact.Redactor // nil = files are not searched
 	leaks      []Leak
 	err        error // the first failure
 }
@@ -38,9 +38,9 @@ type KitOptions struct {
 
 // NewKit starts a kit. The caller must call Discard at the end.
 func NewKit(o KitOptions) (*Kit, error) {
-	k := &Kit{out: o.Out, force: o.Force, stamps: map[string]string{}}
+	k := &Kit{outDir: o.Out, force: o.Force, stamps: map[string]string{}}
 	if !o.Raw {
-		k.secret = redact.New(redact.Options{})
+		k.redactor = redact.New(redact.Options{})
 	}
 	out := o.Out
 	if out == "" {
@@ -73,8 +73,8 @@ func (k *Kit) Discard() {
 	}
 }
 
-// File writes a complete file. Err reports a failure.
-func (k *Kit) File(name string, data []byte) {
+// WriteFile writes a complete file. Err reports a failure.
+func (k *Kit) WriteFile(name string, data []byte) {
 	k.stamps[name] = stamp(string(data))
 	f := k.Create(name)
 	f.Write(data)
@@ -100,8 +100,8 @@ func (k *Kit) Create(name string) *KitFile {
 		f.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	}
 	k.fail(name, err)
-	if err == nil && k.secret != nil {
-		f.search(newAudit(name, k.secret))
+	if err == nil && k.redactor != nil {
+		f.search(newAudit(name, k.redactor))
 	}
 	return f
 }
@@ -123,9 +123,9 @@ func (f *KitFile) search(a *audit) {
 	f.parts, f.done = make(chan string, 1), make(chan []Leak)
 	go func() {
 		for part := range f.parts {
-			a.lines(part)
+			a.searchLines(part)
 		}
-		f.done <- a.found
+		f.done <- a.leaks
 	}()
 }
 
@@ -190,7 +190,7 @@ func (k *Kit) Commit() (written []string, err error) {
 		return nil, k.err
 	}
 	for _, name := range k.names {
-		to := filepath.Join(k.out, filepath.FromSlash(name))
+		to := filepath.Join(k.outDir, filepath.FromSlash(name))
 		if _, err := os.Lstat(to); err == nil && !k.force {
 			return nil, fmt.Errorf("%s already exists; use --force to overwrite it", to)
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -33,7 +33,7 @@ type section struct {
 	line                    int
 }
 
-func (s *section) edited() bool { return stamp(s.body) != s.stamp }
+func (s *section) isEdited() bool { return stamp(s.body) != s.stamp }
 
 func (s *section) text() string { return "# " + s.title + "; import " + s.stamp + "\n" + s.body }
 
@@ -79,13 +79,13 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 		s := &has[i]
 		o := byKey[s.key]
 		delete(byKey, s.key)
-		if o != nil && o.edited() {
+		if o != nil && o.isEdited() {
 			if o.stamp != s.stamp {
 				notes = append(notes, fmt.Sprintf("%s:%d: edited by hand and different in the new session (%s); your version is kept", name, o.line, s.title))
 			}
 			s = o
 		}
-		if last == nil && s.afterRules() {
+		if last == nil && s.isAfterRules() {
 			last = s
 			b.WriteString(keepEdited(name, byKey, had, &notes))
 		}
@@ -97,8 +97,8 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 	return b.String(), notes
 }
 
-// afterRules reports whether a section is not about a prompt.
-func (s *section) afterRules() bool {
+// isAfterRules reports whether a section is not about a prompt.
+func (s *section) isAfterRules() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
 }
 
@@ -108,8 +108,8 @@ func keepEdited(name string, left map[string]*section, order []section, notes *[
 	for i := range order {
 		s := &order[i]
 		switch {
-		case left[s.key] == nil || s.afterRules():
-		case s.edited():
+		case left[s.key] == nil || s.isAfterRules():
+		case s.isEdited():
 			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session but edited by hand; kept", name, s.line))
 			b.WriteString(s.text())
 		default:
@@ -125,7 +125,7 @@ func (k *Kit) Update(main string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err
 	}
-	at := func(name string) string { return filepath.Join(k.out, filepath.FromSlash(name)) }
+	at := func(name string) string { return filepath.Join(k.outDir, filepath.FromSlash(name)) }
 	old, err := os.ReadFile(at(main))
 	if err != nil {
 		return nil, err

@@ -125,7 +125,7 @@ func (h *Redactor) Hide(sessions []*session.Session) {
 			for i := range p.Hooks {
 				p.Hooks[i].Name = h.redact.String(p.Hooks[i].Name)
 			}
-			h.messages(p.Messages)
+			h.redactMessages(p.Messages)
 		}
 		for i, name := range s.Tools {
 			s.Tools[i] = h.redact.String(name)
@@ -133,23 +133,23 @@ func (h *Redactor) Hide(sessions []*session.Session) {
 	}
 }
 
-func (h *Redactor) messages(messages []*session.Message) {
+func (h *Redactor) redactMessages(messages []*session.Message) {
 	for _, m := range messages {
 		h.at = m.At
 		if m.Failure != nil {
 			m.Failure.Text = h.redact.String(m.Failure.Text)
 		}
-		h.texts(m)
+		h.redactTexts(m)
 		for i := range m.Blocks {
 			if c := m.Blocks[i].Call; c != nil {
-				h.call(c)
+				h.redactCall(c)
 			}
 		}
 	}
 }
 
-// texts redacts the texts of a message. They are joined first, because a secret may be split between two of them.
-func (h *Redactor) texts(m *session.Message) {
+// redactTexts redacts the texts of a message. They are joined first, because a secret may be split between two of them.
+func (h *Redactor) redactTexts(m *session.Message) {
 	var joined strings.Builder
 	var starts, which []int
 	for i, b := range m.Blocks {
@@ -197,7 +197,7 @@ func (h *Redactor) texts(m *session.Message) {
 	}
 }
 
-func (h *Redactor) call(c *session.Call) {
+func (h *Redactor) redactCall(c *session.Call) {
 	h.at = c.At
 	c.Input = h.redact.JSON(c.Input)
 	if c.Result != nil {
@@ -212,7 +212,7 @@ func (h *Redactor) call(c *session.Call) {
 	}
 	if c.Agent != nil {
 		c.Agent.Prompt = h.redact.String(c.Agent.Prompt)
-		h.messages(c.Agent.Messages)
+		h.redactMessages(c.Agent.Messages)
 	}
 }
 

@@ -31,17 +31,17 @@ type Options struct {
 	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
 	Name string // apply the scenario; empty = derived from the first file
-	// Against is a directory of scenarios whose prompts the patterns must not match; empty = none.
-	Against string
+	// RivalDir is a directory of scenarios whose prompts the patterns must not match; empty = none.
+	RivalDir string
 
-	Exact    bool // patterns match whole prompts
-	Link     bool // texts refer to the results that they repeat
-	Thinking bool // keep the model's reasoning
-	Reads    bool // write the files that the session read, and let Read calls run
-	Big      bool // keep results of more than 200 KB whole
-	Raw      bool // redact nothing
-	Force    bool // overwrite
-	Update   bool // keep edits made in Out since the last import
+	ExactPatterns  bool // patterns match whole prompts
+	LinkResults    bool // texts refer to the results that they repeat
+	KeepThinking   bool // keep the model's thinking
+	KeepFiles      bool // write the files that the session read, and let Read calls run
+	KeepBigResults bool // keep results of more than 200 KB in full
+	Raw            bool // do not redact anything
+	Force          bool // overwrite existing files
+	Update         bool // keep edits made in Out since the last import
 
 	// Check plays the written scenario; nil = not played.
 	Check *Player
@@ -55,16 +55,16 @@ type Options struct {
 
 // Outcome is the result of an import.
 type Outcome struct {
-	Written  []string  `json:"written"`
-	Prompts  int       `json:"prompts"`
-	Calls    int       `json:"calls"`
-	Redacted []Hidden  `json:"redacted"` // number of replacements, by kind
-	Unknown  []Unknown `json:"unknown_lines"`
-	Damaged  int       `json:"damaged_lines"` // lines that could not be read and were left out
-	Notes    []string  `json:"notes"`
-	Left     []Leak    `json:"left"`    // secrets that would have been written
-	Differs  []string  `json:"differs"` // differences found by --check
-	Checked  bool      `json:"checked"`
+	Written     []string  `json:"written"`
+	Prompts     int       `json:"prompts"`
+	Calls       int       `json:"calls"`
+	Redacted    []Hidden  `json:"redacted"` // number of replacements, by kind
+	Unknown     []Unknown `json:"unknown_lines"`
+	Damaged     int       `json:"damaged_lines"` // lines that could not be read and were left out
+	Notes       []string  `json:"notes"`
+	Leaks       []Leak    `json:"left"`    // secrets that would have been written
+	Differences []string  `json:"differs"` // differences found by --check
+	Checked     bool      `json:"checked"`
 }
 
 // Unknown counts lines of an unknown type.
@@ -80,7 +80,7 @@ var ErrRefused = errors.New("nothing was written")
 // inputs, also with an error.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	var out Outcome
-	sessions, err := session.Read(o.Files, session.Options{Branch: o.Branch, Contents: o.Reads, Progress: o.Progress})
+	sessions, err := session.Read(o.Files, session.Options{Branch: o.Branch, Contents: o.KeepFiles, Progress: o.Progress})
 	if err != nil {
 		return out, err
 	}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	if err := build(o, k, sessions, &out); err != nil {
 		return out, err
 	}
-	if out.Left = k.Leaks(); len(out.Left) > 0 {
+	if out.Leaks = k.Leaks(); len(out.Leaks) > 0 {
 		return out, ErrRefused
 	}
 	if o.Update {
@@ -112,9 +112,9 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 			return out, err
 		}
 		defer done()
-		how := CompareOptions{Thinking: o.Thinking, Longest: longResult}
-		if o.Big {
-			how.Longest = 0
+		how := CompareOptions{Thinking: o.KeepThinking, MaxResultBytes: maxResult}
+		if o.KeepBigResults {
+			how.MaxResultBytes = 0
 		}
 		compare = func() ([]string, error) { return o.Check.Differences(ctx, played, sessions, how) }
 	}
@@ -125,7 +125,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	}
 	if err == nil && compare != nil {
 		out.Checked = true
-		out.Differs, err = compare()
+		out.Differences, err = compare()
 	}
 	return out, err
 }
@@ -137,12 +137,12 @@ func build(o Options, k *Kit, sessions []*session.Session, out *Outcome) error {
 	if !o.Raw {
 		h.Hide(sessions)
 	}
-	rival, err := rivalPatterns(o.Against)
+	rival, err := rivalPatterns(o.RivalDir)
 	if err != nil {
 		return err
 	}
-	w := &scenarioWriter{options: &o, kit: k, patterns: newPatterns(typed, rival, o.Exact), plans: newPlans(o, sessions)}
-	if err := w.fixtures(sessions); err != nil {
+	w := &scenarioWriter{options: &o, kit: k, patterns: newPatterns(typed, rival, o.ExactPatterns), plans: newPlayPlans(o, sessions)}
+	if err := w.writeFixtures(sessions); err != nil {
 		return err
 	}
 	unknown := map[string]int{}
@@ -157,7 +157,7 @@ func build(o Options, k *Kit, sessions []*session.Session, out *Outcome) error {
 			w.notes = append(w.notes, d.String())
 		}
 	}
-	w.write(sessions)
+	w.writeSessions(sessions)
 	out.Redacted, out.Notes = h.Report(), w.notes
 	for k, n := range unknown {
 		out.Unknown = append(out.Unknown, Unknown{k, n})
@@ -190,10 +190,10 @@ func (o *Outcome) text() string {
 	for _, h := range o.Redacted {
 		fmt.Fprintf(w, "redacted: %s %d times, first at %s\n", h.Kind, h.Times, h.First)
 	}
-	for _, l := range o.Left {
+	for _, l := range o.Leaks {
 		fmt.Fprintf(w, "%s\n", l)
 	}
-	for _, d := range o.Differs {
+	for _, d := range o.Differences {
 		fmt.Fprintf(w, "differs: %s\n", d)
 	}
 	if len(o.Written) > 0 {
@@ -212,17 +212,17 @@ func DefaultName(files []string) string {
 	}
 	base := filepath.Base(files[0])
 	name := strings.TrimSuffix(base, filepath.Ext(base))
-	if id().MatchString(name) {
+	if transcriptName().MatchString(name) {
 		return "session"
 	}
 	return name
 }
 
-// id matches the names of transcript files.
-var id = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`) })
+// transcriptName matches the names of transcript files.
+var transcriptName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`) })
 
 // IsInput reports whether an error concerns an input.
 func IsInput(err error) bool {
 	_, ok := errors.AsType[*session.Error](err)
-	return ok || errors.Is(err, session.ErrNothing)
+	return ok || errors.Is(err, session.ErrNoConversation)
 }

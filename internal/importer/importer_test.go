@@ -134,7 +134,7 @@ func importText(tb testing.TB, dir, session string, place importer.Environment) 
 	out := filepath.Join(dir, "kit")
 	o, err := importer.Run(tb.Context(), importer.Options{Files: []string{name}, Out: out, Force: true, Environment: place, Stdout: &bytes.Buffer{}})
 	if err != nil {
-		tb.Fatalf("%v: %v", err, o.Left)
+		tb.Fatalf("%v: %v", err, o.Leaks)
 	}
 	var all strings.Builder
 	for _, file := range o.Written {

@@ -37,8 +37,8 @@ func checkRawTarget(o Options) error {
 	}
 }
 
-// fixtures adds a fixture for each MCP server in the sessions, and a configuration for them.
-func (w *scenarioWriter) fixtures(sessions []*session.Session) error {
+// writeFixtures adds a fixture for each MCP server in the sessions, and a configuration for them.
+func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 	servers := map[string]*clone.RecordedServer{}
 	server := func(name string) *clone.RecordedServer {
 		if servers[name] == nil {
@@ -64,7 +64,7 @@ func (w *scenarioWriter) fixtures(sessions []*session.Session) error {
 			if err != nil {
 				return err
 			}
-			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(plain(string(c.Input))), Result: result})
+			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(plainText(string(c.Input))), Result: result})
 		}
 		for _, full := range s.Tools {
 			if name, tool, ok := session.Server(full); ok && servers[name] != nil {
@@ -72,10 +72,10 @@ func (w *scenarioWriter) fixtures(sessions []*session.Session) error {
 			}
 		}
 	}
-	return w.config(servers)
+	return w.writeConfig(servers)
 }
 
-func (w *scenarioWriter) config(servers map[string]*clone.RecordedServer) error {
+func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) error {
 	type entry struct {
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
@@ -90,7 +90,7 @@ func (w *scenarioWriter) config(servers map[string]*clone.RecordedServer) error 
 			return fmt.Errorf("the fixture of %q: %w", name, err)
 		}
 		file := "fixtures/" + uniqueName(fileName(name), names) + ".toml"
-		w.kit.File(file, data)
+		w.kit.WriteFile(file, data)
 		config.Servers[name] = entry{"${CLAUDELESS_BIN}", []string{"fixture", "serve", file}}
 	}
 	var b bytes.Buffer
@@ -99,7 +99,7 @@ func (w *scenarioWriter) config(servers map[string]*clone.RecordedServer) error 
 	if err := enc.Encode(config); err != nil {
 		return err
 	}
-	w.kit.File("mcp.json", b.Bytes())
+	w.kit.WriteFile("mcp.json", b.Bytes())
 	return nil
 }
 
@@ -131,7 +131,7 @@ func fileName(server string) string {
 // mcpResult returns a result as its server sent it, reconstructed if necessary.
 func mcpResult(r *session.Result) (json.RawMessage, error) {
 	if r.Raw != nil {
-		return json.RawMessage(plain(string(r.Raw))), nil
+		return json.RawMessage(plainText(string(r.Raw))), nil
 	}
 	type text struct {
 		Type string `json:"type"`
@@ -141,5 +141,5 @@ func mcpResult(r *session.Result) (json.RawMessage, error) {
 	return json.Marshal(struct {
 		Content []text `json:"content"`
 		IsError bool   `json:"isError,omitempty"`
-	}{[]text{{"text", plain(said)}}, r.IsError})
+	}{[]text{{"text", plainText(said)}}, r.IsError})
 }

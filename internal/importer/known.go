@@ -27,17 +27,17 @@ func knownFiles(p Environment, sessions []*session.Session) (environ, values []s
 			continue
 		}
 		for _, name := range []string{".env", ".env.local"} {
-			k.assignments(read(dir, name))
+			k.readAssignments(read(dir, name))
 		}
 		for _, name := range []string{".mcp.json", ".claude/settings.json", ".claude/settings.local.json"} {
-			k.config(read(dir, name))
+			k.readConfig(read(dir, name))
 		}
-		k.git(read(dir, ".git/config"))
+		k.readGit(read(dir, ".git/config"))
 	}
 	if p.Home != "" {
-		k.netrc(read(p.Home, ".netrc"))
-		k.assignments(read(p.Home, ".aws/credentials"))
-		k.config(read(p.Home, ".claude/settings.json"))
+		k.readNetrc(read(p.Home, ".netrc"))
+		k.readAssignments(read(p.Home, ".aws/credentials"))
+		k.readConfig(read(p.Home, ".claude/settings.json"))
 	}
 	return k.environ, k.values
 }
@@ -64,17 +64,18 @@ func (k *knownReader) add(name, value string) {
 		return
 	}
 	k.environ = append(k.environ, name+"="+value)
-	if !ordinary().MatchString(value) {
+	if !ordinaryValue().MatchString(value) {
 		k.values = append(k.values, value)
 	}
 }
 
-var ordinary = sync.OnceValue(func() *regexp.Regexp {
+// ordinaryValue matches values that are no secrets: numbers, switches, paths, addresses without a password, words.
+var ordinaryValue = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:.{0,7}|[A-Za-z]+|[a-z]+(?:[-_ .][a-z]+)*|[0-9.:]+|[~./$].*|[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?)$`)
 })
 
-// assignments parses lines NAME=value, with or without quotes and export.
-func (k *knownReader) assignments(data []byte) {
+// readAssignments parses lines NAME=value, with or without quotes and export.
+func (k *knownReader) readAssignments(data []byte) {
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
 		name, value, ok := strings.Cut(line, "=")
@@ -86,8 +87,8 @@ func (k *knownReader) assignments(data []byte) {
 	}
 }
 
-// config reads env and headers of MCP servers and settings.
-func (k *knownReader) config(data []byte) {
+// readConfig reads env and headers of MCP servers and settings.
+func (k *knownReader) readConfig(data []byte) {
 	type server struct{ Env, Headers map[string]string }
 	var c struct {
 		server
@@ -123,7 +124,7 @@ var (
 	netrcPass = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpassword\s+(\S+)`) })
 )
 
-func (k *knownReader) git(data []byte) {
+func (k *knownReader) readGit(data []byte) {
 	for _, expr := range []*regexp.Regexp{gitRemote(), gitHeader()} {
 		for _, m := range expr.FindAllSubmatch(data, -1) {
 			if secret := string(m[1]); secret != "git" {
@@ -133,7 +134,7 @@ func (k *knownReader) git(data []byte) {
 	}
 }
 
-func (k *knownReader) netrc(data []byte) {
+func (k *knownReader) readNetrc(data []byte) {
 	for _, m := range netrcPass().FindAllSubmatch(data, -1) {
 		k.values = append(k.values, string(m[1]))
 	}

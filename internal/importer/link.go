@@ -8,12 +8,13 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// shortestLink is the shortest result that, repeated in a text, is not considered a coincidence.
-const shortestLink = 8
+// minLinkLength is the length of the shortest result that, repeated in a text, is not considered a coincidence.
+const minLinkLength = 8
 
-// remember stores the results of a message's calls for references in later steps. Sub-agents have their own results.
-func (w *scenarioWriter) remember(prefix string, blocks []session.Block) {
-	if !w.options.Link || strings.Contains(prefix, ".subagent.") {
+// rememberResults stores the results of a message's calls for references in later steps. Sub-agents have their own
+// results.
+func (w *scenarioWriter) rememberResults(prefix string, blocks []session.Block) {
+	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
 		return
 	}
 	for _, b := range blocks {
@@ -31,13 +32,13 @@ func (w *scenarioWriter) remember(prefix string, blocks []session.Block) {
 // withReferences returns a text of the model in which repeated results are replaced by references, so that the text
 // follows when a user edits the result.
 func (w *scenarioWriter) withReferences(prefix, s string) string {
-	if !w.options.Link || strings.Contains(prefix, ".subagent.") {
-		return text(s)
+	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
+		return quoteText(s)
 	}
 	for i, result := range w.results {
-		if before, behind, ok := strings.Cut(s, result); ok && len(result) >= shortestLink {
-			return tomltext.Quote(template(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + template(behind))
+		if before, behind, ok := strings.Cut(s, result); ok && len(result) >= minLinkLength {
+			return tomltext.Quote(escapeTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + escapeTemplate(behind))
 		}
 	}
-	return text(s)
+	return quoteText(s)
 }

@@ -130,7 +130,7 @@ func countOccurrences(text, part string) int {
 	return n
 }
 
-var digits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`) })
+var digitsPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`) })
 
 // volatileRegexp returns a regular expression that matches the prompt with other ids, dates and numbers.
 func volatileRegexp(shown string) string {
@@ -143,10 +143,10 @@ func volatileRegexp(shown string) string {
 	b.WriteString("^\\s*")
 	end := 0
 	for _, m := range placeholders().FindAllStringIndex(line, -1) {
-		b.WriteString(numbersLoose(line[end:m[0]]) + ".+")
+		b.WriteString(looseNumbers(line[end:m[0]]) + ".+")
 		end = m[1]
 	}
-	b.WriteString(numbersLoose(line[end:]))
+	b.WriteString(looseNumbers(line[end:]))
 	if !cut {
 		b.WriteString("\\s*$")
 	}
@@ -157,10 +157,10 @@ var placeholders = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`REDACTED_[A-Z0-9_]+|` + HomePlaceholder + `|` + CWDPlaceholder)
 })
 
-func numbersLoose(s string) string {
+func looseNumbers(s string) string {
 	var b strings.Builder
 	end := 0
-	for _, m := range digits().FindAllStringIndex(s, -1) {
+	for _, m := range digitsPattern().FindAllStringIndex(s, -1) {
 		b.WriteString(regexp.QuoteMeta(s[end:m[0]]) + `[\w:.-]+`)
 		end = m[1]
 	}

@@ -15,20 +15,20 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// playMethod is the way in which a recorded call is played.
+// playMethod is how a recorded call is played.
 type playMethod int
 
 const (
-	canned        playMethod = iota // withValue the recorded result
-	byFixture                       // by the fixture of its MCP server
-	bySubAgent                      // by the script of its sub-agent
-	deniedAgain                     // denied, as recorded
-	live                            // executed: it only reads, and the kit contains what it reads
-	withoutResult                   // without a result
+	playCanned        playMethod = iota // return the recorded result
+	playByFixture                       // by the fixture of its MCP server
+	playBySubAgent                      // by the script of its sub-agent
+	playDenied                          // denied, as recorded
+	playLive                            // executed: it only reads, and the kit contains what it reads
+	playWithoutResult                   // without a result
 )
 
-// plans decides how calls are played. Calls that change something are never executed.
-type plans struct {
+// playPlans decide how calls are played. Calls that change something are never executed.
+type playPlans struct {
 	ran, denied map[string]bool    // by tool name
 	answers     map[string]string  // result text by MCP tool and arguments
 	differing   map[string]bool    // calls that were recorded with different results
@@ -37,23 +37,23 @@ type plans struct {
 	cwds        []string
 }
 
-func newPlans(o Options, sessions []*session.Session) *plans {
-	p := &plans{
+func newPlayPlans(o Options, sessions []*session.Session) *playPlans {
+	p := &playPlans{
 		ran: map[string]bool{}, denied: map[string]bool{}, answers: map[string]string{}, differing: map[string]bool{},
-		files: map[string]*string{}, reads: o.Reads, cwds: []string{CWDPlaceholder},
+		files: map[string]*string{}, reads: o.KeepFiles, cwds: []string{CWDPlaceholder},
 	}
 	for _, s := range sessions {
 		if s.CWD != "" {
 			p.cwds = append(p.cwds, s.CWD)
 		}
 		for _, c := range s.Calls() {
-			p.note(c)
+			p.addCall(c)
 		}
 	}
 	return p
 }
 
-func (p *plans) note(c *session.Call) {
+func (p *playPlans) addCall(c *session.Call) {
 	if c.Result == nil {
 		return
 	}
@@ -69,8 +69,8 @@ func (p *plans) note(c *session.Call) {
 		}
 		p.answers[key] = c.Result.Text
 	}
-	if f := c.Result.File; p.reads && f != nil && c.Tool == "Read" && f.Whole && !c.Result.IsError {
-		if rel, ok := p.below(f.Path); ok {
+	if f := c.Result.File; p.reads && f != nil && c.Tool == "Read" && f.IsComplete && !c.Result.IsError {
+		if rel, ok := p.relativePath(f.Path); ok {
 			if old, seen := p.files[rel]; seen && (old == nil || *old != f.Content) {
 				p.files[rel] = nil // the file changed during the session
 			} else {
@@ -80,8 +80,8 @@ func (p *plans) note(c *session.Call) {
 	}
 }
 
-// below returns the path of a file relative to the working directory of a session.
-func (p *plans) below(name string) (rel string, ok bool) {
+// relativePath returns the path of a file relative to the working directory of a session.
+func (p *playPlans) relativePath(name string) (rel string, ok bool) {
 	for _, dir := range p.cwds {
 		if rest, found := strings.CutPrefix(name, dir+"/"); found {
 			rest = path.Clean(rest)
@@ -91,32 +91,32 @@ func (p *plans) below(name string) (rel string, ok bool) {
 	return "", false
 }
 
-func (p *plans) method(c *session.Call) playMethod {
+func (p *playPlans) methodFor(c *session.Call) playMethod {
 	r := c.Result
 	switch {
 	case r == nil && c.Agent == nil:
-		return withoutResult
+		return playWithoutResult
 	case r != nil && r.Denied && !p.ran[c.Tool]:
-		return deniedAgain
+		return playDenied
 	case r != nil && r.Denied:
-		return canned // the tool is allowed for other calls
+		return playCanned // the tool is allowed for other calls
 	case c.Agent != nil && (r == nil || !r.IsError):
-		return bySubAgent
+		return playBySubAgent
 	}
-	if _, _, mcp := session.Server(c.Tool); mcp && !r.IsError && p.servable(c) {
-		return byFixture
+	if _, _, mcp := session.Server(c.Tool); mcp && !r.IsError && p.isServable(c) {
+		return playByFixture
 	}
-	if _, _, ok := p.readFile(c); ok {
-		return live
+	if _, _, ok := p.readsFile(c); ok {
+		return playLive
 	}
-	return canned
+	return playCanned
 }
 
-// readFile recognizes a call that only reads one file of the kit: it returns the key of its input that contains the
+// readsFile recognizes a call that only reads one file of the kit. It returns the key of its input that contains the
 // file name, and the value of that key when the scenario is played.
-func (p *plans) readFile(c *session.Call) (key, value string, ok bool) {
+func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 	r := c.Result
-	if !p.reads || r == nil || r.IsError || r.Denied || r.Other != 0 {
+	if !p.reads || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
 		return "", "", false
 	}
 	var in struct {
@@ -131,22 +131,22 @@ func (p *plans) readFile(c *session.Call) (key, value string, ok bool) {
 	}
 	switch c.Tool {
 	case "Read":
-		if r.File == nil || !r.File.Whole || in.Offset != nil || in.Limit != nil || in.Pages != nil {
+		if r.File == nil || !r.File.IsComplete || in.Offset != nil || in.Limit != nil || in.Pages != nil {
 			return "", "", false
 		}
-		name, content := p.inKit(r.File.Path)
+		name, content := p.kitFile(r.File.Path)
 		return "file_path", name, content != nil
 	case "Grep":
-		name, content := p.inKit(in.Path)
+		name, content := p.kitFile(in.Path)
 		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && containsLines(r.Text, *content)
 	case "Bash":
 		show, file, ok := parseFileView(in.Command)
 		if !ok {
 			return "", "", false
 		}
-		name, content := p.inKit(file)
+		name, content := p.kitFile(file)
 		for i := 0; content == nil && i < len(p.cwds) && !path.IsAbs(file); i++ {
-			name, content = p.inKit(p.cwds[i] + "/" + file)
+			name, content = p.kitFile(p.cwds[i] + "/" + file)
 		}
 		return "command", show.words + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.apply(*content))
 	}
@@ -201,10 +201,10 @@ func (s fileView) apply(content string) string {
 	return strings.Join(lines, "")
 }
 
-// inKit returns the name of a file relative to where the kit is played, and its content; nil = the kit does not
+// kitFile returns the name of a file relative to where the kit is played, and its content; nil = the kit does not
 // contain it.
-func (p *plans) inKit(file string) (name string, content *string) {
-	rel, ok := p.below(file)
+func (p *playPlans) kitFile(file string) (name string, content *string) {
+	rel, ok := p.relativePath(file)
 	if !ok {
 		return "", nil
 	}
@@ -225,11 +225,11 @@ func containsLines(found, content string) bool {
 	return true
 }
 
-// servable reports whether a fixture can return the result: it is always the same and contains no template syntax.
-func (p *plans) servable(c *session.Call) bool {
+// isServable reports whether a fixture can return the result: it is always the same and contains no template syntax.
+func (p *playPlans) isServable(c *session.Call) bool {
 	key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)
-	return !p.differing[key] && !marked && (c.Result.Other == 0 || c.Result.Raw != nil)
+	return !p.differing[key] && !marked && (c.Result.OtherParts == 0 || c.Result.Raw != nil)
 }
 
 // expectedCalls collects the recorded calls, which become [[expect]] tables, because a run that omits one of them
@@ -240,38 +240,38 @@ type expectedCalls struct {
 
 // expectedCall is one recorded call.
 type expectedCall struct {
-	tool  string
-	input map[string]any // the short values that do not depend on the directory
-	whole map[string]any // the whole input
-	mcp   bool           // answered by a fixture
+	tool        string
+	input       map[string]any // the short values that do not depend on the directory
+	fullInput   map[string]any // the whole input
+	fromFixture bool           // answered by a fixture
 }
 
-// messages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
-func (e *expectedCalls) messages(p *plans, messages []*session.Message) {
+// addMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
+func (e *expectedCalls) addMessages(p *playPlans, messages []*session.Message) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {
 			if b.Call != nil {
-				e.call(p, b.Call)
+				e.addCall(p, b.Call)
 			}
 		}
 	}
 }
 
-func (e *expectedCalls) call(p *plans, c *session.Call) {
-	how := p.method(c)
-	if how == bySubAgent {
-		e.messages(p, c.Agent.Messages)
+func (e *expectedCalls) addCall(p *playPlans, c *session.Call) {
+	how := p.methodFor(c)
+	if how == playBySubAgent {
+		e.addMessages(p, c.Agent.Messages)
 	}
-	if how == deniedAgain || how == withoutResult {
+	if how == playDenied || how == playWithoutResult {
 		return
 	}
-	x := expectedCall{tool: c.Tool, input: map[string]any{}, mcp: how == byFixture}
-	_ = json.Unmarshal(c.Input, &x.whole) // an input that is not an object has no members
+	x := expectedCall{tool: c.Tool, input: map[string]any{}, fromFixture: how == playByFixture}
+	_ = json.Unmarshal(c.Input, &x.fullInput) // an input that is not an object has no members
 	changed := ""
-	if how == live {
-		changed, _, _ = p.readFile(c)
+	if how == playLive {
+		changed, _, _ = p.readsFile(c)
 	}
-	for name, value := range x.whole {
+	for name, value := range x.fullInput {
 		if name != changed && isStable(value) {
 			x.input[name] = value
 		}
@@ -303,7 +303,7 @@ func (e *expectedCalls) toml() string {
 		}
 		written[text] = true
 		out.WriteString("\n[[expect]]\n" + text)
-		if n := e.count(x); n > 1 {
+		if n := e.countMatches(x); n > 1 {
 			fmt.Fprintf(&out, "times = %d\n", n)
 		}
 	}
@@ -312,7 +312,7 @@ func (e *expectedCalls) toml() string {
 
 // toml returns the expectation of one call, without its count.
 func (x *expectedCall) toml() string {
-	if x.mcp {
+	if x.fromFixture {
 		server, tool, _ := session.Server(x.tool)
 		return "mcp = { server = " + oneLine(glob(server)) + ", tool = " + oneLine(glob(tool)) + " }\n"
 	}
@@ -323,7 +323,7 @@ func (x *expectedCall) toml() string {
 		if s, ok := x.input[name].(string); ok {
 			value = oneLine(s)
 		}
-		pairs = append(pairs, key(name)+" = "+value)
+		pairs = append(pairs, quoteKey(name)+" = "+value)
 	}
 	if len(pairs) > 0 {
 		text += "input = { " + strings.Join(pairs, ", ") + " }\n"
@@ -341,15 +341,15 @@ func glob(name string) string {
 	}, name)
 }
 
-// count returns how many calls the expectation of x matches.
-func (e *expectedCalls) count(x *expectedCall) int {
+// countMatches returns how many calls the expectation of x matches.
+func (e *expectedCalls) countMatches(x *expectedCall) int {
 	n := 0
 	for i := range e.list {
 		other := &e.list[i]
-		same := other.tool == x.tool && (!x.mcp || other.mcp)
+		same := other.tool == x.tool && (!x.fromFixture || other.fromFixture)
 		for name, value := range x.input {
 			// Values of other types are not comparable.
-			same = same && (x.mcp || isStable(other.whole[name]) && other.whole[name] == value)
+			same = same && (x.fromFixture || isStable(other.fullInput[name]) && other.fullInput[name] == value)
 		}
 		if same {
 			n++

@@ -19,8 +19,8 @@ import (
 
 // CompareOptions select what is compared.
 type CompareOptions struct {
-	Thinking bool // compare the model's reasoning
-	Longest  int  // number of bytes of a result to compare; 0 = all
+	Thinking       bool // compare the model's reasoning
+	MaxResultBytes int  // number of bytes of a result to compare; 0 = all
 }
 
 // Player plays a kit with this program.
@@ -31,7 +31,7 @@ type Player struct {
 }
 
 // Prepare copies a kit to a temporary directory; done removes it.
-func (p *Player) Prepare(k *Kit) (at Stage, done func(), err error) {
+func (p *Player) Prepare(k *Kit) (at PlayDirs, done func(), err error) {
 	tmp, err := proc.MakeTempDir("claudeless-import-")
 	if err != nil {
 		return at, nil, err
@@ -39,7 +39,7 @@ func (p *Player) Prepare(k *Kit) (at Stage, done func(), err error) {
 	done = func() { _ = tmp.Remove() } // best effort: a leftover directory is removed later
 	dir, err := filepath.EvalSymlinks(tmp.Path)
 	if err == nil {
-		at = Stage{dir: dir, kit: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
+		at = PlayDirs{dir: dir, kit: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
 		err = errors.Join(k.CopyTo(at.kit), os.MkdirAll(at.home, 0o755), os.Symlink(p.Self, at.claude))
 	}
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *Player) Prepare(k *Kit) (at Stage, done func(), err error) {
 }
 
 // Differences plays a kit with the recorded prompts and returns what differed; nil = nothing.
-func (p *Player) Differences(ctx context.Context, at Stage, sessions []*session.Session, o CompareOptions) ([]string, error) {
+func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
 	log, err := p.play(ctx, at, sessions)
 	if err != nil {
 		return nil, err
@@ -65,10 +65,10 @@ func (p *Player) Differences(ctx context.Context, at Stage, sessions []*session.
 	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
 }
 
-// Stage is the set of directories in which a kit is played.
-type Stage struct{ dir, kit, home, claude string }
+// PlayDirs are the directories in which a kit is played.
+type PlayDirs struct{ dir, kit, home, claude string }
 
-func (d Stage) paths() map[string]string {
+func (d PlayDirs) paths() map[string]string {
 	return map[string]string{d.kit + "/files": "<cwd>", d.kit: "<cwd>", d.home: "<home>", "REDACTED_CWD_1": "<cwd>", "REDACTED_HOME_1": "<home>"}
 }
 
@@ -81,7 +81,7 @@ func recordedPaths(sessions []*session.Session) map[string]string {
 }
 
 // play sends the prompts one after another and returns the stream.
-func (p *Player) play(ctx context.Context, at Stage, sessions []*session.Session) ([]byte, error) {
+func (p *Player) play(ctx context.Context, at PlayDirs, sessions []*session.Session) ([]byte, error) {
 	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + at.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
 	for _, kv := range p.Environ {
 		if strings.HasPrefix(kv, "PATH=") || strings.HasPrefix(kv, "GORACE=") || strings.HasPrefix(kv, "GOCOVERDIR=") {
@@ -118,17 +118,17 @@ func (p *Player) play(ctx context.Context, at Stage, sessions []*session.Session
 }
 
 // converse sends each prompt and waits for its result. After the last prompt it also waits for background work.
-func converse(in io.WriteCloser, out io.Reader, at Stage, sessions []*session.Session) ([]byte, error) {
+func converse(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session.Session) ([]byte, error) {
 	r := &results{lines: make(chan []byte)}
 	done := make(chan struct{})
 	defer close(done)
-	go r.read(bufio.NewReaderSize(out, 1<<20), done) // ends with the output, or at the next line
+	go r.readLines(bufio.NewReaderSize(out, 1<<20), done) // ends with the output, or at the next line
 	expand := strings.NewReplacer(CWDPlaceholder, at.kit, HomePlaceholder, at.home)
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if p.Notice {
 				const patience = 3 * time.Second // the prompt may have joined the turn before
-				r.wait(patience)
+				r.waitResult(patience)
 				continue
 			}
 			text := expand.Replace(p.Text)
@@ -142,13 +142,13 @@ func converse(in io.WriteCloser, out io.Reader, at Stage, sessions []*session.Se
 			if _, err := in.Write(frame); err != nil {
 				return r.log, nil // the process has ended; missing output is reported as a difference
 			}
-			if !r.wait(0) {
+			if !r.waitResult(0) {
 				return r.log, nil
 			}
 		}
 	}
 	err := in.Close()
-	for r.wait(0) {
+	for r.waitResult(0) {
 	}
 	if errors.Is(err, os.ErrClosed) { // the process ended before
 		err = nil
@@ -162,7 +162,7 @@ type results struct {
 	log   []byte
 }
 
-func (r *results) read(out *bufio.Reader, done <-chan struct{}) {
+func (r *results) readLines(out *bufio.Reader, done <-chan struct{}) {
 	defer close(r.lines)
 	for {
 		line, err := out.ReadBytes('\n')
@@ -177,8 +177,8 @@ func (r *results) read(out *bufio.Reader, done <-chan struct{}) {
 	}
 }
 
-// wait collects lines up to the next result; it returns false if none came within limit (0 = no limit).
-func (r *results) wait(limit time.Duration) bool {
+// waitResult collects lines up to the next result. It returns false if none came within limit (0 = no limit).
+func (r *results) waitResult(limit time.Duration) bool {
 	var late <-chan time.Time
 	if limit > 0 {
 		late = time.After(limit)

@@ -18,52 +18,52 @@ import (
 
 // scenarioWriter writes sessions as a scenario.
 type scenarioWriter struct {
-	options  *Options
-	kit      *Kit
-	file     *KitFile // the scenario
-	patterns *patterns
-	plans    *plans
-	notes    []string
-	toml     tomltext.Writer
-	prompt   int // number of the prompt over all sessions
-	kept     int // number of its results stored in files
-	first    map[string]bool
-	inputs   int
-	sections int
-	results  []string // results of the current prompt, for references
-	expected expectedCalls
+	options     *Options
+	kit         *Kit
+	file        *KitFile // the scenario
+	patterns    *patterns
+	plans       *playPlans
+	notes       []string
+	toml        tomltext.Writer
+	prompt      int // number of the prompt over all sessions
+	resultFiles int // number of the prompt's results stored in files
+	first       map[string]bool
+	inputs      int
+	sections    int
+	results     []string // results of the current prompt, for references
+	expected    expectedCalls
 }
 
-func (w *scenarioWriter) write(sessions []*session.Session) {
+func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 	w.first = map[string]bool{}
 	w.file = w.kit.Create("scenario.toml")
-	title := w.head(sessions)
+	title := w.writeHead(sessions)
 	w.toml.WriteString("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
 	if mode := sessions[0].Mode; mode != "" && mode != "bypassPermissions" && mode != "default" {
 		w.toml.WriteString("permission_mode", mode)
 	}
-	w.section(title)
+	w.writeSection(title)
 	for _, s := range sessions {
-		w.session(s)
+		w.writeSession(s)
 	}
-	if w.tools(); len(w.toml.Bytes()) > 0 {
-		w.section("tools that ran, and what was denied")
+	if w.writeTools(); len(w.toml.Bytes()) > 0 {
+		w.writeSection("tools that ran, and what was denied")
 	}
 	if w.toml.WriteRaw(w.expected.toml()); len(w.toml.Bytes()) > 0 {
-		w.section("calls that were recorded")
+		w.writeSection("calls that were recorded")
 	}
 	for _, rel := range slices.Sorted(maps.Keys(w.plans.files)) {
 		if content := w.plans.files[rel]; content != nil {
-			w.kit.File("files/"+rel, []byte(plain(*content)))
+			w.kit.WriteFile("files/"+rel, []byte(plainText(*content)))
 		}
 	}
 	w.toml.WriteRaw(w.kit.Stamps())
-	w.section("files beside this one as they were written")
+	w.writeSection("files beside this one as they were written")
 	w.file.Close()
 }
 
-// section writes the collected text under a title.
-func (w *scenarioWriter) section(title string) {
+// writeSection writes the collected text under a title.
+func (w *scenarioWriter) writeSection(title string) {
 	text := Stamped(title, string(w.toml.Bytes()))
 	if w.sections++; w.sections > 1 {
 		text = "\n" + text
@@ -96,8 +96,8 @@ func (w *scenarioWriter) origin(s *session.Session) string {
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
-// head returns the title of the file, derived from the first session; the others are listed below it.
-func (w *scenarioWriter) head(sessions []*session.Session) (title string) {
+// writeHead returns the title of the file, derived from the first session; the others are listed below it.
+func (w *scenarioWriter) writeHead(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
 			w.toml.WriteRaw("# " + w.origin(s) + "\n")
@@ -122,15 +122,15 @@ func oneComment(text string) string {
 	}, text)
 }
 
-func (w *scenarioWriter) session(s *session.Session) {
+func (w *scenarioWriter) writeSession(s *session.Session) {
 	for i, p := range s.Prompts {
 		typed := ""
 		if w.prompt < len(w.patterns.prompts) {
 			typed = w.patterns.prompts[w.prompt]
 		}
 		w.prompt++
-		w.kept = 0
-		title := oneComment(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, countOthers(p.Other)))
+		w.resultFiles = 0
+		title := oneComment(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, countOthers(p.OtherParts)))
 		match := w.patterns.choose(typed, p.Text)
 		switch {
 		case p.Unrecorded:
@@ -145,7 +145,7 @@ func (w *scenarioWriter) session(s *session.Session) {
 		if i == 0 {
 			prefix, key = "responses", "pattern"
 		}
-		w.hooks(p.Hooks)
+		w.writeHooks(p.Hooks)
 		w.toml.WriteRaw("[[" + prefix + "]]\n" + key + " = " + match.toml() + "\n")
 		if i == 0 && w.first[match.toml()] {
 			w.notes = append(w.notes, p.At.String()+": another session begins with such a prompt; its rule comes first")
@@ -157,17 +157,17 @@ func (w *scenarioWriter) session(s *session.Session) {
 			w.first[match.toml()] = true
 		}
 		w.results = nil
-		w.expected.messages(w.plans, p.Messages)
-		w.messages(prefix+".response.steps", p.Messages)
-		w.section(title)
+		w.expected.addMessages(w.plans, p.Messages)
+		w.writeMessages(prefix+".response.steps", p.Messages)
+		w.writeSection(title)
 		if w.options.Check == nil {
 			p.Messages = nil // free the memory of a long session
 		}
 	}
 }
 
-// hooks lists the hooks that ran in a comment: a scenario has no hooks, but the settings may.
-func (w *scenarioWriter) hooks(ran []session.Hook) {
+// writeHooks lists the hooks that ran in a comment: a scenario has no hooks, but the settings may.
+func (w *scenarioWriter) writeHooks(ran []session.Hook) {
 	var names []string
 	times := map[string]int{}
 	for _, h := range ran {
@@ -196,23 +196,23 @@ func countOthers(n int) string {
 	return fmt.Sprintf(", with %d images or documents that were left out", n)
 }
 
-func (w *scenarioWriter) messages(prefix string, messages []*session.Message) {
+func (w *scenarioWriter) writeMessages(prefix string, messages []*session.Message) {
 	for _, m := range messages {
 		w.toml.WriteRaw("[[" + prefix + "]]\n")
 		if m.Failure != nil {
-			w.failure(prefix, m.Failure)
+			w.writeFailure(prefix, m.Failure)
 			continue
 		}
 		if stop := m.StopReason; stop != "" && stop != "end_turn" && stop != "tool_use" {
 			w.toml.WriteString("stop_reason", stop)
 		}
 		blocks := m.Blocks
-		if !w.options.Thinking {
+		if !w.options.KeepThinking {
 			blocks = slices.DeleteFunc(slices.Clone(blocks), func(b session.Block) bool { return b.Thinking })
 		}
 		if isSimple(blocks) {
 			w.writeSimple(prefix, blocks)
-			w.remember(prefix, blocks)
+			w.rememberResults(prefix, blocks)
 			continue
 		}
 		for _, b := range blocks {
@@ -220,16 +220,16 @@ func (w *scenarioWriter) messages(prefix string, messages []*session.Message) {
 			switch {
 			case b.Call != nil:
 				w.toml.WriteRaw("type = \"tool_use\"\n")
-				w.call(prefix+".blocks", b.Call)
+				w.writeCall(prefix+".blocks", b.Call)
 			case b.Thinking:
 				w.toml.WriteRaw("type = \"thinking\"\n")
-				w.toml.WriteRaw("thinking = " + text(b.Text) + "\n")
+				w.toml.WriteRaw("thinking = " + quoteText(b.Text) + "\n")
 			default:
 				w.toml.WriteRaw("type = \"text\"\n")
 				w.toml.WriteRaw("text = " + w.withReferences(prefix, b.Text) + "\n")
 			}
 		}
-		w.remember(prefix, blocks)
+		w.rememberResults(prefix, blocks)
 	}
 }
 
@@ -257,76 +257,76 @@ func (w *scenarioWriter) writeSimple(prefix string, blocks []session.Block) {
 		switch {
 		case b.Call != nil:
 			w.toml.WriteRaw("[[" + prefix + ".tool_calls]]\n")
-			w.call(prefix+".tool_calls", b.Call)
+			w.writeCall(prefix+".tool_calls", b.Call)
 		case b.Thinking:
-			w.toml.WriteRaw("thinking = " + text(b.Text) + "\n")
+			w.toml.WriteRaw("thinking = " + quoteText(b.Text) + "\n")
 		default:
 			w.toml.WriteRaw("text = " + w.withReferences(prefix, b.Text) + "\n")
 		}
 	}
 }
 
-func (w *scenarioWriter) call(prefix string, c *session.Call) {
+func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	tool := c.Tool
-	how := w.plans.method(c)
+	how := w.plans.methodFor(c)
 	switch {
-	case how == canned && c.Harmless():
+	case how == playCanned && c.IsHarmless():
 		w.toml.WriteRaw(comment(fmt.Sprintf("review: canned result of line %d; the call only reads", c.At.Line)))
-	case how == canned:
+	case how == playCanned:
 		w.toml.WriteRaw(comment("review: changes things, so it is canned"))
-	case how == deniedAgain:
+	case how == playDenied:
 		w.toml.WriteRaw(comment("it was denied; see tool_execution below"))
 	}
 	w.toml.WriteRaw("tool = " + tomltext.Quote(tool) + "\n")
 	input := c.Input
-	if how == live {
-		key, value, _ := w.plans.readFile(c)
+	if how == playLive {
+		key, value, _ := w.plans.readsFile(c)
 		input = withValue(input, key, value)
 	}
 	w.toml.WriteRaw("input = " + w.input(input) + "\n")
-	if how == canned {
+	if how == playCanned {
 		w.toml.WriteRaw("result = " + w.result(c.Result.Text) + "\n")
 		if c.Result.IsError {
 			w.toml.WriteRaw("is_error = true\n")
 		}
-		if c.Result.Other > 0 {
+		if c.Result.OtherParts > 0 {
 			w.notes = append(w.notes, c.Result.At.String()+": a result has images or documents, which were left out")
 		}
 	}
-	if how == bySubAgent {
+	if how == playBySubAgent {
 		w.toml.WriteRaw("[" + prefix + ".subagent]\n")
 		w.toml.WriteString("type", c.Agent.Type)
 		if c.Agent.Background {
 			w.toml.WriteRaw("background = true\n")
 		}
-		w.messages(prefix+".subagent.steps", c.Agent.Messages)
+		w.writeMessages(prefix+".subagent.steps", c.Agent.Messages)
 	}
 }
 
-// shortResult is the longest result that is written into the scenario.
-const shortResult = 4 << 10
+// maxInlineResult is the length, in bytes, of the longest result that is written into the scenario.
+const maxInlineResult = 4 << 10
 
 // result returns the result of a canned call. A long one is stored in a separate file named after its prompt, if
 // there is an output directory.
 func (w *scenarioWriter) result(s string) string {
-	s = w.cut(s)
-	if len(s) <= shortResult || w.options.Out == "" {
-		return text(s)
+	s = w.truncate(s)
+	if len(s) <= maxInlineResult || w.options.Out == "" {
+		return quoteText(s)
 	}
-	w.kept++
-	name := fmt.Sprintf("results/%d-%d.txt", w.prompt, w.kept)
-	w.kit.File(name, []byte(plain(s)))
+	w.resultFiles++
+	name := fmt.Sprintf("results/%d-%d.txt", w.prompt, w.resultFiles)
+	w.kit.WriteFile(name, []byte(plainText(s)))
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
-// longResult is the length at which a result is truncated.
-const longResult = 200 << 10
+// maxResult is the length, in bytes, at which a result is truncated.
+const maxResult = 200 << 10
 
-func (w *scenarioWriter) cut(s string) string {
-	if w.options.Big || len(s) <= longResult {
+func (w *scenarioWriter) truncate(s string) string {
+	if w.options.KeepBigResults || len(s) <= maxResult {
 		return s
 	}
-	return Cut(s, longResult)
+	return Truncate(s, maxResult)
 }
 
 // withValue returns an input with another value for a key.
@@ -352,7 +352,7 @@ func (w *scenarioWriter) input(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
 	}
-	if s, ok := inline(raw); ok {
+	if s, ok := inlineValue(raw); ok {
 		return s
 	}
 	if w.options.Out == "" && w.options.Check == nil {
@@ -360,30 +360,30 @@ func (w *scenarioWriter) input(raw json.RawMessage) string {
 	}
 	w.inputs++
 	name := "inputs/" + strconv.Itoa(w.inputs) + ".json"
-	w.kit.File(name, []byte(plain(string(raw))+"\n"))
+	w.kit.WriteFile(name, []byte(plainText(string(raw))+"\n"))
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
-// failure writes an API error as a step.
-func (w *scenarioWriter) failure(prefix string, f *session.Failure) {
+// writeFailure writes an API error as a step.
+func (w *scenarioWriter) writeFailure(prefix string, f *session.Failure) {
 	w.toml.WriteRaw("[" + prefix + ".failure]\n")
 	status, message := f.API()
 	switch status {
 	case 0:
-		w.toml.WriteRaw(comment("review: " + plain(f.Text)))
+		w.toml.WriteRaw(comment("review: " + plainText(f.Text)))
 		w.toml.WriteRaw("type = \"network_unreachable\"\n")
 	case http.StatusUnauthorized:
 		w.toml.WriteRaw("type = \"auth_error\"\n")
 	default:
 		w.toml.WriteRaw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
 		if message != "" {
-			w.toml.WriteRaw("message = " + oneLine(plain(message)) + "\n")
+			w.toml.WriteRaw("message = " + oneLine(plainText(message)) + "\n")
 		}
 	}
 }
 
-// tools writes which tools are allowed and denied.
-func (w *scenarioWriter) tools() {
+// writeTools writes which tools are allowed and denied.
+func (w *scenarioWriter) writeTools() {
 	names := slices.Sorted(maps.Keys(w.plans.ran))
 	if len(names)+len(w.plans.denied) == 0 {
 		return
@@ -392,11 +392,11 @@ func (w *scenarioWriter) tools() {
 		w.toml.WriteRaw("\n" + comment("tools that a session does not list unless it is asked to") + "[compat]\nhidden_tools = true\n")
 	}
 	for _, name := range names {
-		w.toml.WriteRaw("\n[tool_execution.tools." + key(name) + "]\nauto_approve = true\n")
+		w.toml.WriteRaw("\n[tool_execution.tools." + quoteKey(name) + "]\nauto_approve = true\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
-			w.toml.WriteRaw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + key(name) + "]\nerror = " +
+			w.toml.WriteRaw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + quoteKey(name) + "]\nerror = " +
 				oneLine(Refusal(name)) + "\n")
 			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
 		}

@@ -11,18 +11,18 @@ import (
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 )
 
-// text quotes a text of a scenario, with directories as templates.
-func text(s string) string { return tomltext.Quote(template(s)) }
+// quoteText quotes a text of a scenario, with directories as templates.
+func quoteText(s string) string { return tomltext.Quote(escapeTemplate(s)) }
 
-var marks = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
+var templateMarks = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
 
-// template escapes a text so that the scenario reproduces it exactly.
-func template(s string) string { return marks.Replace(s) }
+// escapeTemplate escapes a text so that the scenario reproduces it exactly.
+func escapeTemplate(s string) string { return templateMarks.Replace(s) }
 
 var plainMarks = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
 
-// plain returns a text for places that do not support templates.
-func plain(s string) string { return plainMarks.Replace(s) }
+// plainText returns a text for places that do not support templates.
+func plainText(s string) string { return plainMarks.Replace(s) }
 
 // oneLine returns a TOML string without line feeds.
 func oneLine(s string) string {
@@ -36,16 +36,16 @@ func oneLine(s string) string {
 
 var bareKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
-func key(s string) string {
+func quoteKey(s string) string {
 	if bareKey().MatchString(s) {
 		return s
 	}
 	return oneLine(s)
 }
 
-// inline converts a JSON value to an inline TOML value; ok is false for values that TOML does not have: null, and
+// inlineValue converts a JSON value to an inline TOML value. ok is false for values that TOML does not have: null, and
 // integers beyond 64 bits.
-func inline(raw json.RawMessage) (s string, ok bool) {
+func inlineValue(raw json.RawMessage) (s string, ok bool) {
 	switch plainjson.TypeOf(raw) {
 	case "object":
 		o, err := plainjson.Parse(raw)
@@ -58,11 +58,11 @@ func inline(raw json.RawMessage) (s string, ok bool) {
 		}
 		parts := make([]string, 0, len(o))
 		for _, m := range o {
-			v, ok := inline(m.Value)
+			v, ok := inlineValue(m.Value)
 			if !ok {
 				return "", false
 			}
-			parts = append(parts, key(m.Key)+" = "+v)
+			parts = append(parts, quoteKey(m.Key)+" = "+v)
 		}
 		if len(parts) == 0 {
 			return "{}", true
@@ -75,7 +75,7 @@ func inline(raw json.RawMessage) (s string, ok bool) {
 		}
 		parts := make([]string, len(items))
 		for i, item := range items {
-			if parts[i], ok = inline(item); !ok {
+			if parts[i], ok = inlineValue(item); !ok {
 				return "", false
 			}
 		}
@@ -83,16 +83,16 @@ func inline(raw json.RawMessage) (s string, ok bool) {
 	case "string":
 		var s string
 		err := json.Unmarshal(raw, &s)
-		return oneLine(template(s)), err == nil
+		return oneLine(escapeTemplate(s)), err == nil
 	case "boolean":
 		return string(raw), true
 	case "number":
-		return number(string(raw))
+		return tomlNumber(string(raw))
 	}
 	return "", false
 }
 
-func number(s string) (string, bool) {
+func tomlNumber(s string) (string, bool) {
 	if !strings.ContainsAny(s, ".eE") {
 		_, err := strconv.ParseInt(s, 10, 64)
 		return s, err == nil

@@ -19,15 +19,15 @@ type file struct {
 	data    []byte
 }
 
-// inArchive converts a position in the file to one in the archive.
-func (f *file) inArchive(d diag.Diagnostic) diag.Diagnostic {
+// archivePosition converts a position in the file to one in the archive.
+func (f *file) archivePosition(d diag.Diagnostic) diag.Diagnostic {
 	d.Pos.File, d.Pos.Line = f.archive, f.line+max(d.Pos.Line, 1)-1
 	d.Message = f.name + ": " + d.Message
 	return d
 }
 
 func (f *file) errorf(line int, format string, args ...any) diag.Diagnostic {
-	return f.inArchive(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
+	return f.archivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
 // fileNames returns the file names with a meaning; numbered files of a run without
@@ -36,9 +36,9 @@ func fileNames() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }
 
-// split parses a txtar archive and records the line at which each file begins. (The
-// txtar libraries do not record lines.)
-func split(archive string, src []byte) []*file {
+// splitArchive parses a txtar archive and records the line at which each file begins. (The txtar libraries do not
+// record lines.)
+func splitArchive(archive string, src []byte) []*file {
 	var files []*file
 	n := 0
 	for text := range bytes.Lines(bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))) {
@@ -58,11 +58,11 @@ func split(archive string, src []byte) []*file {
 	return files
 }
 
-// archive reads a case from a txtar archive.
-func (c *Case) archive(src []byte) (problems diag.List) {
+// readArchive reads a case from a txtar archive.
+func (c *Case) readArchive(src []byte) (problems diag.List) {
 	defer func() { problems.Sort() }()
 	var argv, stdin, steps [10]*file
-	for _, f := range split(c.File, src) {
+	for _, f := range splitArchive(c.File, src) {
 		name, n := splitNumber(f.name)
 		switch {
 		case strings.HasPrefix(f.name, "cwd/"), strings.HasPrefix(f.name, "home/"):
@@ -108,7 +108,7 @@ func (c *Case) readFile(f *file) (problems diag.List) {
 			break
 		}
 		for _, d := range listOf(f.name, err) {
-			problems = append(problems, f.inArchive(d))
+			problems = append(problems, f.archivePosition(d))
 		}
 	case "settings.json":
 		c.Settings = f.data
@@ -137,7 +137,7 @@ func (c *Case) readFile(f *file) (problems diag.List) {
 			c.Servers = append(c.Servers, CaseServer{words[0], words[1]})
 		}
 	default:
-		d := f.inArchive(diag.Diagnostic{Message: "unknown file in a case"})
+		d := f.archivePosition(diag.Diagnostic{Message: "unknown file in a case"})
 		d.Pos.Line-- // the line with its name
 		d.Hint = diag.NameHint(f.name, fileNames())
 		if d.Hint == "" {

@@ -88,7 +88,7 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 		case err != nil:
 			problems = append(problems, unreadable(name, err))
 		case !info.IsDir():
-			add(read(name, stem(name), false))
+			add(readCase(name, baseName(name), false))
 		default:
 			n := len(all) + len(problems)
 			err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
@@ -96,7 +96,7 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 					return err
 				}
 				rel, err := filepath.Rel(name, path)
-				add(read(path, trimExt(filepath.ToSlash(rel)), true))
+				add(readCase(path, trimExt(filepath.ToSlash(rel)), true))
 				return err
 			})
 			if err != nil {
@@ -113,7 +113,7 @@ func isCase(path string) bool {
 	return slices.Contains([]string{".txtar", ".toml"}, filepath.Ext(path))
 }
 
-func stem(name string) string { return trimExt(filepath.Base(name)) }
+func baseName(name string) string { return trimExt(filepath.Base(name)) }
 
 func trimExt(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 
@@ -124,8 +124,8 @@ func unreadable(name string, err error) diag.Diagnostic {
 	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + err.Error()}
 }
 
-// read reads one file. In a directory, scenarios without [parity] are not cases.
-func read(file, name string, listed bool) (*Case, diag.List) {
+// readCase reads one file. In a directory, scenarios without [parity] are not cases.
+func readCase(file, name string, listed bool) (*Case, diag.List) {
 	src, err := os.ReadFile(file)
 	if err != nil {
 		return nil, diag.List{unreadable(file, err)}
@@ -135,7 +135,7 @@ func read(file, name string, listed bool) (*Case, diag.List) {
 		return nil, diag.List{unreadable(file, err)}
 	}
 	if filepath.Ext(file) == ".txtar" {
-		return c, c.archive(src)
+		return c, c.readArchive(src)
 	}
 	s, err := scenarios.Parse(file, src, scenarios.LoadOptions{})
 	switch {
@@ -183,5 +183,5 @@ func checkJSON(f *file, list *diag.List) {
 		d = *doubt
 		d.Message = "invalid JSON: " + d.Message
 	}
-	*list = append(*list, f.inArchive(d))
+	*list = append(*list, f.archivePosition(d))
 }

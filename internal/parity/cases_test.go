@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-const whole = `What it is about.
+const completeCase = `What it is about.
 -- scenario.toml --
 [[responses]]
 pattern = { type = "any" }
@@ -58,7 +58,7 @@ func write(t *testing.T, name, text string) string {
 
 // P1: a case has the files of section 13.
 func TestLoad(t *testing.T) {
-	file := write(t, "whole.txtar", whole)
+	file := write(t, "whole.txtar", completeCase)
 	got, problems := parity.LoadCases([]string{file})
 	if problems != nil || len(got) != 1 {
 		t.Fatalf("%d cases, %v", len(got), problems)
@@ -134,7 +134,7 @@ func TestProblems(t *testing.T) {
 
 // FuzzArchive: no archive makes the reader panic, and an accepted one can be run.
 func FuzzArchive(f *testing.F) {
-	f.Add([]byte(whole))
+	f.Add([]byte(completeCase))
 	f.Add([]byte("-- argv.9 --\n-- dialogue --\nwait\n"))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		all, problems := parity.LoadCases([]string{write(t, "x.txtar", string(src))})

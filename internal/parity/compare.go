@@ -15,13 +15,13 @@ func Compare(ours, theirs *Recording) []Difference {
 	c := &comparison{pair: newPair(ours, theirs), seen: map[string]int{}}
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
-			c.add("problem."+p.Kind, ifPresent(side == ours, p.Text), ifPresent(side == theirs, p.Text))
+			c.addDifference("problem."+p.Kind, textIf(side == ours, p.Text), textIf(side == theirs, p.Text))
 		}
 	}
 	rank, several := [2]map[string]int{{}, {}}, [2]bool{}
 	for i := range max(len(ours.Runs), len(theirs.Runs)) {
 		if i >= len(ours.Runs) || i >= len(theirs.Runs) {
-			c.add("runs", strconv.Itoa(len(ours.Runs)), strconv.Itoa(len(theirs.Runs)))
+			c.addDifference("runs", strconv.Itoa(len(ours.Runs)), strconv.Itoa(len(theirs.Runs)))
 			break
 		}
 		a, b := eventsOf(ours.Runs[i].Stdout), eventsOf(theirs.Runs[i].Stdout)
@@ -29,29 +29,29 @@ func Compare(ours, theirs *Recording) []Difference {
 		maps.Copy(rank[1], callOrder(b))
 		several[0] = sortByAgent(a, rank[0]) || several[0]
 		several[1] = sortByAgent(b, rank[1]) || several[1]
-		c.events("stdout", a, b, rank)
+		c.compareEvents("stdout", a, b, rank)
 		c.event = 0
-		c.text("stderr", strings.TrimSpace(ours.Runs[i].Stderr), strings.TrimSpace(theirs.Runs[i].Stderr))
-		c.text("exit", ours.Runs[i].exitStatus(), theirs.Runs[i].exitStatus())
+		c.compareText("stderr", strings.TrimSpace(ours.Runs[i].Stderr), strings.TrimSpace(theirs.Runs[i].Stderr))
+		c.compareText("exit", ours.Runs[i].exitStatus(), theirs.Runs[i].exitStatus())
 	}
-	c.events("hooks", eventsFrom(ours.Hooks), eventsFrom(theirs.Hooks), rank)
+	c.compareEvents("hooks", eventsFrom(ours.Hooks), eventsFrom(theirs.Hooks), rank)
 	for _, name := range keysOf(ours.MCP, theirs.MCP) {
-		c.events("mcp."+name, withMethods(ours.MCP[name]), withMethods(theirs.MCP[name]), rank)
+		c.compareEvents("mcp."+name, withMethods(ours.MCP[name]), withMethods(theirs.MCP[name]), rank)
 	}
-	c.transcripts(ours, theirs, rank)
-	c.events("requests", modelRequests(ours.Requests, several[0]), modelRequests(theirs.Requests, several[1]), rank)
+	c.compareTranscripts(ours, theirs, rank)
+	c.compareEvents("requests", modelRequests(ours.Requests, several[0]), modelRequests(theirs.Requests, several[1]), rank)
 	c.event = 0
 	here, there := namedFiles(ours.Files, c.pair.ours), namedFiles(theirs.Files, c.pair.theirs)
 	for _, name := range keysOf(here, there) {
 		a, inA := here[name]
 		b, inB := there[name]
 		if inA != inB {
-			c.add("files."+name, ifPresent(inA, "there"), ifPresent(inB, "there"))
+			c.addDifference("files."+name, textIf(inA, "there"), textIf(inB, "there"))
 			continue
 		}
-		c.text("files."+name, a, b)
+		c.compareText("files."+name, a, b)
 	}
-	return c.found
+	return c.differences
 }
 
 // namedFiles returns files by names in which ids are replaced by numbers.
@@ -63,7 +63,7 @@ func namedFiles(files map[string]string, n *Normaliser) map[string]string {
 	return named
 }
 
-func ifPresent(there bool, text string) string {
+func textIf(there bool, text string) string {
 	if there {
 		return text
 	}
@@ -112,9 +112,9 @@ func withMethods(list []json.RawMessage) []event {
 		default:
 			other := map[string]string{"client": "server", "server": "client"}[l.From]
 			events[i].kind = l.From + " answer to " + asked[other+" "+key]
-			events[i].key = events[i].kind
+			events[i].alignKey = events[i].kind
 		}
-		if events[i].kind == "client "+listen {
+		if events[i].kind == "client "+listenMethod {
 			streams[l.Session]++
 		}
 		dropped[i] = streams[l.Session] > 1 && followsReopening(events[i].kind)
@@ -129,12 +129,12 @@ func withMethods(list []json.RawMessage) []event {
 	return kept
 }
 
-const listen = "subscriptions/listen"
+const listenMethod = "subscriptions/listen"
 
 // followsReopening reports whether a message is sent because the stream of notifications was opened again. That is done
 // after a second, so that the length of the run decides whether a lane does it.
 func followsReopening(kind string) bool {
-	for _, method := range []string{listen, "tools/list", "prompts/list", "resources/list"} {
+	for _, method := range []string{listenMethod, "tools/list", "prompts/list", "resources/list"} {
 		if kind == "client "+method || kind == "server answer to "+method {
 			return true
 		}
@@ -185,22 +185,22 @@ func removeIDs(line any) {
 
 // comparison is the state of one comparison.
 type comparison struct {
-	pair  *pair
-	found []Difference
-	seen  map[string]int // path → index in found
-	event int
+	pair        *pair
+	differences []Difference
+	seen        map[string]int // path → index in found
+	event       int
 }
 
-func (c *comparison) add(path, ours, theirs string) {
+func (c *comparison) addDifference(path, ours, theirs string) {
 	if i, ok := c.seen[path]; ok {
-		c.found[i].Count++
+		c.differences[i].Count++
 		return
 	}
-	c.seen[path] = len(c.found)
-	c.found = append(c.found, Difference{Path: path, Ours: short(ours), Real: short(theirs), Event: c.event, Count: 1})
+	c.seen[path] = len(c.differences)
+	c.differences = append(c.differences, Difference{Path: path, Ours: shorten(ours), Real: shorten(theirs), Event: c.event, Count: 1})
 }
 
-func short(s string) string {
+func shorten(s string) string {
 	const most = 400
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
@@ -208,8 +208,8 @@ func short(s string) string {
 	return s
 }
 
-// events compares two streams.
-func (c *comparison) events(name string, a, b []event, rank [2]map[string]int) {
+// compareEvents compares two streams.
+func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string]int) {
 	sortByCall(a, rank[0])
 	sortByCall(b, rank[1])
 	pairs := align(a, b)
@@ -227,19 +227,19 @@ func (c *comparison) events(name string, a, b []event, rank [2]map[string]int) {
 		c.event = n + 1
 		switch {
 		case p[1] < 0:
-			c.add(name+"."+a[p[0]].kind, c.pair.ours.render(a[p[0]].value), "")
+			c.addDifference(name+"."+a[p[0]].kind, c.pair.ours.formatValue(a[p[0]].value), "")
 		case p[0] < 0:
-			c.add(name+"."+b[p[1]].kind, "", c.pair.theirs.render(b[p[1]].value))
+			c.addDifference(name+"."+b[p[1]].kind, "", c.pair.theirs.formatValue(b[p[1]].value))
 		default:
-			c.value(name+"."+a[p[0]].kind, "", a[p[0]].value, b[p[1]].value)
+			c.compareValue(name+"."+a[p[0]].kind, "", a[p[0]].value, b[p[1]].value)
 		}
 	}
 }
 
-// transcripts compares session files by their names, whose ids are numbered. A file
+// compareTranscripts compares session files by their names, whose ids are numbered. A file
 // whose id occurs nowhere else is compared with the corresponding file, by age, of
 // the other side.
-func (c *comparison) transcripts(ours, theirs *Recording, rank [2]map[string]int) {
+func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
 		c.pair.numberPair(left[i], right[i], "")
@@ -250,10 +250,10 @@ func (c *comparison) transcripts(ours, theirs *Recording, rank [2]map[string]int
 		y, inB := b[name]
 		c.event = 0
 		if inA != inB {
-			c.add("transcript", ifPresent(inA, name), ifPresent(inB, name))
+			c.addDifference("transcript", textIf(inA, name), textIf(inB, name))
 			continue
 		}
-		c.events("transcript", lastStates(eventsFrom(x)), lastStates(eventsFrom(y)), rank)
+		c.compareEvents("transcript", lastStates(eventsFrom(x)), lastStates(eventsFrom(y)), rank)
 	}
 }
 
@@ -289,48 +289,48 @@ func renameFiles(files map[string][]json.RawMessage, n *Normaliser) map[string][
 	return all
 }
 
-// value compares two JSON values at a path.
-func (c *comparison) value(path, key string, a, b any) {
+// compareValue compares two JSON values at a path.
+func (c *comparison) compareValue(path, key string, a, b any) {
 	if word, ok := wordFor(key); ok && isScalar(a) && isScalar(b) {
 		if word == "" && c.pair.ours.ID(fmt.Sprint(a)) != c.pair.theirs.ID(fmt.Sprint(b)) {
-			c.add(path, c.pair.ours.ID(fmt.Sprint(a)), c.pair.theirs.ID(fmt.Sprint(b)))
+			c.addDifference(path, c.pair.ours.ID(fmt.Sprint(a)), c.pair.theirs.ID(fmt.Sprint(b)))
 		}
 		return
 	}
 	switch x := a.(type) {
 	case map[string]any:
 		if y, ok := b.(map[string]any); ok {
-			c.object(path, x, y)
+			c.compareObject(path, x, y)
 			return
 		}
 	case []any:
 		if y, ok := b.([]any); ok {
-			c.list(path, key, x, y)
+			c.compareList(path, key, x, y)
 			return
 		}
 	case string:
 		if y, ok := b.(string); ok {
-			c.text(path, x, y)
+			c.compareText(path, x, y)
 			return
 		}
 	}
-	if ours, theirs := c.pair.ours.render(a), c.pair.theirs.render(b); ours != theirs {
-		c.add(path, ours, theirs)
+	if ours, theirs := c.pair.ours.formatValue(a), c.pair.theirs.formatValue(b); ours != theirs {
+		c.addDifference(path, ours, theirs)
 	}
 }
 
-func (c *comparison) object(path string, a, b map[string]any) {
+func (c *comparison) compareObject(path string, a, b map[string]any) {
 	for _, key := range keysOf(a, b) {
 		x, inA := a[key]
 		y, inB := b[key]
 		at := path + "." + c.pair.ours.Text(key)
 		switch {
 		case !inB:
-			c.add(at, c.pair.ours.render(x), "")
+			c.addDifference(at, c.pair.ours.formatValue(x), "")
 		case !inA:
-			c.add(at, "", c.pair.theirs.render(y))
+			c.addDifference(at, "", c.pair.theirs.formatValue(y))
 		default:
-			c.value(at, key, x, y)
+			c.compareValue(at, key, x, y)
 		}
 	}
 }
@@ -338,19 +338,19 @@ func (c *comparison) object(path string, a, b map[string]any) {
 // onlyHerePrefix precedes the words of a list that the other side lacks.
 const onlyHerePrefix = "only here: "
 
-// list compares two lists: lists of words as a whole, other lists by element.
-func (c *comparison) list(path, key string, a, b []any) {
+// compareList compares two lists: lists of words as a whole, other lists by element.
+func (c *comparison) compareList(path, key string, a, b []any) {
 	if slices.ContainsFunc(append(slices.Clone(a), b...), func(v any) bool { return !isScalar(v) }) {
 		if len(a) != len(b) {
-			c.add(path+"[]", c.pair.ours.render(a), c.pair.theirs.render(b))
+			c.addDifference(path+"[]", c.pair.ours.formatValue(a), c.pair.theirs.formatValue(b))
 			return
 		}
 		for i := range a {
-			c.value(path+"[]", key, a[i], b[i])
+			c.compareValue(path+"[]", key, a[i], b[i])
 		}
 		return
 	}
-	ours, theirs := c.pair.ours.renderList(key, a), c.pair.theirs.renderList(key, b)
+	ours, theirs := c.pair.ours.formatList(key, a), c.pair.theirs.formatList(key, b)
 	if ours == theirs {
 		return
 	}
@@ -358,7 +358,7 @@ func (c *comparison) list(path, key string, a, b []any) {
 	if onlyA != "" || onlyB != "" {
 		ours, theirs = onlyHerePrefix+onlyA, onlyHerePrefix+onlyB
 	}
-	c.add(path, ours, theirs)
+	c.addDifference(path, ours, theirs)
 }
 
 // missingWords returns the words of a that are not in b.
@@ -372,9 +372,9 @@ func missingWords(a, b []any) string {
 	return strings.Join(words, " ")
 }
 
-func (c *comparison) text(path, a, b string) {
+func (c *comparison) compareText(path, a, b string) {
 	if ours, theirs := c.pair.ours.Text(a), c.pair.theirs.Text(b); ours != theirs {
-		c.add(path, ours, theirs)
+		c.addDifference(path, ours, theirs)
 	}
 }
 

@@ -23,8 +23,8 @@ func eventMessage(stdout string) *parity.Recording {
 	return &parity.Recording{Runs: []parity.Run{{Stdout: stdout}}}
 }
 
-// asking returns a recording in which the model is asked.
-func asking(r *parity.Recording, prompts ...string) *parity.Recording {
+// withPrompts returns a recording in which the model receives these prompts.
+func withPrompts(r *parity.Recording, prompts ...string) *parity.Recording {
 	for _, p := range prompts {
 		r.Requests = append(r.Requests, json.RawMessage(`{"type":"prompt","text":"`+p+`"}`))
 	}
@@ -75,10 +75,10 @@ func TestCompare(t *testing.T) {
 			eventMessage(calls("1") + agent("1", "begins") + calls("2") + agent("2", "begins") + agent("1", "ends") + results("1") + agent("2", "ends") + results("2")), nil,
 		},
 		{
-			"what agents side by side ask", asking(eventMessage(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "b", "a"),
-			asking(eventMessage(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "a", "b"), nil,
+			"what agents side by side ask", withPrompts(eventMessage(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "b", "a"),
+			withPrompts(eventMessage(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "a", "b"), nil,
 		},
-		{"what one conversation asks", asking(eventMessage(""), "b", "a"), asking(eventMessage(""), "a", "b"), paths{"requests.prompt.text"}},
+		{"what one conversation asks", withPrompts(eventMessage(""), "b", "a"), withPrompts(eventMessage(""), "a", "b"), paths{"requests.prompt.text"}},
 		{
 			"an agent that ends before it begins", eventMessage(calls("1", "2") + agent("1", "begins", "ends") + agent("2", "begins", "ends")),
 			eventMessage(calls("1", "2") + agent("1", "ends", "begins") + agent("2", "begins", "ends")),
@@ -227,7 +227,7 @@ func TestReportText(t *testing.T) {
 	r := &parity.Report{Cases: []*parity.Verdict{
 		{Case: "quiet", File: "a.txtar", Line: 1, Status: parity.StatusSame},
 		{Case: "chance", File: "b.txtar", Line: 1, Version: "1.0.0", Status: parity.StatusSame, Flaky: []string{"exit"}},
-		{Case: "slow", File: "c.txtar", Line: 1, Status: parity.StatusNotCompared, Why: []string{"too slow"}},
+		{Case: "slow", File: "c.txtar", Line: 1, Status: parity.StatusNotCompared, Reasons: []string{"too slow"}},
 	}}
 	var got strings.Builder
 	if err := r.WriteText(&got); err != nil {
@@ -252,7 +252,7 @@ func TestReportFitsOnAScreen(t *testing.T) {
 		v.Judge()
 		r.Cases = append(r.Cases, v)
 	}
-	r.Cases = append(r.Cases, &parity.Verdict{Case: "other", File: "b.txtar", Status: parity.StatusNotComparable, Why: []string{"a canned result"}})
+	r.Cases = append(r.Cases, &parity.Verdict{Case: "other", File: "b.txtar", Status: parity.StatusNotComparable, Reasons: []string{"a canned result"}})
 	var short, long strings.Builder
 	err := r.WriteText(&short)
 	r.Verbose = true

@@ -11,9 +11,9 @@ import (
 
 // event is one line of a stream.
 type event struct {
-	kind  string
-	value any    // decoded; a string if the line is not JSON
-	key   string // alignment key
+	kind     string
+	value    any    // decoded; a string if the line is not JSON
+	alignKey string // key by which the events of two streams are aligned
 }
 
 // eventHead holds the fields that determine the kind of an event.
@@ -114,10 +114,10 @@ func eventsFrom(list []json.RawMessage) []event {
 func eventFrom(raw json.RawMessage) event {
 	v, err := plainjson.Decode(raw)
 	if _, object := v.(map[string]any); err != nil || !object {
-		return event{kind: "text", key: "text", value: string(raw)}
+		return event{kind: "text", alignKey: "text", value: string(raw)}
 	}
 	kind, key := kindOf(raw)
-	return event{kind: kind, key: key, value: v}
+	return event{kind: kind, alignKey: key, value: v}
 }
 
 // callOrder returns the order in which tool calls were made, by id.
@@ -272,7 +272,7 @@ func align(a, b []event) [][2]int {
 	}
 	for i, x := range slices.Backward(a) {
 		for j, y := range slices.Backward(b) {
-			if x.key == y.key {
+			if x.alignKey == y.alignKey {
 				table[i][j] = table[i+1][j+1] + 1
 			} else {
 				table[i][j] = max(table[i+1][j], table[i][j+1])
@@ -283,7 +283,7 @@ func align(a, b []event) [][2]int {
 	i, j := 0, 0
 	for i < len(a) || j < len(b) {
 		switch {
-		case i < len(a) && j < len(b) && a[i].key == b[j].key:
+		case i < len(a) && j < len(b) && a[i].alignKey == b[j].alignKey:
 			pairs = append(pairs, [2]int{i, j})
 			i, j = i+1, j+1
 		case j == len(b) || i < len(a) && table[i+1][j] >= table[i][j+1]:

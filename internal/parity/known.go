@@ -33,9 +33,9 @@ type KnownDifference struct {
 	Since string `toml:"since,required"`
 
 	line int
-	// compared holds the words of Case that matched a compared case; used those of
-	// Path and Case that excused a difference.
-	compared, used map[string]bool
+	// comparedWords are the words of Case that matched a compared case; usedWords are those of Path and Case that excused
+	// a difference.
+	comparedWords, usedWords map[string]bool
 }
 
 // Globs are patterns in which `*` matches any text, including slashes and dots; in
@@ -97,20 +97,20 @@ func (f *KnownFile) Excuse(name, file, version string, found []Difference) {
 		if !k.appliesTo(version) || cases == nil {
 			continue
 		}
-		mark(&k.compared, cases...)
+		markWords(&k.comparedWords, cases...)
 		for i := range found {
 			for _, p := range k.Path {
 				if !glob(p, found[i].Path) {
 					continue
 				}
-				mark(&k.used, append(cases, p)...)
+				markWords(&k.usedWords, append(cases, p)...)
 				found[i].Known = cmp.Or(found[i].Known, k.Reason)
 			}
 		}
 	}
 }
 
-func mark(set *map[string]bool, words ...string) {
+func markWords(set *map[string]bool, words ...string) {
 	if *set == nil {
 		*set = map[string]bool{}
 	}
@@ -144,7 +144,7 @@ func (k *KnownDifference) matchingWords(name, file string) (words []string) {
 // file names.
 func (f *KnownFile) Stale(version string) diag.List {
 	var list diag.List
-	whole := f.comparedAll(version)
+	whole := f.hasComparedAll(version)
 	for _, k := range f.Known {
 		if !k.appliesTo(version) {
 			continue
@@ -163,18 +163,17 @@ func (f *KnownFile) Stale(version string) diag.List {
 // NeedsRetry reports whether a case should be compared once more before an entry
 // that names it is reported as stale.
 func (f *KnownFile) NeedsRetry(name, file, version string) bool {
-	whole := f.comparedAll(version)
+	whole := f.hasComparedAll(version)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {
 		return len(k.Case) > 0 && k.appliesTo(version) && k.matchingWords(name, file) != nil && len(k.unusedWords(whole)) > 0
 	})
 }
 
-// comparedAll reports whether a case was compared for every word that names a
-// single case.
-func (f *KnownFile) comparedAll(version string) bool {
+// hasComparedAll reports whether a case was compared for every word that names a single case.
+func (f *KnownFile) hasComparedAll(version string) bool {
 	for _, k := range f.Known {
 		for _, c := range k.Case {
-			if k.appliesTo(version) && !strings.Contains(c, "*") && !k.compared[c] {
+			if k.appliesTo(version) && !strings.Contains(c, "*") && !k.comparedWords[c] {
 				return false
 			}
 		}
@@ -190,9 +189,9 @@ func (k *KnownDifference) unusedWords(whole bool) (words []string) {
 		cases = Globs{"*"}
 	}
 	for _, c := range cases {
-		judged := k.compared[c] && (whole || !strings.Contains(c, "*"))
+		judged := k.comparedWords[c] && (whole || !strings.Contains(c, "*"))
 		all = all && judged
-		if judged && !k.used[c] {
+		if judged && !k.usedWords[c] {
 			words = append(words, fmt.Sprintf("%s of %s", strings.Join(k.Path, ", "), caseName(c)))
 		}
 	}
@@ -200,7 +199,7 @@ func (k *KnownDifference) unusedWords(whole bool) (words []string) {
 		return words
 	}
 	for _, p := range k.Path {
-		if !k.used[p] {
+		if !k.usedWords[p] {
 			words = append(words, fmt.Sprintf("%s of %s", p, caseName(strings.Join(cases, ", "))))
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Options describe a run. The zero value works.
+// Options describe a run. The zero value is ready to use.
 type Options struct {
 	// Paths maps directories to placeholders such as "<cwd>".
 	Paths map[string]string
@@ -57,8 +57,8 @@ func (n *Normaliser) ID(id string) string {
 
 // volatilePattern matches text that differs from run to run.
 type volatilePattern struct {
-	expr *regexp.Regexp
-	word string // "" = an id
+	expr        *regexp.Regexp
+	placeholder string // replacement; "" = the text is an id, which is numbered
 }
 
 // textPatterns are replaced anywhere in a text.
@@ -85,11 +85,11 @@ func (n *Normaliser) Text(s string) string {
 		s = strings.ReplaceAll(s, n.paths[i], n.paths[i+1])
 	}
 	for _, shape := range textPatterns() {
-		if shape.word == "" {
+		if shape.placeholder == "" {
 			s = n.numbered(shape.expr, s)
 			continue
 		}
-		s = shape.expr.ReplaceAllString(s, shape.word)
+		s = shape.expr.ReplaceAllString(s, shape.placeholder)
 	}
 	return s
 }
@@ -271,7 +271,7 @@ func wordFor(key string) (word string, ok bool) {
 func (n *Normaliser) findIDs(s string) []string {
 	var ids []string
 	for _, shape := range textPatterns() {
-		if shape.word == "" {
+		if shape.placeholder == "" {
 			for _, m := range shape.expr.FindAllStringSubmatch(s, -1) {
 				ids = append(ids, m[len(m)-1])
 			}

@@ -35,7 +35,7 @@ func (p *pair) numberPair(a, b any, key string) {
 		}
 	default:
 		if keyed && word == "" && isScalar(a) && isScalar(b) {
-			p.unify(fmt.Sprint(a), fmt.Sprint(b))
+			p.numberEqually(fmt.Sprint(a), fmt.Sprint(b))
 			return
 		}
 		s, _ := a.(string)
@@ -43,14 +43,14 @@ func (p *pair) numberPair(a, b any, key string) {
 		left, right := p.ours.findIDs(s), p.theirs.findIDs(t)
 		if len(left) == len(right) {
 			for i := range left {
-				p.unify(left[i], right[i])
+				p.numberEqually(left[i], right[i])
 			}
 		}
 	}
 }
 
-// unify gives two ids the same number, unless one of them already has one.
-func (p *pair) unify(a, b string) {
+// numberEqually gives two ids the same number, unless one of them already has one.
+func (p *pair) numberEqually(a, b string) {
 	if p.ours.ids[a] == "" && p.theirs.ids[b] == "" {
 		p.theirs.ids[b] = p.ours.ID(a)
 	}
@@ -66,8 +66,8 @@ func (n *Normaliser) unlinkLine(line any) {
 	}
 }
 
-// render formats a decoded value.
-func (n *Normaliser) render(v any) string {
+// formatValue formats a decoded value.
+func (n *Normaliser) formatValue(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
@@ -78,10 +78,10 @@ func (n *Normaliser) render(v any) string {
 	return n.JSON(raw)
 }
 
-// renderList formats a list without objects.
-func (n *Normaliser) renderList(key string, list []any) string {
+// formatList formats a list without objects.
+func (n *Normaliser) formatList(key string, list []any) string {
 	if word, ok := wordFor(key); !ok || word != "" {
-		return n.render(list)
+		return n.formatValue(list)
 	}
 	var ids []string
 	for _, v := range list {

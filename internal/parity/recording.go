@@ -74,7 +74,7 @@ func TimedOut(ours, theirs *Recording) (why []string) {
 // Refused returns the error with which both programs refuse to start; "" = at least
 // one of them starts.
 func Refused(ours, theirs *Recording) string {
-	if !ours.refused() || !theirs.refused() {
+	if !ours.wasRefused() || !theirs.wasRefused() {
 		return ""
 	}
 	last := theirs.Runs[len(theirs.Runs)-1]
@@ -82,8 +82,8 @@ func Refused(ours, theirs *Recording) string {
 	return fmt.Sprintf("both programs refuse to start, with exit code %d: %s", last.Code, first)
 }
 
-// refused reports whether every run failed before the session began.
-func (r *Recording) refused() bool {
+// wasRefused reports whether every run failed before the session began.
+func (r *Recording) wasRefused() bool {
 	if len(r.Requests) > 0 || len(r.Hooks) > 0 || len(r.MCP) > 0 || len(r.Transcripts) > 0 || len(r.Runs) == 0 {
 		return false
 	}

@@ -37,8 +37,8 @@ type Verdict struct {
 	// Flaky are paths that differed in an earlier run but not when the case was
 	// compared again.
 	Flaky []string `json:"flaky,omitempty"`
-	// Why explains why the case is not comparable.
-	Why []string `json:"why,omitempty"`
+	// Reasons explain why the case is not comparable.
+	Reasons []string `json:"why,omitempty"`
 	// File and Line are the position of the scenario.
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
@@ -103,7 +103,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		texts = r.changelog()
 	} else {
 		for _, v := range r.Cases {
-			if text := v.text(); text != "" && (r.Verbose || v.Status != StatusNotComparable) {
+			if text := v.describe(); text != "" && (r.Verbose || v.Status != StatusNotComparable) {
 				texts = append(texts, text)
 			}
 		}
@@ -115,8 +115,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		b.WriteString(OneScreen(texts))
 	}
 	if r.Verbose && r.Versions == nil {
-		r.table(&b)
-		r.surfaces(&b)
+		r.writeTable(&b)
+		r.writeSurfaces(&b)
 	}
 	noun := "cases"
 	if len(r.Cases) == 1 {
@@ -132,8 +132,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// text describes a case; empty if both sides are the same.
-func (v *Verdict) text() string {
+// describe describes a case; empty if both sides are the same.
+func (v *Verdict) describe() string {
 	var b strings.Builder
 	at := fmt.Sprintf("%s (%s:%d)", v.Case, v.File, v.Line)
 	switch v.Status {
@@ -142,19 +142,19 @@ func (v *Verdict) text() string {
 			fmt.Fprintf(&b, "flaky: %s, claude %s: differed once, then matched: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
 		}
 	case StatusNotComparable, StatusNotCompared:
-		fmt.Fprintf(&b, "%s: %s: %s\n", v.Status, at, strings.Join(v.Why, "; "))
+		fmt.Fprintf(&b, "%s: %s: %s\n", v.Status, at, strings.Join(v.Reasons, "; "))
 	case StatusDiffers:
 		fmt.Fprintf(&b, "differs: %s, claude %s\n", at, v.Version)
 		for _, d := range v.Differences {
 			if d.Known == "" {
-				d.text(&b)
+				d.describe(&b)
 			}
 		}
 	}
 	return b.String()
 }
 
-func (d *Difference) text(b *strings.Builder) {
+func (d *Difference) describe(b *strings.Builder) {
 	fmt.Fprintf(b, "  %s", d.Path)
 	if d.Event > 0 {
 		fmt.Fprintf(b, " (event %d)", d.Event)
@@ -172,8 +172,8 @@ func indented(s string) string {
 	return strings.ReplaceAll(s, "\n", "\n          ")
 }
 
-// table writes the figures by area and version.
-func (r *Report) table(b *strings.Builder) {
+// writeTable writes the figures by area and version.
+func (r *Report) writeTable(b *strings.Builder) {
 	type line struct{ area, version string }
 	counts := map[line]map[Status]int{}
 	var order []line
@@ -198,8 +198,8 @@ func (r *Report) table(b *strings.Builder) {
 	_ = t.Flush() // into memory
 }
 
-// surfaces writes, for each surface, in how many cases all its keys are the same.
-func (r *Report) surfaces(b *strings.Builder) {
+// writeSurfaces writes, for each surface, in how many cases all its keys are the same.
+func (r *Report) writeSurfaces(b *strings.Builder) {
 	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
 	same, compared := map[string]int{}, 0
 	for _, v := range r.Cases {
@@ -236,11 +236,11 @@ func (r *Report) JUnit(w io.Writer) error {
 		switch v.Status {
 		case StatusSame, StatusExcused:
 		case StatusDiffers:
-			c.Failure = &junit.Failure{Message: "the lanes differ", Type: string(StatusDiffers), Text: v.text()}
+			c.Failure = &junit.Failure{Message: "the lanes differ", Type: string(StatusDiffers), Text: v.describe()}
 		case StatusNotCompared:
-			c.Failure = &junit.Failure{Message: "not compared: " + strings.Join(v.Why, "; "), Type: string(StatusNotCompared)}
+			c.Failure = &junit.Failure{Message: "not compared: " + strings.Join(v.Reasons, "; "), Type: string(StatusNotCompared)}
 		case StatusNotComparable:
-			c.Skipped = &junit.Skipped{Message: "not comparable: " + strings.Join(v.Why, "; ")}
+			c.Skipped = &junit.Skipped{Message: "not comparable: " + strings.Join(v.Reasons, "; ")}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}

@@ -35,8 +35,8 @@ func TestReportForms(t *testing.T) {
 			v.Judge()
 		}
 		r.Cases = append(r.Cases,
-			&parity.Verdict{Case: "canned", Area: "a", Version: "1.0.0", File: "a.toml", Line: 5, Status: parity.StatusNotComparable, Why: []string{"a canned result", "a gate"}},
-			&parity.Verdict{Case: "slow", Area: "b", Version: "1.0.0", File: "a.toml", Line: 6, Status: parity.StatusNotCompared, Why: []string{"too slow"}})
+			&parity.Verdict{Case: "canned", Area: "a", Version: "1.0.0", File: "a.toml", Line: 5, Status: parity.StatusNotComparable, Reasons: []string{"a canned result", "a gate"}},
+			&parity.Verdict{Case: "slow", Area: "b", Version: "1.0.0", File: "a.toml", Line: 6, Status: parity.StatusNotCompared, Reasons: []string{"too slow"}})
 		return r
 	}
 	versions := func() *parity.Report {

@@ -8,8 +8,8 @@ import (
 const (
 	// screenLines is the number of lines for items that need attention.
 	screenLines = 20
-	// linesEach is the minimum number of lines of an item.
-	linesEach = 4
+	// minItemLines is the minimum number of lines of an item.
+	minItemLines = 4
 	// screenWidth is the length at which a line is truncated.
 	screenWidth = 160
 )
@@ -20,7 +20,7 @@ func OneScreen(texts []string) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	each := max(linesEach, screenLines/len(texts))
+	each := max(minItemLines, screenLines/len(texts))
 	var b strings.Builder
 	used, cut := 0, false
 	for i, text := range texts {

@@ -21,7 +21,7 @@ func (r *Recording) show(b *strings.Builder) {
 	stream := func(name string, events []event, rank map[string]int) {
 		sortByCall(events, rank)
 		for _, e := range events {
-			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.render(e.value))
+			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.formatValue(e.value))
 		}
 	}
 	rank, several := map[string]int{}, false

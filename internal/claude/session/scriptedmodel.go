@@ -51,7 +51,7 @@ func (p *scriptedModel) Name(name string) string { return p.o.Names.Name(name) }
 // SessionModel returns the model of the session's conversation.
 func (p *scriptedModel) SessionModel() simulator.Model {
 	failure := p.o.Failure
-	if name := procio.ArmOutput(p.o.Stdout, p.o.Fault); name != "" && failure == nil {
+	if name := procio.ArmFault(p.o.Stdout, p.o.Fault); name != "" && failure == nil {
 		failure = scenarios.FailureByName(name)
 	}
 	if failure == nil {
@@ -114,7 +114,7 @@ func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenario
 	if err != nil {
 		return reply, err
 	}
-	if name := procio.ArmOutput(p.o.Stdout, reply.Fault); name != "" && reply.Failure == nil {
+	if name := procio.ArmFault(p.o.Stdout, reply.Fault); name != "" && reply.Failure == nil {
 		reply.Failure = scenarios.FailureByName(name)
 	}
 	return reply, p.waitAtGates(ctx, reply)
@@ -153,7 +153,7 @@ func (p *scriptedModel) waitAtGate(ctx context.Context, name string, own bool) e
 		}
 		p.o.Records.WriteJournal(journal.Gate{Name: name, Event: "reached"})
 	}
-	err := gate.AwaitReleased(ctx, p.o.Gates, name, gate.Patience)
+	err := gate.AwaitReleased(ctx, p.o.Gates, name, gate.DefaultTimeout)
 	switch {
 	case err == nil:
 		p.o.Records.WriteJournal(journal.Gate{Name: name, Event: "released"})

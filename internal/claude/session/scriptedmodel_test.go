@@ -65,7 +65,7 @@ func TestGates(t *testing.T) {
 		warnings int
 	}{
 		{"released", true, time.Second, time.Second, []journal.Body{journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "released"}}, 0},
-		{"never", true, 0, gate.Patience, []journal.Body{
+		{"never", true, 0, gate.DefaultTimeout, []journal.Body{
 			journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "timeout"}, finding(gate.ErrTimeout.Error()),
 		}, 1},
 		{"released for an agent", true, time.Second, time.Second, []journal.Body{journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "released"}}, 0},

@@ -129,7 +129,7 @@ func (s *session) resume(id string, r debug.ResumeRequest) {
 
 func (s *session) breakOn(name string) {
 	s.t.Helper()
-	if err := s.hub.Points.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
+	if err := s.hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -171,7 +171,7 @@ func TestProxy(t *testing.T) {
 		{"failed afterwards", debug.ResumeRequest{}, debug.ResumeRequest{Action: "raise", ExceptionMessage: "bad"}, `{"content":[{"type":"text","text":"bad"}],"isError":true}`},
 	}
 	for i, tt := range tests {
-		if _, err := s.hub.Points.SetDefault("both"); err != nil { // stop on errors as well
+		if _, err := s.hub.BreakpointSet.SetDefault("both"); err != nil { // stop on errors as well
 			t.Fatal(err)
 		}
 		s.call(i+10, "echo", `{"text":"hi"}`)
@@ -239,7 +239,7 @@ func TestStructured(t *testing.T) {
 			s.send(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
 			s.next()
 			s.breakOn("*")
-			if _, err := s.hub.Points.SetDefault("both"); err != nil { // stop on errors as well
+			if _, err := s.hub.BreakpointSet.SetDefault("both"); err != nil { // stop on errors as well
 				t.Fatal(err)
 			}
 			check := func(phase string) {

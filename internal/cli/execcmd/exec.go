@@ -174,9 +174,9 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, err error) {
 	words := afterDashes(c.Command)
 	if c.Inside && len(words) > 1 {
-		enter := runner.Inside
+		enter := runner.EnterRun
 		if c.OwnNetwork {
-			enter = runner.InsideNetwork
+			enter = runner.EnterRunInNetwork
 		}
 		if err := enter(words, s.Environ); err != nil {
 			return true, err

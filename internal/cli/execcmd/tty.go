@@ -53,12 +53,12 @@ func (f *Terminal) firstStart(s *process.System) (*runner.FirstStart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
-	start := &runner.FirstStart{Fresh: f.Fresh, Inline: f.Renderer == "inline", Trust: []string{cwd}}
+	start := &runner.FirstStart{Dialogs: f.Fresh, Inline: f.Renderer == "inline", TrustedDirs: []string{cwd}}
 	for _, dir := range f.Trust {
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(cwd, dir)
 		}
-		start.Trust = append(start.Trust, dir)
+		start.TrustedDirs = append(start.TrustedDirs, dir)
 	}
 	if err := runner.CheckFresh(f.Fresh); err != nil {
 		return nil, &process.ExitError{Code: exitUsage, Err: err}

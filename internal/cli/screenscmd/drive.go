@@ -69,7 +69,7 @@ func writeFirstStartSettings(s *process.System) error {
 	if err != nil {
 		return fmt.Errorf("finding the working directory: %w", err)
 	}
-	if err := (runner.FirstStart{Trust: []string{cwd}}).Write(dir, s.Getenv("ANTHROPIC_API_KEY")); err != nil {
+	if err := (runner.FirstStart{TrustedDirs: []string{cwd}}).Write(dir, s.Getenv("ANTHROPIC_API_KEY")); err != nil {
 		return fmt.Errorf("writing the settings of claude: %w", err)
 	}
 	return nil

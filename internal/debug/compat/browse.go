@@ -52,9 +52,9 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	b := &browser{hub: c.hub, clients: c}
 	b.pages = template.Must(template.New("").Funcs(template.FuncMap{
-		"arguments": arguments, "clock": clock, "indent": indent, "json": pretty, "lasted": duration, "name": shortName,
-		"path": url.PathEscape, "short": shortText, "data": dataOf, "named": namedArguments, "ours": nativeInput,
-	}).Parse(string(file("browse.html"))))
+		"arguments": formatArguments, "clock": formatTime, "indent": indentJSON, "json": formatValue, "lasted": formatDuration, "name": shortName,
+		"path": url.PathEscape, "short": shortText, "data": callDataOf, "named": namedArguments, "ours": nativeInput,
+	}).Parse(string(readFile("browse.html"))))
 	for path, f := range map[string]func(*browser, *http.Request) (pageData, error){
 		"/com-errors":                         (*browser).comErrors,
 		"/objects":                            (*browser).objects,
@@ -74,14 +74,14 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
 	mux.HandleFunc("GET /browse.js", func(w http.ResponseWriter, _ *http.Request) {
-		debug.WritePage(w, http.StatusOK, debug.PageScript, file("browse.js"))
+		debug.WritePage(w, http.StatusOK, debug.PageScript, readFile("browse.js"))
 	})
 	mux.Handle("/", next)
 	return mux
 }
 
-// dataOf returns the values of an older client's call; empty for other calls.
-func dataOf(v debug.Values) *CallData {
+// callDataOf returns the values of an older client's call; empty for other calls.
+func callDataOf(v debug.Values) *CallData {
 	if d, ok := v.(*CallData); ok {
 		return d
 	}
@@ -99,7 +99,7 @@ func namedArguments(v debug.Values) json.RawMessage {
 	if in, ok := v.(debug.JSONInput); ok {
 		return in.JSON
 	}
-	return dataOf(v).PrettyKwargs
+	return callDataOf(v).PrettyKwargs
 }
 
 // endingOf returns what an older client reported about the end of a call.
@@ -249,8 +249,8 @@ func (b *browser) execution(r *http.Request) (pageData, error) {
 // maxShown is the size up to which a page shows a complete value.
 const maxShown = 64 << 10
 
-// pretty formats a value: text unchanged, anything else as indented JSON.
-func pretty(v any) string {
+// formatValue formats a value: text unchanged, anything else as indented JSON.
+func formatValue(v any) string {
 	raw, ok := v.(json.RawMessage)
 	if !ok {
 		var err error
@@ -258,26 +258,26 @@ func pretty(v any) string {
 			return err.Error()
 		}
 	}
-	if s, ok := text(raw); ok {
-		return cut(s, maxShown)
+	if s, ok := jsonString(raw); ok {
+		return truncateText(s, maxShown)
 	}
 	var buf bytes.Buffer
 	if json.Indent(&buf, raw, "", "  ") != nil {
-		return cut(string(raw), maxShown)
+		return truncateText(string(raw), maxShown)
 	}
-	return cut(buf.String(), maxShown)
+	return truncateText(buf.String(), maxShown)
 }
 
-func indent(v any) string {
+func indentJSON(v any) string {
 	raw, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err.Error()
 	}
-	return cut(string(raw), maxShown)
+	return truncateText(string(raw), maxShown)
 }
 
-// text returns the string of a JSON string.
-func text(raw json.RawMessage) (s string, ok bool) {
+// jsonString returns the string of a JSON string.
+func jsonString(raw json.RawMessage) (s string, ok bool) {
 	return s, bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &s) == nil
 }
 
@@ -286,15 +286,14 @@ const maxLine = 200
 
 // shortText formats a value in one line; text is unchanged.
 func shortText(raw json.RawMessage) string {
-	if s, ok := text(raw); ok {
-		return cut(s, maxLine)
+	if s, ok := jsonString(raw); ok {
+		return truncateText(s, maxLine)
 	}
-	return line(raw)
+	return oneLineJSON(raw)
 }
 
-// line formats a value in one line, as JSON; a placeholder is replaced by its
-// description.
-func line(raw json.RawMessage) string {
+// oneLineJSON formats a value in one line, as JSON. A placeholder is replaced by its description.
+func oneLineJSON(raw json.RawMessage) string {
 	var o struct {
 		Summary   string
 		Truncated bool `json:"__truncated__"`
@@ -305,12 +304,12 @@ func line(raw json.RawMessage) string {
 	case o.Truncated:
 		return fmt.Sprintf("(%d bytes)", o.Size)
 	case o.Summary != "":
-		return cut(o.Summary, maxLine)
+		return truncateText(o.Summary, maxLine)
 	}
-	return cut(string(raw), maxLine)
+	return truncateText(string(raw), maxLine)
 }
 
-func cut(s string, size int) string {
+func truncateText(s string, size int) string {
 	if len(s) <= size {
 		return s
 	}
@@ -320,10 +319,10 @@ func cut(s string, size int) string {
 	return s[:size] + "…"
 }
 
-// arguments formats the arguments of a call in the syntax of its language. Python
-// values are texts of their representation.
-func arguments(d debug.CallData) string {
-	show, v := line, dataOf(d.Values)
+// formatArguments formats the arguments of a call in the syntax of its language. Python values are texts of their
+// representation.
+func formatArguments(d debug.CallData) string {
+	show, v := oneLineJSON, callDataOf(d.Values)
 	if v.Preferred == "dill" {
 		show = shortText
 	}
@@ -340,7 +339,7 @@ func arguments(d debug.CallData) string {
 	return "(" + strings.Join(all, ", ") + ")"
 }
 
-func clock(seconds any) string {
+func formatTime(seconds any) string {
 	s, ok := seconds.(float64)
 	if p, isPointer := seconds.(*float64); isPointer && p != nil {
 		s, ok = *p, true
@@ -352,9 +351,9 @@ func clock(seconds any) string {
 	return time.Unix(int64(whole), int64(part*1e9)).Format("2006-01-02 15:04:05.000")
 }
 
-// duration returns how long a call ran, without its pause.
-func duration(r debug.Record) string {
-	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt-r.PausedFor)*1000))
+// formatDuration returns how long a call ran, without its pause.
+func formatDuration(r debug.Record) string {
+	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt-r.PausedSeconds)*1000))
 }
 
 // shortName abbreviates a CID or an object's name for display.

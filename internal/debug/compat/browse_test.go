@@ -18,9 +18,9 @@ import (
 
 const hostile = `<script>alert(1)</script>`
 
-// filled returns a hub with one of everything: a call of an agent, a call of a program with a nested call, a failed
+// filledHub returns a hub with one of everything: a call of an agent, a call of a program with a nested call, a failed
 // call, a paused call with a session, and a report. It returns the ids of the pause, of the session and of the calls.
-func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
+func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	t.Helper()
 	n, now := 0, time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	hub, err := debug.New(debug.Options{
@@ -49,11 +49,11 @@ func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 		}
 	}
 	for _, name := range []string{"fs/*", "paused"} {
-		if err := hub.Points.SetBreakpoint(debug.BreakpointChange{Name: name, After: new("go")}); err != nil {
+		if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: name, After: new("go")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
+	if _, err := hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
 		t.Fatal(err)
 	}
 	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientRun, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), CallSite: json.RawMessage(`{"turn":3}`)})
@@ -90,7 +90,7 @@ func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 
 // TestPages checks the content of each page, and pages that do not exist.
 func TestPages(t *testing.T) {
-	older, ids := filled(t)
+	older, ids := filledHub(t)
 	for path, want := range map[string][]string{
 		"/com-errors":                                {"Communication errors", html.EscapeString(hostile), "GET /api/poll/x · status 500"},
 		"/com-errors?search=nosuch":                  {"No communication errors"},
@@ -164,7 +164,7 @@ func visit(t *testing.T, older *compat.Clients, path string) *httptest.ResponseR
 
 // TestLinks follows every link of every page and finds a page.
 func TestLinks(t *testing.T) {
-	older, _ := filled(t)
+	older, _ := filledHub(t)
 	if body := visit(t, older, "/docs").Body.String(); strings.Contains(body, "/call-tree") {
 		t.Error("the navigation has pages about older clients before there is one")
 	}

@@ -40,8 +40,8 @@ func processOf(d debug.CallData) string {
 // processName returns the displayed name of a call's process.
 func processName(d debug.CallData) string {
 	switch {
-	case d.PID == 0 && dataOf(d.Values).PageURL != "":
-		return "JS " + dataOf(d.Values).PageURL
+	case d.PID == 0 && callDataOf(d.Values).PageURL != "":
+		return "JS " + callDataOf(d.Values).PageURL
 	case d.PID != 0 && d.SessionID != "":
 		return fmt.Sprintf("%d, session %s", d.PID, d.SessionID)
 	case d.PID != 0:
@@ -100,7 +100,7 @@ func (b *browser) callTree(r *http.Request) (pageData, error) {
 		return pageData{}, missingError("No call of the process " + key + " is kept.")
 	}
 	var nodes []node
-	for _, n := range tree(mine) {
+	for _, n := range buildTree(mine) {
 		if matchesStatus(r, n.Status) && matchesSearch(r, n.Record) {
 			nodes = append(nodes, n)
 		}
@@ -114,9 +114,9 @@ func (b *browser) callTree(r *http.Request) (pageData, error) {
 	}, nil
 }
 
-// tree sorts calls by start time and puts each below the call that was running
-// then, unless their stacks contradict that.
-func tree(records []debug.Record) []node {
+// buildTree sorts calls by start time and puts each below the call that was running then, unless their stacks
+// contradict that.
+func buildTree(records []debug.Record) []node {
 	slices.SortStableFunc(records, func(a, b debug.Record) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
 	nodes := make([]node, 0, len(records))
 	type level struct {

@@ -101,7 +101,7 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	if !in.Preferred.Valid() {
 		return debug.StartedCall{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
 	}
-	if err := c.takeAll(in.process().ProcessKey, in.items()); err != nil {
+	if err := c.storeAll(in.process().ProcessKey, in.items()); err != nil {
 		return debug.StartedCall{}, err
 	}
 	data := CallData{Target: in.Target, Args: in.Args, PageURL: in.PageURL, Preferred: in.Preferred, Kwargs: map[string]Item{}}
@@ -116,7 +116,7 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 // Call makes c a call of an older client with these values, whose bytes are already
 // in the hub's store.
 func (c *Clients) Call(call debug.Call, d CallData) debug.Call {
-	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: display(c.hub, d), Lease: c.lease}
+	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: c.lease}
 	return call
 }
 
@@ -143,7 +143,7 @@ func (c *Clients) Outcome(body json.RawMessage, o *debug.Outcome) error {
 	if err := decode(body, &in); err != nil {
 		return err
 	}
-	e, err := c.ending(in.flatItems, &o.Result, &o.Exception)
+	e, err := c.storeEnding(in.flatItems, &o.Result, &o.Exception)
 	if err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func (c *Clients) Outcome(body json.RawMessage, o *debug.Outcome) error {
 	return nil
 }
 
-// event records an event that is not a call.
-func (c *Clients) event(_ context.Context, r Request) (any, error) {
+// recordEvent records an event that is not a call.
+func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 	var in struct {
 		request
 		flatItems
@@ -175,7 +175,7 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 	if name == "" {
 		return nil, debug.MissingParameter("method_name")
 	}
-	more, err := c.ending(in.flatItems, &in.PrettyResult, &in.Exception)
+	more, err := c.storeEnding(in.flatItems, &in.PrettyResult, &in.Exception)
 	if err != nil {
 		return nil, err
 	}
@@ -191,8 +191,8 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 	return OK(), nil
 }
 
-// register adds a function of any caller.
-func (c *Clients) register(_ context.Context, r Request) (any, error) {
+// registerFunction adds a function of any caller.
+func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	var in struct {
 		Name      string          `json:"function_name"`
 		Signature Signature       `json:"signature"`
@@ -211,7 +211,7 @@ func (c *Clients) register(_ context.Context, r Request) (any, error) {
 		c.connected.Store(true)
 	}
 	if it.CID != "" {
-		if err := c.keep(it); err != nil {
+		if err := c.storeItem(it); err != nil {
 			return nil, err
 		}
 	}
@@ -270,9 +270,9 @@ type Request struct {
 // form for them.
 func Routes() []Route {
 	return []Route{
-		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).register},
-		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record something that was no call", Answer: (*Clients).event},
-		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).report},
+		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},
+		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record something that was no call", Answer: (*Clients).recordEvent},
+		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).reportError},
 		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
 			return Fields{"errors": c.ComErrors()}, nil
 		}},
@@ -282,12 +282,12 @@ func Routes() []Route {
 			}
 			return Fields{"eval_id": nil}, nil
 		}},
-		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Answer an expression", Answer: (*Clients).answer},
-		{Method: "GET", Path: "/api/debug-client.js", Client: true, Summary: "Get the client for JavaScript, as a module", Stream: script},
+		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Answer an expression", Answer: (*Clients).deliverAnswer},
+		{Method: "GET", Path: "/api/debug-client.js", Client: true, Summary: "Get the client for JavaScript, as a module", Stream: serveScript},
 	}
 }
 
-func (c *Clients) report(_ context.Context, r Request) (any, error) {
+func (c *Clients) reportError(_ context.Context, r Request) (any, error) {
 	if len(r.Body) == 0 || r.Body[0] != '{' {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
@@ -296,7 +296,7 @@ func (c *Clients) report(_ context.Context, r Request) (any, error) {
 	return OK(), nil
 }
 
-func (c *Clients) answer(_ context.Context, r Request) (any, error) {
+func (c *Clients) deliverAnswer(_ context.Context, r Request) (any, error) {
 	var in EvalResponse
 	if err := decode(r.Body, &in); err != nil {
 		return nil, err

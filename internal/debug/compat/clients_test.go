@@ -33,7 +33,7 @@ func newClients(t *testing.T, o debug.Options) (*debug.Hub, *Clients) {
 
 func breakOn(t *testing.T, h *debug.Hub) {
 	t.Helper()
-	if err := h.Points.SetBreakpoint(debug.BreakpointChange{Name: "f"}); err != nil {
+	if err := h.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: "f"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,7 +96,7 @@ func TestForeignPauseEnds(t *testing.T) {
 		h, c := newClients(t, debug.Options{})
 		breakOn(t, h)
 		for _, failed := range []bool{false, true} {
-			if _, err := h.Points.SetDefault(map[bool]string{false: "stop", true: "stop_exception"}[failed]); err != nil {
+			if _, err := h.BreakpointSet.SetDefault(map[bool]string{false: "stop", true: "stop_exception"}[failed]); err != nil {
 				t.Fatal(err)
 			}
 			b, err := h.Start(t.Context(), c.Call(debug.Call{Tool: "f"}, CallData{}))

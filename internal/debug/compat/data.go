@@ -22,8 +22,8 @@ type CallData struct {
 	Preferred    Format            `json:"preferred_format,omitempty"` // format of new values
 }
 
-// display adds the displayed forms of the items.
-func display(h *debug.Hub, d CallData) *CallData {
+// withDisplayForms returns the values of a call with their displayed forms.
+func withDisplayForms(h *debug.Hub, d CallData) *CallData {
 	if d.Target != nil {
 		d.PrettyTarget = PrettyItem(h.Store(), *d.Target)
 	}
@@ -45,7 +45,7 @@ func (d *CallData) Input() json.RawMessage {
 	raw, err := protocol.Marshal(struct {
 		Args   []json.RawMessage `json:"args"`
 		Kwargs json.RawMessage   `json:"kwargs"`
-	}{orEmpty(d.PrettyArgs), d.kwargs()})
+	}{nonNil(d.PrettyArgs), d.kwargs()})
 	if err != nil {
 		return nil // cannot happen: they are JSON
 	}
@@ -77,7 +77,7 @@ func (d *CallData) kwargs() json.RawMessage {
 	return d.PrettyKwargs
 }
 
-func orEmpty[T any](list []T) []T {
+func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}
@@ -113,7 +113,7 @@ func (d *CallData) Truncated() debug.Values {
 func (d *CallData) MarshalJSON() ([]byte, error) {
 	type bare CallData
 	b := bare(*d)
-	b.Args, b.PrettyArgs, b.PrettyKwargs = orEmpty(d.Args), orEmpty(d.PrettyArgs), d.kwargs()
+	b.Args, b.PrettyArgs, b.PrettyKwargs = nonNil(d.Args), nonNil(d.PrettyArgs), d.kwargs()
 	if b.Kwargs == nil {
 		b.Kwargs = map[string]Item{}
 	}

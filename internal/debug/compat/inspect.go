@@ -90,11 +90,11 @@ func jsonMembers(v any, depth int) map[string]any {
 	out := map[string]any{}
 	switch x := v.(type) {
 	case map[string]any:
-		for _, key := range limited(slices.Sorted(maps.Keys(x)), out) {
+		for _, key := range limitMembers(slices.Sorted(maps.Keys(x)), out) {
 			out[key] = jsonMember(x[key], depth)
 		}
 	case []any:
-		for i, e := range limited(x, out) {
+		for i, e := range limitMembers(x, out) {
 			out[strconv.Itoa(i)] = jsonMember(e, depth)
 		}
 	}
@@ -115,8 +115,8 @@ func jsonMember(v any, depth int) any {
 	}
 }
 
-// limited drops members over the limit and records their number in out.
-func limited[T any](all []T, out map[string]any) []T {
+// limitMembers drops members over the limit and records their number in out.
+func limitMembers[T any](all []T, out map[string]any) []T {
 	if len(all) <= inspectMembers {
 		return all
 	}
@@ -129,19 +129,19 @@ func Attributes(v any, depth int) map[string]any {
 	out := map[string]any{}
 	switch x := v.(type) {
 	case *pickle.Dict:
-		for i, key := range limited(x.Keys, out) {
+		for i, key := range limitMembers(x.Keys, out) {
 			name, ok := key.(string)
 			if !ok {
 				name = pickle.Repr(key, maxRepr)
 			}
-			out[truncate(name)] = member(x.Values[i], depth)
+			out[truncate(name)] = memberValue(x.Values[i], depth)
 		}
 	case *pickle.List:
-		indexed(x.Items, out, depth)
+		addIndexed(x.Items, out, depth)
 	case *pickle.Tuple:
-		indexed(x.Items, out, depth)
+		addIndexed(x.Items, out, depth)
 	case *pickle.Set:
-		indexed(x.Items, out, depth)
+		addIndexed(x.Items, out, depth)
 	case *pickle.Object:
 		if x.State != nil {
 			return Attributes(x.State, depth)
@@ -150,18 +150,18 @@ func Attributes(v any, depth int) map[string]any {
 	return out
 }
 
-func indexed(items []any, out map[string]any, depth int) {
-	for i, e := range limited(items, out) {
-		out[strconv.Itoa(i)] = member(e, depth)
+func addIndexed(items []any, out map[string]any, depth int) {
+	for i, e := range limitMembers(items, out) {
+		out[strconv.Itoa(i)] = memberValue(e, depth)
 	}
 }
 
-func member(v any, depth int) any {
+func memberValue(v any, depth int) any {
 	switch v.(type) {
 	case *pickle.Dict, *pickle.List, *pickle.Tuple:
 		if depth < inspectDepth {
 			return Attributes(v, depth+1)
 		}
 	}
-	return plain(v)
+	return scalarOrRepr(v)
 }

@@ -199,7 +199,7 @@ func placeholder(d *pickle.Dict) json.RawMessage {
 		"type_name", "module", "qualname", "object_name", "object_path", "object_id", "repr_text", "str_text", "pickle_error", "pickle_attempts", "depth",
 	} {
 		if v, ok := d.Get(key); ok {
-			out[key] = plain(v)
+			out[key] = scalarOrRepr(v)
 		}
 	}
 	if attrs, ok := d.Get("attributes"); ok {
@@ -226,7 +226,7 @@ func exception(g *pickle.Global, o *pickle.Object) json.RawMessage {
 	args := []any{}
 	if t, ok := o.Args.(*pickle.Tuple); ok {
 		for _, a := range t.Items {
-			args = append(args, plain(a))
+			args = append(args, scalarOrRepr(a))
 		}
 	}
 	message := ""
@@ -242,8 +242,8 @@ func exception(g *pickle.Global, o *pickle.Object) json.RawMessage {
 	})
 }
 
-// plain returns a scalar unchanged and everything else as its representation.
-func plain(v any) any {
+// scalarOrRepr returns a scalar unchanged and everything else as its representation.
+func scalarOrRepr(v any) any {
 	switch x := v.(type) {
 	case nil, bool, float64:
 		return x

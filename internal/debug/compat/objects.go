@@ -51,7 +51,7 @@ func snapshotsOf(rec debug.Record) []snapshot {
 func argumentsOf(d debug.CallData) []snapshot {
 	var all []snapshot
 	add := func(s snapshot) { all = append(all, s.fromCall(d, d.StartedAt)) }
-	v := dataOf(d.Values)
+	v := callDataOf(d.Values)
 	if v.Target != nil {
 		add(snapshot{Role: "target", CID: v.Target.CID, ref: string(v.Target.ClientRef), Pretty: v.PrettyTarget})
 	}

@@ -12,7 +12,7 @@ import (
 //go:embed debug-client.js browse.html browse.js
 var files embed.FS
 
-func file(name string) []byte {
+func readFile(name string) []byte {
 	body, err := files.ReadFile(name)
 	if err != nil {
 		panic(err) // it is embedded
@@ -20,9 +20,9 @@ func file(name string) []byte {
 	return body
 }
 
-// script serves the older JavaScript client, which connects to the address that it was loaded from.
-func script(w http.ResponseWriter, r *http.Request) {
-	body := file("debug-client.js")
+// serveScript serves the older JavaScript client, which connects to the address that it was loaded from.
+func serveScript(w http.ResponseWriter, r *http.Request) {
+	body := readFile("debug-client.js")
 	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // a host of this machine
 	body = bytes.Replace(body, []byte(`const SERVER_URL = "";`), []byte(address), 1)
 	h := w.Header()

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// keep stores an item, whose bytes may be missing.
-func (c *Clients) keep(it Item) error {
+// storeItem stores an item, whose bytes may be missing.
+func (c *Clients) storeItem(it Item) error {
 	err := StoreItem(c.hub.Store(), it)
 	if e, ok := errors.AsType[*ItemError](err); ok && e.Code == "cid_not_found" {
 		return nil
@@ -18,13 +18,13 @@ func (c *Clients) keep(it Item) error {
 	return err
 }
 
-// kept stores an item whose fields are separate keys of the request, and returns its displayed form. It returns nil
-// if the item or its bytes are missing.
-func (c *Clients) kept(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
+// storeOptionalItem stores an item whose fields are separate keys of the request, and returns its displayed form. It
+// returns nil if the item or its bytes are missing.
+func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
 	}
-	if err := c.keep(it); err != nil {
+	if err := c.storeItem(it); err != nil {
 		return nil, nil, err
 	}
 	it.Data = nil // the store has it
@@ -43,7 +43,7 @@ func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, err
 	}
 	var m map[string]any
 	if _, err := c.hub.Value(it.CID); err == nil {
-		m = described(c.hub, it)
+		m = describeFunction(c.hub, it)
 	} else if json.Unmarshal(given, &m) == nil && m != nil && ref == nil {
 		return given, nil
 	}
@@ -60,9 +60,9 @@ func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, err
 	return json.Marshal(m)
 }
 
-// described describes a function's value: by its text if it cannot be pickled, otherwise by a summary and its
+// describeFunction describes a function's value: by its text if it cannot be pickled, otherwise by a summary and its
 // members.
-func described(h *debug.Hub, it Item) map[string]any {
+func describeFunction(h *debug.Hub, it Item) map[string]any {
 	var m map[string]any
 	if json.Unmarshal(PrettyItem(h.Store(), it), &m) != nil || m == nil {
 		m = map[string]any{}
@@ -82,11 +82,11 @@ func setDefault(m map[string]any, key string, value any) {
 	}
 }
 
-// maxAsked bounds the number of values in a resendSet.
-const maxAsked = 10_000
+// maxResendItems bounds the number of values in a resendSet.
+const maxResendItems = 10_000
 
-// resendSet holds the values that clients were asked to send again. Some clients serialize the object again, not
-// always to the same bytes; such a value is stored under the digest of the received bytes.
+// resendSet holds the values that clients must send again. Some clients serialize the object again, not always to the
+// same bytes; such a value is stored under the digest of the received bytes.
 type resendSet struct {
 	mu    sync.Mutex
 	known map[string]struct{} // process and CID
@@ -105,7 +105,7 @@ func (a *resendSet) add(process, cid string) {
 	}
 	a.known[key] = struct{}{}
 	a.order = append(a.order, key)
-	if len(a.order) > maxAsked {
+	if len(a.order) > maxResendItems {
 		delete(a.known, a.order[0])
 		a.order = a.order[1:]
 	}
@@ -118,8 +118,8 @@ func (a *resendSet) has(process, cid string) bool {
 	return ok
 }
 
-// takeAll stores the values of a call. If bytes must be sent again, it returns one error that names all of them.
-func (c *Clients) takeAll(process string, items []*Item) error {
+// storeAll stores the values of a call. If bytes must be sent again, it returns one error that names all of them.
+func (c *Clients) storeAll(process string, items []*Item) error {
 	var missing []string
 	for _, it := range items {
 		err := StoreItem(c.hub.Store(), *it)
@@ -147,7 +147,7 @@ func (c *Clients) takeAll(process string, items []*Item) error {
 // are false in the client's language mean no signature.
 type Signature string
 
-// UnmarshalJSON takes anything.
+// UnmarshalJSON accepts any value.
 func (s *Signature) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -161,12 +161,12 @@ func (s *Signature) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ending stores the items of a request and adds their displayed forms.
-func (c *Clients) ending(in flatItems, result, exception *json.RawMessage) (e Ending, err error) {
-	e.Result, *result, err = c.kept(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
+// storeEnding stores the items of a request and adds their displayed forms.
+func (c *Clients) storeEnding(in flatItems, result, exception *json.RawMessage) (e Ending, err error) {
+	e.Result, *result, err = c.storeOptionalItem(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
 	if err != nil {
 		return e, err
 	}
-	e.ErrorItem, *exception, err = c.kept(Item{CID: in.ErrorCID, ClientRef: in.ErrorRef, Data: in.ErrorData, Format: in.ErrorFormat}, *exception)
+	e.ErrorItem, *exception, err = c.storeOptionalItem(Item{CID: in.ErrorCID, ClientRef: in.ErrorRef, Data: in.ErrorData, Format: in.ErrorFormat}, *exception)
 	return e, err
 }

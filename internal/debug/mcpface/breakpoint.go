@@ -8,7 +8,7 @@ import (
 )
 
 func breakpointTools() []tool {
-	name := param{name: "function_name", kind: text, required: true, doc: "tool name (mcp__server__tool, server/tool, Bash) or a glob (mcp__server__*)"}
+	name := param{name: "function_name", kind: kindText, required: true, doc: "tool name (mcp__server__tool, server/tool, Bash) or a glob (mcp__server__*)"}
 	before := []string{"stop", "go", "yield"}
 	after := []string{"stop", "go", "exception", "stop_exception", "yield"}
 	return []tool{
@@ -17,32 +17,32 @@ func breakpointTools() []tool {
 		}},
 		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. One that exists keeps the settings that are not given.", run: addBreakpoint, params: []param{
 			name,
-			{name: "behavior", kind: text, enum: before, doc: "before the call; yield (the default) follows the default behavior"},
-			{name: "after_behavior", kind: text, enum: after, doc: "after the call; yield is the default"},
-			{name: "when", kind: text, doc: "condition over tool, phase, input, result, error, session, call"},
+			{name: "behavior", kind: kindText, enum: before, doc: "before the call; yield (the default) follows the default behavior"},
+			{name: "after_behavior", kind: kindText, enum: after, doc: "after the call; yield is the default"},
+			{name: "when", kind: kindText, doc: "condition over tool, phase, input, result, error, session, call"},
 		}},
 		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, f *hubAccess, a arguments) (any, error) {
-			f.hub.Points.RemoveBreakpoint(a.text("function_name"))
+			f.hub.BreakpointSet.RemoveBreakpoint(a.text("function_name"))
 			return fields{"status": "ok", "function_name": a.text("function_name")}, nil
 		}},
 		{
 			name: "breakpoint_set_behavior", doc: "Set whether a breakpoint stops calls before they run.", run: changeBreakpoint,
-			params: []param{name, {name: "behavior", kind: text, required: true, enum: before, doc: "yield follows the default behavior"}},
+			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: before, doc: "yield follows the default behavior"}},
 		},
 		{
 			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they ran.", run: changeAfter,
-			params: []param{name, {name: "behavior", kind: text, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
+			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
 		},
 		{
 			name: "breakpoint_set_replacement", doc: "Let another tool run in place of a breakpoint's calls that are not stopped.", run: setReplacement,
-			params: []param{name, {name: "replacement_function", kind: text, required: true, doc: "a tool with the same schema; empty = none"}},
+			params: []param{name, {name: "replacement_function", kind: kindText, required: true, doc: "a tool with the same schema; empty = none"}},
 		},
 		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
-			return fields{"behavior": f.hub.Points.Default()}, nil
+			return fields{"behavior": f.hub.BreakpointSet.Default()}, nil
 		}},
 		{
 			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield uses.", run: setDefault,
-			params: []param{{name: "behavior", kind: text, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
+			params: []param{{name: "behavior", kind: kindText, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
 		},
 	}
 }
@@ -55,24 +55,24 @@ func (f *hubAccess) breakpoints() any {
 		Replacements map[string]string         `json:"replacements"`
 		Conditions   map[string]string         `json:"conditions"`
 		Errors       map[string]string         `json:"condition_errors,omitempty"`
-	}(f.hub.Points.BreakpointLists())
+	}(f.hub.BreakpointSet.BreakpointLists())
 }
 
 func addBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name := a.text("function_name")
-	err := f.hub.Points.SetBreakpoint(debug.BreakpointChange{
+	err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{
 		Name: name, Before: a.optional("behavior"), After: a.optional("after_behavior"), When: a.optional("when"),
 	})
 	return fields{"status": "ok", "function_name": name}, err
 }
 
 func changeBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")})
+	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
 func changeAfter(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")})
+	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
 }
 
@@ -80,18 +80,18 @@ func setReplacement(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name, tool := a.text("function_name"), a.text("replacement_function")
 	// A missing breakpoint is reported before schemas are compared; the routes of
 	// the older clients check in the opposite order.
-	if !slices.ContainsFunc(f.hub.Points.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
+	if !slices.ContainsFunc(f.hub.BreakpointSet.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
 		return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
 	}
 	out := fields{"status": "ok", "function_name": name, "replacement_function": nil}
 	if tool != "" && tool != name {
 		out["replacement_function"] = tool
 	}
-	return out, f.hub.Points.SetReplacement(name, tool)
+	return out, f.hub.BreakpointSet.SetReplacement(name, tool)
 }
 
 func setDefault(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.Points.SetDefault(a.text("behavior"))
+	b, err := f.hub.BreakpointSet.SetDefault(a.text("behavior"))
 	return fields{"status": "ok", "behavior": b}, err
 }
 

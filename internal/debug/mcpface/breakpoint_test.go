@@ -73,7 +73,7 @@ func TestBreakpoints(t *testing.T) {
 		"no external servers, C126": {{"external_list_servers", "", `{"error":"mcp_clients_unavailable"}`}, {"external_call_tool", `{"tool":"a/b"}`, `{"error":"mcp_clients_unavailable"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFace(t, mcpface.Options{})
+			f := newTestServer(t, mcpface.Options{})
 			f.register(t, map[string]string{"A": `{"type":"object","properties":{"x":{}}}`, "B": `{ "properties":{"x":{}}, "type":"object" }`, "C": `{"type":"object"}`})
 			c := f.dialStdio(t)
 			for _, s := range steps {

@@ -9,25 +9,25 @@ import (
 )
 
 func externalTools() []tool {
-	server := param{name: "server", kind: text, doc: "only this server"}
+	server := param{name: "server", kind: kindText, doc: "only this server"}
 	return []tool{
-		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: managed(listServers)},
-		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: managed(listTools), params: []param{server}},
-		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: managed(callExternal), params: []param{
-			{name: "tool", kind: text, required: true, doc: "server/tool"},
-			{name: "arguments", kind: object, doc: "the tool's arguments; default {}"},
+		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: withServers(listServers)},
+		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: withServers(listTools), params: []param{server}},
+		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: withServers(callExternal), params: []param{
+			{name: "tool", kind: kindText, required: true, doc: "server/tool"},
+			{name: "arguments", kind: kindObject, doc: "the tool's arguments; default {}"},
 		}},
-		{name: "external_list_resources", doc: "List the resources of the external servers.", run: managed(listResources), params: []param{server}},
-		{name: "external_read_resource", doc: "Read a resource of an external server.", run: managed(readExternal), params: []param{
-			{name: "server", kind: text, required: true, doc: "the server"},
-			{name: "uri", kind: text, required: true, doc: "of the resource"},
+		{name: "external_list_resources", doc: "List the resources of the external servers.", run: withServers(listResources), params: []param{server}},
+		{name: "external_read_resource", doc: "Read a resource of an external server.", run: withServers(readExternal), params: []param{
+			{name: "server", kind: kindText, required: true, doc: "the server"},
+			{name: "uri", kind: kindText, required: true, doc: "of the resource"},
 		}},
 	}
 }
 
-// managed adapts a function of the external servers to a tool: it fails if there
-// are no external servers, and runs the function without blocking the connection.
-func managed(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
+// withServers adapts a function of the external servers to a tool. The tool fails if there are no external servers; the
+// function runs without blocking the connection.
+func withServers(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
 	return func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		if f.external == nil {
 			return nil, debug.NewError("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")

@@ -15,30 +15,30 @@ func TestExternal(t *testing.T) {
 		t.Fatal(err)
 	}
 	manager := newExternal(t, hub)
-	f := newFace(t, mcpface.Options{Hub: hub, External: manager})
+	f := newTestServer(t, mcpface.Options{Hub: hub, External: manager})
 	c := f.dialStdio(t)
 	expect(t, ask(t, c, "external_list_servers", ""), `{"servers":{}}`) // C118
 	expect(t, ask(t, c, "external_list_tools", ""), `{"tools":[]}`)
 
 	connect(t, manager, "ok", "rpc-error", "face")
-	servers := ask(t, c, "external_list_servers", "")["servers"].(object) // C119
-	expect(t, servers["face"].(object), `{"status":"connected","tool_count":19}`)
-	expect(t, servers["ok"].(object), `{"status":"connected"}`)
+	servers := ask(t, c, "external_list_servers", "")["servers"].(kindObject) // C119
+	expect(t, servers["face"].(kindObject), `{"status":"connected","tool_count":19}`)
+	expect(t, servers["ok"].(kindObject), `{"status":"connected"}`)
 	all := ask(t, c, "external_list_tools", "")["tools"].([]any) // C120
 	some := ask(t, c, "external_list_tools", `{"server":"face"}`)["tools"].([]any)
 	if len(some) != 19 || len(all) <= len(some) { // C121
 		t.Errorf("%d tools of one server, %d of all", len(some), len(all))
 	}
-	expect(t, some[0].(object), `{"name":"face/breakpoint_list_breakpoints","server":"face"}`)
+	expect(t, some[0].(kindObject), `{"name":"face/breakpoint_list_breakpoints","server":"face"}`)
 
 	// C122, C134, C146: the result as the server sent it, errors included.
 	out := ask(t, c, "external_call_tool", `{"tool":"face/breakpoint_add","arguments":{"function_name":"A"}}`)
-	text := out["content"].([]any)[0].(object)["text"].(string)
+	text := out["content"].([]any)[0].(kindObject)["text"].(string)
 	expect(t, decode(t, text), `{"status":"ok","function_name":"A"}`)
 	expect(t, ask(t, c, "external_call_tool", `{"tool":"face/breakpoint_add"}`), `{"isError":true}`)
 	records := ask(t, c, "breakpoint_get_call_records", `{"limit":2}`)["calls"].([]any)
-	expect(t, records[0].(object), `{"method_name":"face/breakpoint_add","source":"mcp_client","server":"face","status":"success"}`)
-	cid, _ := records[0].(object)["result_cid"].(string)
+	expect(t, records[0].(kindObject), `{"method_name":"face/breakpoint_add","source":"mcp_client","server":"face","status":"success"}`)
+	cid, _ := records[0].(kindObject)["result_cid"].(string)
 	expect(t, ask(t, c, "breakpoint_inspect_object", `{"cid":"`+cid+`"}`), `{"type":"object"}`) // C151
 
 	for name, want := range map[string]string{
@@ -59,7 +59,7 @@ func TestExternal(t *testing.T) {
 	expect(t, slow, `{"error":"call_timeout"}`)
 
 	resources := ask(t, c, "external_list_resources", "")["resources"].([]any) // C127
-	expect(t, resources[0].(object), `{"uri":"breakpoint://status","server":"face","name":"status","mime_type":"application/json","description":"How much there is of everything."}`)
+	expect(t, resources[0].(kindObject), `{"uri":"breakpoint://status","server":"face","name":"status","mime_type":"application/json","description":"How much there is of everything."}`)
 	if n := len(ask(t, c, "external_list_resources", `{"server":"ok"}`)["resources"].([]any)); n != 0 { // C128
 		t.Errorf("%d resources of a server that has none", n)
 	}

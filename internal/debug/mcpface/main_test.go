@@ -61,7 +61,7 @@ type hubAccess struct {
 	hub *debug.Hub
 }
 
-func newFace(t *testing.T, o mcpface.Options) *hubAccess {
+func newTestServer(t *testing.T, o mcpface.Options) *hubAccess {
 	t.Helper()
 	if o.Hub == nil {
 		hub, err := debug.New(hubOptions())
@@ -99,7 +99,7 @@ func (f *hubAccess) dialStdio(t *testing.T) *client.Client {
 			t.Error(err)
 		}
 	})
-	return hello(t, c)
+	return initialize(t, c)
 }
 
 type emptyReader struct{}
@@ -125,7 +125,7 @@ func dialHTTP(t *testing.T, url string) *client.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return hello(t, c)
+	return initialize(t, c)
 }
 
 func (f *hubAccess) dialSSE(t *testing.T) *client.Client {
@@ -140,10 +140,10 @@ func dialSSE(t *testing.T, url string) *client.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return hello(t, c)
+	return initialize(t, c)
 }
 
-func hello(t *testing.T, c *client.Client) *client.Client {
+func initialize(t *testing.T, c *client.Client) *client.Client {
 	t.Helper()
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -161,10 +161,10 @@ func hello(t *testing.T, c *client.Client) *client.Client {
 	return c
 }
 
-type object = map[string]any
+type kindObject = map[string]any
 
 // ask calls a tool. The answer must be one JSON text, and an error exactly if it has a code (S75, S76).
-func ask(t *testing.T, c *client.Client, tool, args string) object {
+func ask(t *testing.T, c *client.Client, tool, args string) kindObject {
 	t.Helper()
 	req := mcp.CallToolRequest{}
 	req.Params.Name = tool
@@ -189,9 +189,9 @@ func ask(t *testing.T, c *client.Client, tool, args string) object {
 	return out
 }
 
-func decode(t *testing.T, text string) object {
+func decode(t *testing.T, text string) kindObject {
 	t.Helper()
-	var out object
+	var out kindObject
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
@@ -199,7 +199,7 @@ func decode(t *testing.T, text string) object {
 }
 
 // expect checks that got has all members of want, unchanged.
-func expect(t *testing.T, got object, want string) {
+func expect(t *testing.T, got kindObject, want string) {
 	t.Helper()
 	for key, v := range decode(t, want) {
 		if !reflect.DeepEqual(got[key], v) {
@@ -317,8 +317,8 @@ func newExternal(t *testing.T, hub *debug.Hub) *debug.ServerManager {
 func connect(t *testing.T, m *debug.ServerManager, modes ...string) {
 	t.Helper()
 	for _, mode := range modes {
-		entry, err := json.Marshal(object{
-			"transport": "stdio", "command": os.Args[0], "args": []string{}, "env": object{"MCP_MODE": mode}, "timeout_s": 1,
+		entry, err := json.Marshal(kindObject{
+			"transport": "stdio", "command": os.Args[0], "args": []string{}, "env": kindObject{"MCP_MODE": mode}, "timeout_s": 1,
 		})
 		if err != nil {
 			t.Fatal(err)

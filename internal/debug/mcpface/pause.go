@@ -20,35 +20,35 @@ func pauseTools() []tool {
 			return f.functions(), nil
 		}},
 		{name: "breakpoint_get_call_records", doc: "List the newest calls that are over.", run: calls, params: []param{
-			{name: "function_name", kind: text, doc: "only calls of this tool"},
-			{name: "limit", kind: integer, doc: "at most so many, at least 1; default 100"},
+			{name: "function_name", kind: kindText, doc: "only calls of this tool"},
+			{name: "limit", kind: kindInteger, doc: "at most so many, at least 1; default 100"},
 		}},
 		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []param{
-			{name: "pause_id", kind: text, required: true, doc: "the paused call"},
-			{name: "expression", kind: text, required: true, doc: "in the expression language; for older clients in their own"},
-			{name: "session_id", kind: text, typeErrorCode: debug.CodeInvalidSession, doc: "of an earlier evaluation at this pause; a new one is made without"},
-			{name: "timeout_s", kind: number, doc: "seconds to wait for the value; default 35, a little more than older clients give themselves"},
+			{name: "pause_id", kind: kindText, required: true, doc: "the paused call"},
+			{name: "expression", kind: kindText, required: true, doc: "in the expression language; for older clients in their own"},
+			{name: "session_id", kind: kindText, typeErrorCode: debug.CodeInvalidSession, doc: "of an earlier evaluation at this pause; a new one is made without"},
+			{name: "timeout_s", kind: kindNumber, doc: "seconds to wait for the value; default 35, a little more than older clients give themselves"},
 		}},
 		{
 			name: "breakpoint_inspect_object", doc: "Describe a stored value by its content id.", run: inspect,
-			params: []param{{name: "cid", kind: text, required: true, doc: "128 hexadecimal digits, as in call records"}},
+			params: []param{{name: "cid", kind: kindText, required: true, doc: "128 hexadecimal digits, as in call records"}},
 		},
 	}
 }
 
 func resumeParams() []param {
 	return []param{
-		{name: "pause_id", kind: text, required: true, doc: "the paused call"},
-		{name: "action", kind: text, enum: []string{"continue", "modify", "skip", "raise", "replace"}, doc: "continue is the default; with new values it is modify"},
-		{name: "modified_args", kind: list, doc: "new positional arguments; for a tool one element, the whole input"},
-		{name: "modified_kwargs", kind: object, doc: "the whole new input"},
+		{name: "pause_id", kind: kindText, required: true, doc: "the paused call"},
+		{name: "action", kind: kindText, enum: []string{"continue", "modify", "skip", "raise", "replace"}, doc: "continue is the default; with new values it is modify"},
+		{name: "modified_args", kind: kindList, doc: "new positional arguments; for a tool one element, the whole input"},
+		{name: "modified_kwargs", kind: kindObject, doc: "the whole new input"},
 		{name: "modified_result", doc: "after the call: the new result"},
-		{name: "modified_input_expr", kind: text, doc: "expression whose value is the new input"},
-		{name: "modified_result_expr", kind: text, doc: "expression whose value is the new result"},
+		{name: "modified_input_expr", kind: kindText, doc: "expression whose value is the new input"},
+		{name: "modified_result_expr", kind: kindText, doc: "expression whose value is the new result"},
 		{name: "fake_result", doc: "the result of a call that is skipped; a string is the text, anything else its JSON"},
-		{name: "exception_type", kind: text, doc: "of a call that is failed; told to older clients"},
-		{name: "exception_message", kind: text, doc: "the text of the failure"},
-		{name: "replacement_function", kind: text, doc: "a tool to run instead; wins over action"},
+		{name: "exception_type", kind: kindText, doc: "of a call that is failed; told to older clients"},
+		{name: "exception_message", kind: kindText, doc: "the text of the failure"},
+		{name: "replacement_function", kind: kindText, doc: "a tool to run instead; wins over action"},
 	}
 }
 

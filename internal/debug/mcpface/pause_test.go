@@ -18,7 +18,7 @@ import (
 )
 
 func TestToolsAreListed(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	c := f.dialStdio(t)
 	r, err := c.ListTools(t.Context(), mcp.ListToolsRequest{})
 	if err != nil {
@@ -50,7 +50,7 @@ func TestToolsAreListed(t *testing.T) {
 		}
 		// S87: for each tool, each required parameter that is missing is named.
 		for _, p := range tool.InputSchema.Required {
-			args := object{}
+			args := kindObject{}
 			for _, other := range tool.InputSchema.Required {
 				if other != p {
 					args[other] = "x"
@@ -88,7 +88,7 @@ func TestContinue(t *testing.T) {
 		"unknown parameters ignored": {`{"fake_result_data":7}`, `A {"x":1}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFace(t, mcpface.Options{})
+			f := newTestServer(t, mcpface.Options{})
 			c := f.dialStdio(t)
 			ask(t, c, "breakpoint_add", `{"function_name":"A","after_behavior":"go"}`)
 			id, done := f.stopped(t, "A", `{"x":1}`)
@@ -106,7 +106,7 @@ func TestContinue(t *testing.T) {
 
 // TestRefusedContinue: after a refused request the call is still paused (S89, B7, B11).
 func TestRefusedContinue(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	c := f.dialStdio(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"A","after_behavior":"go"}`)
 	id, done := f.stopped(t, "A", `{"x":1}`)
@@ -132,12 +132,12 @@ func TestRefusedContinue(t *testing.T) {
 // TestAfter: a call that is paused after it ran shows its result, also if it failed (B1), and the result can be
 // changed.
 func TestAfter(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	c := f.dialStdio(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"fails","behavior":"go","after_behavior":"exception"}`)
 	id, done := f.stopped(t, "fails", `{}`)
-	paused := ask(t, c, "breakpoint_list_paused", "")["paused"].([]any)[0].(object)
-	expect(t, paused["call_data"].(object), `{"phase":"after","pause_reason":"exception","exception":"it broke","pretty_result":"it broke"}`)
+	paused := ask(t, c, "breakpoint_list_paused", "")["paused"].([]any)[0].(kindObject)
+	expect(t, paused["call_data"].(kindObject), `{"phase":"after","pause_reason":"exception","exception":"it broke","pretty_result":"it broke"}`)
 	ask(t, c, "breakpoint_continue", `{"pause_id":"`+id+`","modified_result":"mended"}`)
 	if got, failed := result(t, done); got != "mended" || failed {
 		t.Errorf("result %q, failed %v", got, failed)
@@ -145,7 +145,7 @@ func TestAfter(t *testing.T) {
 }
 
 func TestPausedCallIsShown(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	f.register(t, map[string]string{"A": `{"type":"object"}`})
 	c := f.dialStdio(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"A"}`)
@@ -155,7 +155,7 @@ func TestPausedCallIsShown(t *testing.T) {
 	first := ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+id+`","expression":"two := input.x + 1"}`)
 	expect(t, first, `{"output":"2","stdout":"","is_error":false}`) // S68
 	session := fmt.Sprint(first["session_id"])
-	eval := func(expr, more string) object {
+	eval := func(expr, more string) kindObject {
 		t.Helper()
 		raw, _ := json.Marshal(expr)
 		return ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+id+`","session_id":"`+session+`","expression":`+string(raw)+more+`}`)
@@ -170,9 +170,9 @@ func TestPausedCallIsShown(t *testing.T) {
 	expect(t, eval("1", `,"timeout_s":0`), `{"error":"invalid_arguments","parameter":"timeout_s"}`)
 
 	paused := ask(t, c, "breakpoint_list_paused", "")
-	one := paused["paused"].([]any)[0].(object)
+	one := paused["paused"].([]any)[0].(kindObject)
 	expect(t, one, `{"id":"`+id+`","repl_sessions":["`+session+`"]}`) // S40
-	expect(t, one["call_data"].(object), `{"method_name":"A","input":{"x":1},"pretty_kwargs":{"x":1},"pretty_args":[],
+	expect(t, one["call_data"].(kindObject), `{"method_name":"A","input":{"x":1},"pretty_kwargs":{"x":1},"pretty_args":[],
 		"signature":"{\"type\":\"object\"}","call_site":{"turn":3},"pause_reason":"breakpoint","phase":"before","session_id":"agent-1"}`) // S39
 	if at, ok := one["paused_at"].(float64); !ok || at < 1e9 {
 		t.Errorf("paused_at is %v", one["paused_at"])
@@ -220,7 +220,7 @@ func TestPausedCallIsShown(t *testing.T) {
 // TestOlderClient: expressions are relayed (B3), end with their time-out (S69) and with the pause (B6); the output of
 // its client is included (S68).
 func TestOlderClient(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	c, other := f.dialStdio(t), f.dialHTTP(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"add"}`)
 	older := compat.New(compat.Options{Hub: f.hub})
@@ -228,7 +228,7 @@ func TestOlderClient(t *testing.T) {
 	if err != nil || begun.PauseID == "" {
 		t.Fatalf("%+v, %v", begun, err)
 	}
-	ask1 := func(expr, more string) object {
+	ask1 := func(expr, more string) kindObject {
 		return ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+begun.PauseID+`","expression":"`+expr+`"`+more+`}`)
 	}
 	expect(t, ask1("never", `,"timeout_s":0.05`), `{"error":"eval_timeout"}`)
@@ -236,7 +236,7 @@ func TestOlderClient(t *testing.T) {
 	if q := older.NextEvalRequest(begun.PauseID); q != nil {
 		t.Errorf("the client is asked %+v", q)
 	}
-	answers := make(chan object, 2)
+	answers := make(chan kindObject, 2)
 	question := func() *compat.EvalRequest {
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
 			if q := older.NextEvalRequest(begun.PauseID); q != nil {
@@ -284,13 +284,13 @@ func TestOlderClient(t *testing.T) {
 }
 
 func TestRecords(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	c := f.dialStdio(t)
 	for i := range 102 {
 		result(t, f.run(t, "A", fmt.Sprintf(`{"i":%d}`, i)))
 	}
 	result(t, f.run(t, "fails", `{}`))
-	records := func(args string) (object, []any) {
+	records := func(args string) (kindObject, []any) {
 		out := ask(t, c, "breakpoint_get_call_records", args)
 		return out, out["calls"].([]any)
 	}
@@ -299,7 +299,7 @@ func TestRecords(t *testing.T) {
 	if len(calls) != 100 {
 		t.Errorf("%d calls by default", len(calls))
 	}
-	last := calls[99].(object)                                                                     // B5: the newest are kept
+	last := calls[99].(kindObject)                                                                 // B5: the newest are kept
 	expect(t, last, `{"method_name":"fails","status":"exception","exception_message":"it broke"}`) // S57
 	for _, key := range []string{"call_id", "pretty_args", "pretty_result", "started_at", "completed_at"} {
 		if _, ok := last[key]; !ok {
@@ -312,13 +312,13 @@ func TestRecords(t *testing.T) {
 	if _, calls := records(`{"function_name":"fails"}`); len(calls) != 1 { // S55
 		t.Errorf("%d calls of fails", len(calls))
 	}
-	if _, calls := records(`{"limit":2,"function_name":"A"}`); len(calls) != 2 || calls[1].(object)["input"].(object)["i"] != 101.0 { // S56
+	if _, calls := records(`{"limit":2,"function_name":"A"}`); len(calls) != 2 || calls[1].(kindObject)["input"].(kindObject)["i"] != 101.0 { // S56
 		t.Errorf("calls %v", calls)
 	}
 
 	// S71: the value of a record.
 	_, calls = records(`{"limit":1,"function_name":"A"}`)
-	cid := fmt.Sprint(calls[0].(object)["input_cid"])
+	cid := fmt.Sprint(calls[0].(kindObject)["input_cid"])
 	expect(t, ask(t, c, "breakpoint_inspect_object", `{"cid":"`+cid+`"}`), `{"cid":"`+cid+`","type":"object","repr":"{\"i\":101}","attributes":{"i":101}}`)
 	// S73, S74: bytes that are not JSON, and bytes that are not a pickle.
 	binary, _ := f.hub.Store().Put([]byte{0xff, 0x00, 0x01})
@@ -328,7 +328,7 @@ func TestRecords(t *testing.T) {
 }
 
 func TestFunctions(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	c := f.dialStdio(t)
 	expect(t, ask(t, c, "breakpoint_list_functions", ""), `{"functions":[],"signatures":{},"metadata":{}}`) // S51
 	f.register(t, map[string]string{"A": `{"type":"object"}`})
@@ -337,14 +337,14 @@ func TestFunctions(t *testing.T) {
 }
 
 func TestResourcesAndPrompts(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	f.register(t, map[string]string{"A": `{"type":"object"}`})
 	c := f.dialStdio(t)
 	listed, err := c.ListResources(t.Context(), mcp.ListResourcesRequest{})
 	if err != nil || len(listed.Resources) != 5 {
 		t.Fatalf("%v, %v", listed, err)
 	}
-	read := func(uri string) object {
+	read := func(uri string) kindObject {
 		t.Helper()
 		req := mcp.ReadResourceRequest{}
 		req.Params.URI = uri
@@ -368,7 +368,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 		expect(t, read(uri), string(want))
 	}
 	calls := read("breakpoint://call-history")["calls"].([]any) // S80: the newest 50, B5
-	if len(calls) != 50 || calls[0].(object)["input"].(object)["i"] != 10.0 || calls[49].(object)["input"].(object)["i"] != 59.0 {
+	if len(calls) != 50 || calls[0].(kindObject)["input"].(kindObject)["i"] != 10.0 || calls[49].(kindObject)["input"].(kindObject)["i"] != 59.0 {
 		t.Errorf("%d calls in the history, from %v", len(calls), calls[0])
 	}
 	req := mcp.ReadResourceRequest{}
@@ -404,27 +404,27 @@ func TestResourcesAndPrompts(t *testing.T) {
 // TestAtOnce: concurrent additions and removals over MCP and by other users of the hub are not lost (S90), and each
 // side sees the other's (S91, S92).
 func TestAtOnce(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	c := f.dialHTTP(t)
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() { ask(t, c, "breakpoint_add", fmt.Sprintf(`{"function_name":"m%d"}`, i)) })
 		wg.Go(func() {
-			if err := f.hub.Points.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("h%d", i)}); err != nil {
+			if err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("h%d", i)}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if n := len(ask(t, c, "breakpoint_list_breakpoints", "")["breakpoints"].([]any)); n != 40 || len(f.hub.Points.Breakpoints()) != 40 {
-		t.Errorf("%d and %d breakpoints, want 40", n, len(f.hub.Points.Breakpoints()))
+	if n := len(ask(t, c, "breakpoint_list_breakpoints", "")["breakpoints"].([]any)); n != 40 || len(f.hub.BreakpointSet.Breakpoints()) != 40 {
+		t.Errorf("%d and %d breakpoints, want 40", n, len(f.hub.BreakpointSet.Breakpoints()))
 	}
 	for i := range 20 {
 		wg.Go(func() { ask(t, c, "breakpoint_remove", fmt.Sprintf(`{"function_name":"h%d"}`, i)) })
-		wg.Go(func() { f.hub.Points.RemoveBreakpoint(fmt.Sprintf("m%d", i)) })
+		wg.Go(func() { f.hub.BreakpointSet.RemoveBreakpoint(fmt.Sprintf("m%d", i)) })
 	}
 	wg.Wait()
-	if n := len(f.hub.Points.Breakpoints()); n != 0 {
+	if n := len(f.hub.BreakpointSet.Breakpoints()); n != 0 {
 		t.Errorf("%d breakpoints are left", n)
 	}
 	inARow(t, f.hub)
@@ -436,7 +436,7 @@ func inARow(t *testing.T, hub *debug.Hub) {
 	t.Helper()
 	const others, each, workers = 500, 2_000, 4
 	for i := range others {
-		if err := hub.Points.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("o%d", i)}); err != nil {
+		if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("o%d", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -445,16 +445,16 @@ func inARow(t *testing.T, hub *debug.Hub) {
 		changes.Go(func() {
 			own := debug.BreakpointChange{Name: fmt.Sprintf("r%d", w)}
 			for range each {
-				err := hub.Points.SetBreakpoint(own)
+				err := hub.BreakpointSet.SetBreakpoint(own)
 				if err == nil {
-					_, err = hub.Points.ChangeBreakpoint(own)
+					_, err = hub.BreakpointSet.ChangeBreakpoint(own)
 				}
 				if err != nil {
 					t.Errorf("the breakpoint %s is lost: %v", own.Name, err)
 					return
 				}
-				hub.Points.RemoveBreakpoint(own.Name)
-				if _, err := hub.Points.ChangeBreakpoint(own); err == nil {
+				hub.BreakpointSet.RemoveBreakpoint(own.Name)
+				if _, err := hub.BreakpointSet.ChangeBreakpoint(own); err == nil {
 					t.Errorf("the breakpoint %s is there again", own.Name)
 					return
 				}
@@ -464,7 +464,7 @@ func inARow(t *testing.T, hub *debug.Hub) {
 	over := make(chan struct{})
 	looks.Go(func() {
 		for {
-			if n := len(hub.Points.Breakpoints()); n < others {
+			if n := len(hub.BreakpointSet.Breakpoints()); n < others {
 				t.Errorf("%d of %d breakpoints are seen", n, others)
 				return
 			}

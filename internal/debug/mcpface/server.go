@@ -44,7 +44,7 @@ type Server struct {
 	conns map[string]*conn // by session id
 }
 
-// New makes a server; it starts nothing. Events are queued for Run from now on.
+// New makes a server; it starts nothing. Events are queued for ForwardEvents from now on.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
 		return nil, errors.New("mcpface: Hub and NewID must be set")
@@ -62,7 +62,7 @@ func New(o Options) (*Server, error) {
 // versions returns the supported protocol versions, newest first.
 func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} }
 
-// eventQueue is how many events may wait for Run.
+// eventQueue is how many events may wait for ForwardEvents.
 const eventQueue = 4096
 
 // ForwardEvents sends the hub's events since New to all clients until ctx ends or the hub
@@ -138,13 +138,12 @@ func (c *conn) HandleClose() {
 // HandleNotification handles a notification of the client.
 func (c *conn) HandleNotification(method string, _ json.RawMessage) {
 	if method == "notifications/initialized" {
-		c.progress(false)
+		c.recordMessage(false)
 	}
 }
 
-// progress records that a message arrived. A message after initialize shows that
-// the client has read its response.
-func (c *conn) progress(initialize bool) {
+// recordMessage records that a message arrived. A message after initialize shows that the client has read its response.
+func (c *conn) recordMessage(initialize bool) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	c.ready = c.ready || c.initialized && !initialize
@@ -153,7 +152,7 @@ func (c *conn) progress(initialize bool) {
 
 // Handle answers one request.
 func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
-	c.progress(call.Method == "initialize")
+	c.recordMessage(call.Method == "initialize")
 	s := c.server
 	switch call.Method {
 	case "initialize":
@@ -215,7 +214,7 @@ func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error
 	if i < 0 {
 		return c.toolResult(nil, debug.NewError("unknown_tool", fmt.Sprintf("unknown tool %q", in.Name), "tool", in.Name))
 	}
-	args, err := s.tools[i].check(in.Arguments)
+	args, err := s.tools[i].parseArguments(in.Arguments)
 	if err != nil {
 		return c.toolResult(nil, err)
 	}

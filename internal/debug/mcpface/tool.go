@@ -33,11 +33,11 @@ type tool struct {
 type kind string
 
 const (
-	text    kind = "string"
-	object  kind = "object"
-	list    kind = "array"
-	number  kind = "number"
-	integer kind = "integer"
+	kindText    kind = "string"
+	kindObject  kind = "object"
+	kindList    kind = "array"
+	kindNumber  kind = "number"
+	kindInteger kind = "integer"
 )
 
 type param struct {
@@ -72,8 +72,8 @@ func (t tool) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"name": t.name, "description": t.doc, "inputSchema": schema})
 }
 
-// arguments are the checked arguments of one call: present, not null unless the
-// parameter takes any value, and of the right type.
+// arguments are the checked arguments of one call. They are present, have the right type, and are not null unless the
+// parameter accepts any value.
 type arguments map[string]json.RawMessage
 
 // text returns a string argument; a missing one is empty.
@@ -98,8 +98,8 @@ func argument[T any](a arguments, name string) *T {
 	return v
 }
 
-// check parses the arguments that t declares.
-func (t tool) check(raw json.RawMessage) (arguments, error) {
+// parseArguments parses the arguments that the tool declares.
+func (t tool) parseArguments(raw json.RawMessage) (arguments, error) {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object"}
@@ -115,7 +115,7 @@ func (t tool) check(raw json.RawMessage) (arguments, error) {
 			return nil, debug.MissingParameter(p.name)
 		case !ok:
 			continue
-		case !p.accepts(v):
+		case !p.hasType(v):
 			return nil, debug.NewError(cmp.Or(p.typeErrorCode, debug.CodeInvalidArguments), fmt.Sprintf("%s must be of type %s", p.name, p.kind), "parameter", p.name)
 		}
 		a[p.name] = v
@@ -123,19 +123,19 @@ func (t tool) check(raw json.RawMessage) (arguments, error) {
 	return a, nil
 }
 
-// accepts reports whether v is of the parameter's type.
-func (p param) accepts(v json.RawMessage) bool {
+// hasType reports whether v has the parameter's type.
+func (p param) hasType(v json.RawMessage) bool {
 	var f float64
 	switch p.kind {
-	case text:
+	case kindText:
 		return v[0] == '"'
-	case object:
+	case kindObject:
 		return v[0] == '{'
-	case list:
+	case kindList:
 		return v[0] == '['
-	case number:
+	case kindNumber:
 		return json.Unmarshal(v, &f) == nil
-	case integer:
+	case kindInteger:
 		return json.Unmarshal(v, &f) == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53
 	default:
 		return true

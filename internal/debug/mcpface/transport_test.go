@@ -65,7 +65,7 @@ func take(t *testing.T, notes <-chan notificationSummary, n int) []notificationS
 func TestTransports(t *testing.T) {
 	for name, dial := range transports() {
 		t.Run(name, func(t *testing.T) {
-			f := newFace(t, mcpface.Options{})
+			f := newTestServer(t, mcpface.Options{})
 			c := dial(f, t)
 			notes := listen(c)
 			ask(t, c, "breakpoint_add", `{"function_name":"fails","after_behavior":"stop_exception"}`)
@@ -110,7 +110,7 @@ func TestTransports(t *testing.T) {
 // TestShared: clients of all transports share one state (S131, S134) and each gets an event once (S102, S135).
 // Clients that disappear have no effect on others and leave no goroutine (S132).
 func TestShared(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	url := f.listen(t)
 	clients := map[string]*client.Client{
 		"stdio": f.dialStdio(t), "streamable 1": dialHTTP(t, url), "streamable 2": dialHTTP(t, url), "sse 1": dialSSE(t, url), "sse 2": dialSSE(t, url),
@@ -144,7 +144,7 @@ func TestShared(t *testing.T) {
 // TestNoClient: events without a receiver are dropped (S101). A client that reads too slowly delays no other client
 // (S103).
 func TestNoClient(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	result(t, f.run(t, "A", `{}`))
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe() // nothing reads the answers
@@ -164,7 +164,7 @@ func TestNoClient(t *testing.T) {
 // TestPipelined: pipelined requests are answered in order. The output is only JSON-RPC (S121). The end of the input
 // ends the connection, and the server continues to serve others (S119).
 func TestPipelined(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	var out strings.Builder
 	in := strings.Join([]string{
 		`{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":"1999-01-01"}}`,
@@ -207,7 +207,7 @@ func TestPipelined(t *testing.T) {
 
 // TestSSEEndpoint: the stream names the path for messages (S117); other paths are refused.
 func TestSSEEndpoint(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	url := f.listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -235,8 +235,8 @@ func TestSSEEndpoint(t *testing.T) {
 	}
 }
 
-// quick sends one message over streamable HTTP without a network.
-func quick(t *testing.T, f *hubAccess, session, message string) *httptest.ResponseRecorder {
+// postMessage sends one message over streamable HTTP without a network.
+func postMessage(t *testing.T, f *hubAccess, session, message string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(message))
 	r.Header.Set("Content-Type", "application/json")
@@ -249,11 +249,11 @@ func quick(t *testing.T, f *hubAccess, session, message string) *httptest.Respon
 	return w
 }
 
-// begin initializes a new session and returns its id.
-func begin(t *testing.T, f *hubAccess) string {
+// openSession initializes a new session and returns its id.
+func openSession(t *testing.T, f *hubAccess) string {
 	t.Helper()
-	id := quick(t, f, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).Header().Get("Mcp-Session-Id")
-	quick(t, f, id, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	id := postMessage(t, f, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).Header().Get("Mcp-Session-Id")
+	postMessage(t, f, id, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return id
 }
 
@@ -263,23 +263,23 @@ const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 // connects, and its next request gets the reason. A client with an open stream is kept.
 func TestIdleSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFace(t, mcpface.Options{})
-		gone, listens := begin(t, f), begin(t, f)
+		f := newTestServer(t, mcpface.Options{})
+		gone, listens := openSession(t, f), openSession(t, f)
 		ctx, cancel := context.WithCancel(t.Context())
 		get := httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", http.NoBody)
 		get.Header.Set("Mcp-Session-Id", listens)
 		followed := make(chan struct{})
 		go func() { defer close(followed); f.Handler().ServeHTTP(httptest.NewRecorder(), get) }()
 		time.Sleep(29 * time.Minute)
-		if w := quick(t, f, gone, ping); w.Code != http.StatusOK {
+		if w := postMessage(t, f, gone, ping); w.Code != http.StatusOK {
 			t.Fatalf("ping within the time: %d", w.Code)
 		}
 		time.Sleep(30*time.Minute + time.Second)
-		w := quick(t, f, gone, ping)
+		w := postMessage(t, f, gone, ping)
 		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no request came within 30m0s") {
 			t.Errorf("ping of a session that was idle: %d %s", w.Code, w.Body)
 		}
-		if w := quick(t, f, listens, ping); w.Code != http.StatusOK {
+		if w := postMessage(t, f, listens, ping); w.Code != http.StatusOK {
 			t.Errorf("ping of a session that listens: %d", w.Code)
 		}
 		cancel()
@@ -290,15 +290,15 @@ func TestIdleSessions(t *testing.T) {
 // TestMemory: the events kept for sessions without listeners stay below one common bound. Missed events are reported
 // once, in the next answer.
 func TestMemory(t *testing.T) {
-	f := newFace(t, mcpface.Options{})
+	f := newTestServer(t, mcpface.Options{})
 	ids := make([]string, 400)
 	for i := range ids {
-		ids[i] = begin(t, f)
+		ids[i] = openSession(t, f)
 	}
 	list := `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"breakpoint_list_paused"}}`
 	name := strings.Repeat("n", 100)
 	const events = 2000
-	listens := begin(t, f)
+	listens := openSession(t, f)
 	ctx, cancel := context.WithCancel(t.Context())
 	get := httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", http.NoBody)
 	get.Header.Set("Mcp-Session-Id", listens)
@@ -326,7 +326,7 @@ func TestMemory(t *testing.T) {
 				} `json:"_meta"`
 			}
 		}
-		if err := json.Unmarshal(quick(t, f, id, list).Body.Bytes(), &in); err != nil {
+		if err := json.Unmarshal(postMessage(t, f, id, list).Body.Bytes(), &in); err != nil {
 			t.Fatal(err)
 		}
 		return in.Result.Meta.Missed

@@ -49,8 +49,8 @@ const codeNoServers = "mcp_clients_unavailable"
 
 type fields = compat.Fields
 
-// read decodes a request's body; an empty body leaves v unchanged.
-func read(r *http.Request, v any) error {
+// readBody decodes a request's body. An empty body leaves v unchanged.
+func readBody(r *http.Request, v any) error {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -67,9 +67,9 @@ func read(r *http.Request, v any) error {
 	return jsonError(json.Unmarshal(data, v))
 }
 
-// readWithBody is read that also returns the body.
+// readWithBody is like readBody and also returns the body.
 func readWithBody(r *http.Request, v any) (body json.RawMessage, err error) {
-	if err = read(r, &body); err == nil && len(body) > 0 {
+	if err = readBody(r, &body); err == nil && len(body) > 0 {
 		err = jsonError(json.Unmarshal(body, v))
 	}
 	return body, err
@@ -87,7 +87,7 @@ func jsonError(err error) error {
 	return err
 }
 
-func write(w http.ResponseWriter, status int, v any) {
+func writeJSON(w http.ResponseWriter, status int, v any) {
 	body, err := plainjson.Marshal(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, fmt.Appendf(nil, `{"error":"internal","message":%q}`, err.Error())
@@ -132,7 +132,7 @@ func writeError(w http.ResponseWriter, err error) {
 	if e, ok := errors.AsType[*statusError](err); ok {
 		status = e.status
 	}
-	write(w, status, body)
+	writeJSON(w, status, body)
 }
 
 // statusOf returns the HTTP status of an error code; the default is 400 Bad

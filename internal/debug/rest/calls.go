@@ -40,7 +40,7 @@ func olderRoutes() []route {
 		if r.Answer != nil {
 			row.answer = func(a *api, req *http.Request) (any, error) {
 				var body json.RawMessage
-				if err := read(req, &body); err != nil {
+				if err := readBody(req, &body); err != nil {
 					return nil, err
 				}
 				out, err := r.Answer(a.olderClients, req.Context(), compat.Request{Body: body, ID: req.PathValue("id")})

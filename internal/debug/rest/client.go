@@ -36,8 +36,8 @@ const (
 	pollWait       = 4 * time.Second // one long poll; the debugger answers within this time
 	requestTimeout = 6 * time.Second
 	lostTimeout    = time.Second // for requests to a debugger that is already known to be unreachable
-	retryFor       = 3 * time.Second
-	retryEvery     = 200 * time.Millisecond
+	retryDuration  = 3 * time.Second
+	retryInterval  = 200 * time.Millisecond
 )
 
 // Client reports the tool calls of one caller to a debugger over HTTP and waits
@@ -218,12 +218,12 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 			return c.onLost(err)
 		}
 		if patience == nil {
-			patience = time.After(retryFor)
+			patience = time.After(retryDuration)
 		}
 		select {
 		case <-patience:
 			return c.onLost(err)
-		case <-time.After(retryEvery):
+		case <-time.After(retryInterval):
 		case <-ctx.Done():
 		}
 	}
@@ -284,7 +284,7 @@ func (c *Client) send(ctx context.Context, method, path string, in, out any) err
 		return &LostError{URL: c.base, Err: err}
 	}
 	if status >= http.StatusBadRequest {
-		return refusal(status, body)
+		return refusalError(status, body)
 	}
 	if out == nil {
 		return nil
@@ -326,7 +326,7 @@ func (c *Client) roundTrip(ctx context.Context, method, path string, in any) (st
 	return res.StatusCode, body, err
 }
 
-func refusal(status int, body []byte) error {
+func refusalError(status int, body []byte) error {
 	var e struct {
 		Error   string `json:"error"`
 		Message string `json:"message"`

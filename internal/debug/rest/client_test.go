@@ -36,7 +36,7 @@ func newClientHub(tb testing.TB) *debug.Hub {
 func debugger(tb testing.TB, o Options, token ...string) (url string, stop func()) {
 	tb.Helper()
 	h := Handler(o)
-	return serving(tb, func(w http.ResponseWriter, r *http.Request) {
+	return serveKillable(tb, func(w http.ResponseWriter, r *http.Request) {
 		if len(token) > 0 && r.Header.Get("Authorization") != "Bearer "+token[0] {
 			http.Error(w, `{"error":"unauthorized"}`, http.StatusUnauthorized)
 			return
@@ -45,8 +45,8 @@ func debugger(tb testing.TB, o Options, token ...string) (url string, stop func(
 	})
 }
 
-// serving is a debugger that can be killed.
-func serving(tb testing.TB, h http.HandlerFunc) (url string, kill func()) {
+// serveKillable starts a debugger that can be killed.
+func serveKillable(tb testing.TB, h http.HandlerFunc) (url string, kill func()) {
 	tb.Helper()
 	s := httptest.NewServer(h)
 	kill = sync.OnceFunc(func() {
@@ -70,7 +70,7 @@ func newClient(tb testing.TB, o ClientOptions) *Client {
 
 func breakOn(tb testing.TB, h *debug.Hub, name string) {
 	tb.Helper()
-	if err := h.Points.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
+	if err := h.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -97,7 +97,7 @@ func TestRegister(t *testing.T) {
 		{Name: "Bash", Metadata: json.RawMessage(`{}`)},
 		{Name: "mcp__t__echo", Alias: "t/echo", Signature: `{"type":"object"}`, Metadata: json.RawMessage(`{"server":"t","original_name":"echo","description":"d","input_schema":{"type":"object"}}`)},
 	}
-	if diff := cmp.Diff(want, h.Functions()); diff != "" || len(h.Points.Breakpoints()) != 0 {
+	if diff := cmp.Diff(want, h.Functions()); diff != "" || len(h.BreakpointSet.Breakpoints()) != 0 {
 		t.Error(diff)
 	}
 	if err := newClient(t, ClientOptions{URL: url}).Register(t.Context(), nil); err == nil {
@@ -187,7 +187,7 @@ func lostInPause(t *testing.T, policy debug.Policy) {
 	h := newClientHub(t)
 	handler := Handler(Options{Hub: h})
 	paused := make(chan struct{}, 100)
-	url, kill := serving(t, func(w http.ResponseWriter, r *http.Request) {
+	url, kill := serveKillable(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, pollPath) {
 			paused <- struct{}{}
 		}
@@ -276,7 +276,7 @@ func TestCancelledInPause(t *testing.T) {
 func TestManyPauses(t *testing.T) {
 	h := newClientHub(t)
 	url, _ := debugger(t, Options{Hub: h})
-	if err := h.Points.SetBreakpoint(debug.BreakpointChange{Name: "Bash", After: new("go")}); err != nil {
+	if err := h.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: "Bash", After: new("go")}); err != nil {
 		t.Fatal(err)
 	}
 	sub := h.Subscribe(10_000)

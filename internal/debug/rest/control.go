@@ -25,7 +25,7 @@ func controlRoutes() []route {
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls a breakpoint was on", answer: (*api).history},
 		{method: "GET", path: "/api/functions", summary: "List what can be called", answer: (*api).functions},
 		{method: "GET", path: "/api/behavior", summary: "Tell the default behavior", answer: func(a *api, _ *http.Request) (any, error) {
-			return fields{"behavior": a.Hub.Points.Default()}, nil
+			return fields{"behavior": a.Hub.BreakpointSet.Default()}, nil
 		}},
 		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: (*api).setDefault},
 		{method: "GET", path: "/api/paused", client: true, summary: "List paused calls", answer: func(a *api, _ *http.Request) (any, error) {
@@ -47,7 +47,7 @@ func (a *api) breakpoints(*http.Request) (any, error) {
 		Replacements map[string]string         `json:"breakpoint_replacements"`
 		Conditions   map[string]string         `json:"breakpoint_conditions"`
 		Errors       map[string]string         `json:"breakpoint_condition_errors"`
-	}(a.Hub.Points.BreakpointLists()), nil
+	}(a.Hub.BreakpointSet.BreakpointLists()), nil
 }
 
 func (a *api) setBreakpoint(r *http.Request) (any, error) {
@@ -58,10 +58,10 @@ func (a *api) setBreakpoint(r *http.Request) (any, error) {
 		When      *string          `json:"when"`
 		Signature compat.Signature `json:"signature"`
 	}
-	if err := read(r, &in); err != nil {
+	if err := readBody(r, &in); err != nil {
 		return nil, err
 	}
-	if err := a.Hub.Points.SetBreakpoint(debug.BreakpointChange{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
+	if err := a.Hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
 		return nil, err
 	}
 	var err error
@@ -72,7 +72,7 @@ func (a *api) setBreakpoint(r *http.Request) (any, error) {
 }
 
 func (a *api) removeBreakpoint(r *http.Request) (any, error) {
-	a.Hub.Points.RemoveBreakpoint(r.PathValue("name"))
+	a.Hub.BreakpointSet.RemoveBreakpoint(r.PathValue("name"))
 	return compat.OK("function_name", r.PathValue("name")), nil
 }
 
@@ -80,7 +80,7 @@ func behavior(r *http.Request) (*string, error) {
 	var in struct {
 		Behavior string `json:"behavior"`
 	}
-	err := read(r, &in)
+	err := readBody(r, &in)
 	return &in.Behavior, err
 }
 
@@ -89,7 +89,7 @@ func (a *api) setBefore(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: word})
+	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: word})
 	return compat.OK("function_name", b.Name, "behavior", b.Before), err
 }
 
@@ -98,7 +98,7 @@ func (a *api) setAfter(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: word})
+	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: word})
 	return compat.OK("function_name", b.Name, "behavior", b.After), err
 }
 
@@ -106,7 +106,7 @@ func (a *api) setReplacement(r *http.Request) (any, error) {
 	var in struct {
 		Tool *string `json:"replacement_function"`
 	}
-	if err := read(r, &in); err != nil {
+	if err := readBody(r, &in); err != nil {
 		return nil, err
 	}
 	tool, name := "", r.PathValue("name")
@@ -117,11 +117,11 @@ func (a *api) setReplacement(r *http.Request) (any, error) {
 	if tool != "" {
 		out["replacement_function"] = tool
 	}
-	return out, a.Hub.Points.SetReplacement(name, tool)
+	return out, a.Hub.BreakpointSet.SetReplacement(name, tool)
 }
 
-// number parses an integer of the query; nil = missing.
-func number(r *http.Request, key string) (n *int, err error) {
+// queryInt parses an integer of the query; nil = missing.
+func queryInt(r *http.Request, key string) (n *int, err error) {
 	text := r.URL.Query().Get(key)
 	if text == "" {
 		return n, nil
@@ -134,7 +134,7 @@ func number(r *http.Request, key string) (n *int, err error) {
 }
 
 func (a *api) history(r *http.Request) (any, error) {
-	limit, err := number(r, "limit")
+	limit, err := queryInt(r, "limit")
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (a *api) setDefault(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Hub.Points.SetDefault(*word)
+	b, err := a.Hub.BreakpointSet.SetDefault(*word)
 	return compat.OK("behavior", b), err
 }
 
@@ -174,7 +174,7 @@ func (a *api) resume(r *http.Request) (any, error) {
 }
 
 func (a *api) calls(r *http.Request) (any, error) {
-	limit, err := number(r, "limit")
+	limit, err := queryInt(r, "limit")
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +197,8 @@ func (a *api) value(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // the client may have closed the connection
 }
 
-// pingEvery is the interval of pings that keep a quiet event stream alive.
-const pingEvery = 15 * time.Second
+// pingInterval is the interval of pings that keep a quiet event stream alive.
+const pingInterval = 15 * time.Second
 
 func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
@@ -207,7 +207,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	sub := a.Hub.Subscribe(0)
 	defer sub.Close()
 	fmt.Fprint(w, ": connected\n\n")
-	ping := time.NewTicker(pingEvery)
+	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
 	for {
 		if err := out.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -249,7 +249,7 @@ func (a *api) startSession(r *http.Request) (any, error) {
 	var in struct {
 		PauseID string `json:"pause_id"`
 	}
-	if err := read(r, &in); err != nil {
+	if err := readBody(r, &in); err != nil {
 		return nil, err
 	}
 	id, err := a.Hub.StartSession(in.PauseID)
@@ -318,7 +318,7 @@ func (a *api) evaluate(r *http.Request) (any, error) {
 		PauseID string  `json:"pause_id"`
 		Timeout float64 `json:"timeout_s"`
 	}
-	if err := read(r, &in); err != nil {
+	if err := readBody(r, &in); err != nil {
 		return nil, err
 	}
 	const longest = 3600

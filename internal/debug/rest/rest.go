@@ -15,10 +15,8 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-// Handler serves the routes. The server decides who may send requests, see package
-// serve. Pages of other allowed origins may call only the routes of the older
-// clients.
-// the older clients only.
+// Handler serves the routes. The server decides who may send requests, see package serve. Pages of other allowed
+// origins may call only the routes of the older clients.
 func Handler(o Options) http.Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	a := &api{o, compat.New(compat.Options{Hub: o.Hub})}
@@ -34,7 +32,7 @@ func Handler(o Options) http.Handler {
 	}
 	doc := openAPI(table)
 	for _, path := range []string{"/openapi.json", "/api/openapi.json"} {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, doc) })
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) })
 	}
 	mux.HandleFunc("OPTIONS /api/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, mux) })
@@ -68,7 +66,7 @@ func (a *api) serve(rt route) http.HandlerFunc {
 			writeError(w, err)
 			return
 		}
-		write(w, http.StatusOK, out)
+		writeJSON(w, http.StatusOK, out)
 	}
 }
 
@@ -100,9 +98,9 @@ func notFound(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 		}
 	}
 	if allowed == nil {
-		write(w, http.StatusNotFound, fields{"error": "not_found", "path": r.URL.Path})
+		writeJSON(w, http.StatusNotFound, fields{"error": "not_found", "path": r.URL.Path})
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	write(w, http.StatusMethodNotAllowed, fields{"error": "method_not_allowed", "message": "this path takes " + strings.Join(allowed, ", "), "allowed": allowed})
+	writeJSON(w, http.StatusMethodNotAllowed, fields{"error": "method_not_allowed", "message": "this path takes " + strings.Join(allowed, ", "), "allowed": allowed})
 }

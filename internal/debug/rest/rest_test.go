@@ -346,7 +346,7 @@ func TestEventStream(t *testing.T) {
 	}
 	in := bufio.NewScanner(res.Body)
 	in.Scan() // ": connected"
-	if err := hub.Points.SetBreakpoint(debug.BreakpointChange{Name: "Bash"}); err != nil {
+	if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: "Bash"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := hub.Start(t.Context(), debug.Call{Tool: "Bash", Client: debug.ClientRun}); err != nil {
@@ -447,15 +447,15 @@ func TestManySides(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() { request(t, "POST", url+"/api/breakpoints", fmt.Sprintf(`{"function_name":"http-%d"}`, i)) })
 		wg.Go(func() {
-			if err := hub.Points.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("hub-%d", i)}); err != nil {
+			if err := hub.BreakpointSet.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("hub-%d", i)}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 	_, data, _ := request(t, "GET", url+"/api/breakpoints", "") // S91 S92: both see both
-	if n := strings.Count(string(data), `":"yield"`); len(hub.Points.Breakpoints()) != 40 || n != 80 {
-		t.Errorf("%d in the hub, %d over HTTP", len(hub.Points.Breakpoints()), n/2)
+	if n := strings.Count(string(data), `":"yield"`); len(hub.BreakpointSet.Breakpoints()) != 40 || n != 80 {
+		t.Errorf("%d in the hub, %d over HTTP", len(hub.BreakpointSet.Breakpoints()), n/2)
 	}
 }
 

@@ -41,7 +41,7 @@ func (a *api) clients(*http.Request) (any, error) {
 // connect reads the server's configuration entry; its name is one of the members.
 func (a *api) connect(r *http.Request) (any, error) {
 	var entry map[string]json.RawMessage
-	if err := read(r, &entry); err != nil {
+	if err := readBody(r, &entry); err != nil {
 		return nil, err
 	}
 	var name string
@@ -78,7 +78,7 @@ func (a *api) callTool(r *http.Request) (any, error) {
 		Tool      string          `json:"tool"`
 		Arguments json.RawMessage `json:"arguments"`
 	}
-	if err := read(r, &in); err != nil {
+	if err := readBody(r, &in); err != nil {
 		return nil, err
 	}
 	if in.Tool == "" {
@@ -101,7 +101,7 @@ func (a *api) resources(r *http.Request) (any, error) {
 
 func (a *api) readResource(r *http.Request) (any, error) {
 	var in struct{ Server, URI string }
-	if err := read(r, &in); err != nil {
+	if err := readBody(r, &in); err != nil {
 		return nil, err
 	}
 	switch {

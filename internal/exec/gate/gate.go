@@ -20,8 +20,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// Patience is the time that a step waits at a gate.
-const Patience = 30 * time.Second
+// DefaultTimeout is how long a step waits at a gate.
+const DefaultTimeout = 30 * time.Second
 
 // pollInterval is the interval at which a waiting process checks.
 const pollInterval = 5 * time.Millisecond
@@ -48,12 +48,12 @@ type State struct {
 }
 
 // Reach records that a step has reached a gate.
-func Reach(dir, name string) error { return mark(dir, name, "reached") }
+func Reach(dir, name string) error { return createMarker(dir, name, "reached") }
 
 // Release opens a gate permanently, whether a step waits at it or not.
-func Release(dir, name string) error { return mark(dir, name, "released") }
+func Release(dir, name string) error { return createMarker(dir, name, "released") }
 
-func mark(dir, name, what string) error {
+func createMarker(dir, name, what string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
@@ -72,18 +72,18 @@ func CheckName(name string) error {
 }
 
 // AwaitReached waits until a step has reached a gate.
-func AwaitReached(ctx context.Context, dir, name string, patience time.Duration) error {
-	return await(ctx, patience, filepath.Join(dir, name+".reached"))
+func AwaitReached(ctx context.Context, dir, name string, timeout time.Duration) error {
+	return await(ctx, timeout, filepath.Join(dir, name+".reached"))
 }
 
 // AwaitReleased waits until a gate is open.
-func AwaitReleased(ctx context.Context, dir, name string, patience time.Duration) error {
-	return await(ctx, patience, filepath.Join(dir, name+".released"))
+func AwaitReleased(ctx context.Context, dir, name string, timeout time.Duration) error {
+	return await(ctx, timeout, filepath.Join(dir, name+".released"))
 }
 
 // await waits for a file to appear. The error is that of ctx, or [ErrTimeout].
-func await(ctx context.Context, patience time.Duration, file string) error {
-	over := time.NewTimer(patience)
+func await(ctx context.Context, timeout time.Duration, file string) error {
+	over := time.NewTimer(timeout)
 	defer over.Stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

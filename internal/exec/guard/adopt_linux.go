@@ -10,7 +10,7 @@ import (
 )
 
 // Adopt makes this program the parent of orphaned descendants, so that they can be found. A program that adopts must
-// also call [Reap].
+// also call [StartReaper].
 func Adopt() { adopt(1) }
 
 // adopt switches adoption on or off; if the system refuses, orphans go to init as usual.
@@ -24,9 +24,9 @@ type Reaper struct {
 	once sync.Once
 }
 
-// Reap starts to wait for adopted processes, but not for the program's own children. notify relays signals to a
-// channel until its result is called. Reap returns nil if there are no signals. The caller must call Stop.
-func Reap(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper {
+// StartReaper starts to wait for adopted processes, but not for the program's own children. notify relays signals to a
+// channel until its result is called. StartReaper returns nil if there are no signals. The caller must call Stop.
+func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper {
 	r := &Reaper{own: own, done: make(chan struct{})}
 	if notify == nil {
 		return r
@@ -62,8 +62,8 @@ func (r *Reaper) Stop() {
 
 // reap waits for ended children that are not in own.
 func reap(own []int) {
-	for _, pid := range children(os.Getpid()) {
-		if !slices.Contains(own, pid) && Ended(pid) {
+	for _, pid := range childrenOf(os.Getpid()) {
+		if !slices.Contains(own, pid) && HasEnded(pid) {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // another goroutine may have waited for it
 		}
 	}

@@ -10,8 +10,8 @@ func Adopt() {}
 // Reaper does nothing on this system.
 type Reaper struct{}
 
-// Reap does nothing on this system.
-func Reap(func(chan<- os.Signal, ...os.Signal) func(), []int) *Reaper { return nil }
+// StartReaper does nothing on this system.
+func StartReaper(func(chan<- os.Signal, ...os.Signal) func(), []int) *Reaper { return nil }
 
 // Stop does nothing on this system.
 func (*Reaper) Stop() {}

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func supported() error { return nil }
+func checkSupport() error { return nil }
 
 // Enter prepares this process for a command and then becomes it: it sends the watch over its system calls to its
 // parent over the socket link, and continues when the parent agrees. It returns only on failure; errors already sent
@@ -170,7 +170,7 @@ func Loopback() error { return bringUp("lo") }
 // Closing the server ends it.
 func ServeName(name string) (io.Closer, error) {
 	r := newResolver()
-	r.addrs[name], r.fixed = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
+	r.addrs[name], r.isFixed = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	var sockets dnsSockets
 	for _, server := range nameServers() {
 		if !server.IsLoopback() {
@@ -287,18 +287,18 @@ func watchCalls(connections bool) (int, error) {
 	return fd, nil
 }
 
-// MayWatch reports whether this process may watch the system calls of a command without setting no_new_privs.
+// CanWatch reports whether this process may watch the system calls of a command without setting no_new_privs.
 // Installing the watch may still fail because another run has one.
-func MayWatch() bool {
+func CanWatch() bool {
 	const admin = 1 << unix.CAP_SYS_ADMIN
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&admin != 0
 }
 
-// Cut reports whether this process is in a network without external connections, such as that of a run with
+// HasNoNetwork reports whether this process is in a network without external connections, such as that of a run with
 // --guard=strict.
-func Cut() bool {
+func HasNoNetwork() bool {
 	all, err := net.Interfaces()
 	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })
 }

@@ -22,19 +22,19 @@ type Level string
 
 // The levels. The zero value is Path.
 const (
-	Off    Level = "off"
-	Path   Level = "path"
-	Strict Level = "strict"
+	LevelOff    Level = "off"
+	LevelPath   Level = "path"
+	LevelStrict Level = "strict"
 )
 
 // Parse parses the name of a level; empty = Path.
 func Parse(s string) (Level, error) {
-	l := Level(cmp.Or(s, string(Path)))
-	if l != Off && l != Path && l != Strict {
+	l := Level(cmp.Or(s, string(LevelPath)))
+	if l != LevelOff && l != LevelPath && l != LevelStrict {
 		return "", fmt.Errorf("invalid value %q for --guard: use off, path or strict", s)
 	}
-	if l == Strict {
-		return l, supported()
+	if l == LevelStrict {
+		return l, checkSupport()
 	}
 	return l, nil
 }
@@ -45,16 +45,17 @@ var ErrSystem = errors.New("--guard=strict requires Linux network namespaces; --
 // String returns the description of the protection in reports.
 func (l Level) String() string {
 	switch l {
-	case Off:
+	case LevelOff:
 		return "off"
-	case Strict:
-		return "strict: loopback network only, other connections are blocked and reported, leftover processes are ended; " + pathGuard
-	case Path:
+	case LevelStrict:
+		return "strict: loopback network only, other connections are blocked and reported, leftover processes are ended; " + pathDescription
+	case LevelPath:
 	}
-	return "path: " + pathGuard
+	return "path: " + pathDescription
 }
 
-const pathGuard = "shims on PATH, a canary key, base URLs and proxy on loopback, started programs watched; not a sandbox"
+// pathDescription is the protection of [LevelPath] in reports.
+const pathDescription = "shims on PATH, a canary key, base URLs and proxy on loopback, started programs watched; not a sandbox"
 
 // Breach is a forbidden action of a process.
 type Breach struct {
@@ -70,9 +71,9 @@ type Kind int
 // The kinds: a real claude ran or sent a request, another program tried to reach a vendor, or any program tried to
 // reach another address in a network without external connections.
 const (
-	RealClaude Kind = iota
-	Vendor
-	Unreachable
+	KindRealClaude Kind = iota
+	KindVendor
+	KindUnreachable
 )
 
 // Log collects breaches. The zero value is ready to use; its methods are safe for concurrent use.
@@ -82,18 +83,18 @@ type Log struct {
 	table *os.File // connections of the run's network namespace; nil = those of this program
 }
 
-// connections sets the connection table, in the format of /proc/net/tcp.
-func (l *Log) connections(table *os.File) {
+// setConnectionTable sets the connection table, in the format of /proc/net/tcp.
+func (l *Log) setConnectionTable(table *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.table = table
 }
 
-// peer returns the process at the other end of a local connection; 0 = not found.
-func (l *Log) peer(addr string) process {
+// findPeer returns the process at the other end of a local connection; 0 = not found.
+func (l *Log) findPeer(addr string) process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, text := cutLast(addr, ":")
+	_, text := cutAtLast(addr, ":")
 	port, err := strconv.Atoi(text)
 	if err != nil {
 		return 0
@@ -112,7 +113,7 @@ func (l *Log) peer(addr string) process {
 	return 0
 }
 
-// add records a breach once.
+// add records a breach, unless it is recorded already.
 func (l *Log) add(b Breach) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,31 +130,31 @@ func (l *Log) Breaches() []Breach {
 	return slices.Clone(l.list)
 }
 
-// Asked records that a real claude sent a request to a loopback address: addr is its end of the connection, agent its
-// User-Agent.
-func (l *Log) Asked(addr, agent string) {
-	who := l.peer(addr)
+// RecordRequest records that a real claude sent a request to a loopback address. addr is its end of the connection,
+// agent its User-Agent.
+func (l *Log) RecordRequest(addr, agent string) {
+	who := l.findPeer(addr)
 	if who == 0 {
-		l.add(Breach{Kind: RealClaude, Text: "a real claude sent a request: " + agent})
+		l.add(Breach{Kind: KindRealClaude, Text: "a real claude sent a request: " + agent})
 		return
 	}
-	l.add(Breach{Kind: RealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
+	l.add(Breach{Kind: KindRealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
 }
 
-// dialled records that a process tried to connect to an external address; name is empty if only the address is known.
-// own distinguishes shims from a real claude.
-func (l *Log) dialled(who process, name, addr string, own Own) {
+// recordConnection records that a process tried to connect to an external address. name is empty if only the address is
+// known. own distinguishes shims from a real claude.
+func (l *Log) recordConnection(who process, name, addr string, own OwnFiles) {
 	to := addr
 	if name != "" {
-		_, port := cutLast(addr, ":")
+		_, port := cutAtLast(addr, ":")
 		to = name + ":" + port
 	}
-	b := Breach{Kind: Unreachable, PID: int(who), Text: fmt.Sprintf("%s was blocked for %s", to, who)}
+	b := Breach{Kind: KindUnreachable, PID: int(who), Text: fmt.Sprintf("%s was blocked for %s", to, who)}
 	switch {
 	case who.isClaude(own):
-		b.Kind, b.Text = RealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, who)
+		b.Kind, b.Text = KindRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, who)
 	case isVendor(name) || isVendorAddr(addr):
-		b.Kind, b.Text = Vendor, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, who)
+		b.Kind, b.Text = KindVendor, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, who)
 	}
 	l.add(b)
 }

@@ -38,7 +38,7 @@ func TestVendor(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for in, want := range map[string]Level{"": Path, "path": Path, "off": Off} {
+	for in, want := range map[string]Level{"": LevelPath, "path": LevelPath, "off": LevelOff} {
 		if got, err := Parse(in); got != want || err != nil {
 			t.Errorf("Parse(%q) = %q, %v", in, got, err)
 		}
@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	if _, err := Parse("tight"); err == nil || !strings.Contains(err.Error(), "use off, path or strict") {
 		t.Errorf("Parse(tight): %v", err)
 	}
-	for _, l := range []Level{Path, Strict} {
+	for _, l := range []Level{LevelPath, LevelStrict} {
 		if s := l.String(); !strings.HasPrefix(s, string(l)+": ") || !strings.HasSuffix(s, "not a sandbox") {
 			t.Errorf("%s says %q", string(l), s)
 		}
@@ -100,8 +100,8 @@ func FuzzResolver(f *testing.F) {
 	})
 }
 
-// through asks a proxy for a host and returns the status and the rest of the reply.
-func through(t *testing.T, proxy, host string) (status, rest string) {
+// askProxy asks a proxy for a host and returns the status and the rest of the reply.
+func askProxy(t *testing.T, proxy, host string) (status, body string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(proxy, "http://"))
 	if err != nil {
@@ -116,13 +116,13 @@ func through(t *testing.T, proxy, host string) (status, rest string) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusOK {
-		rest, _ = r.ReadString('\n')
+		body, _ = r.ReadString('\n')
 	}
-	return response.Status, rest
+	return response.Status, body
 }
 
-// echo answers a line with itself, until the test ends.
-func echo(t *testing.T) string {
+// startEchoServer answers each line with itself until the test ends.
+func startEchoServer(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -146,7 +146,7 @@ func echo(t *testing.T) string {
 // The proxy forwards requests for hosts that are not a vendor's, through the caller's own proxy if there is one, and
 // records the others.
 func TestProxy(t *testing.T) {
-	host := echo(t)
+	host := startEchoServer(t)
 	var asked []string
 	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		asked = append(asked, q.Header.Get("Proxy-Authorization"))
@@ -166,15 +166,15 @@ func TestProxy(t *testing.T) {
 	}{
 		{name: "another host", host: host, status: "200", rest: "echo ping\n"},
 		{name: "by way of the caller's own", host: host, upstream: upstream, status: "200", rest: "echo ping\n"},
-		{name: "a vendor", host: "api.anthropic.com:443", status: "403", kinds: []Kind{Vendor}},
+		{name: "a vendor", host: "api.anthropic.com:443", status: "403", kinds: []Kind{KindVendor}},
 		{name: "nobody there", host: "127.0.0.1:1", status: "502"},
-		{name: "strict", host: host, closed: true, status: "403", kinds: []Kind{Unreachable}},
+		{name: "strict", host: host, closed: true, status: "403", kinds: []Kind{KindUnreachable}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var l Log
-			server := httptest.NewServer(&Proxy{Log: &l, Upstream: tt.upstream, Closed: tt.closed})
+			server := httptest.NewServer(&Proxy{Log: &l, Upstream: tt.upstream, RefusesAll: tt.closed})
 			defer server.Close()
-			status, rest := through(t, server.URL, tt.host)
+			status, rest := askProxy(t, server.URL, tt.host)
 			if !strings.HasPrefix(status, tt.status) || rest != tt.rest {
 				t.Errorf("%s, then %q", status, rest)
 			}
@@ -199,7 +199,7 @@ func TestProxy(t *testing.T) {
 
 // The files of a run are its binary, the files of its shim directory, and shims of other runs, recognised by their
 // text.
-func TestOwn(t *testing.T) {
+func TestOwnFiles(t *testing.T) {
 	dir := t.TempDir()
 	shim, other := filepath.Join(dir, "shim"), filepath.Join(dir, "other")
 	for name, text := range map[string]string{shim: "#!/bin/sh\n# Made by claudeless\n", other: "#!/bin/sh\n"} {
@@ -208,9 +208,9 @@ func TestOwn(t *testing.T) {
 		}
 	}
 	t.Chdir(dir)
-	own := Own{Self: "/bin/claudeless", Dir: "/run/shims"}
+	own := OwnFiles{Self: "/bin/claudeless", ShimDir: "/run/shims"}
 	for _, tt := range []struct {
-		own  Own
+		own  OwnFiles
 		path string
 		want bool
 	}{
@@ -223,11 +223,11 @@ func TestOwn(t *testing.T) {
 		{own, other, false},
 		{own, "shim", false}, // which file that is depends on who asks
 		{own, "", false},
-		{Own{}, "", false}, // an unknown path is not the binary that is not set
-		{Own{}, "/claude", false},
-		{Own{}, shim, true},
+		{OwnFiles{}, "", false}, // an unknown path is not the binary that is not set
+		{OwnFiles{}, "/claude", false},
+		{OwnFiles{}, shim, true},
 	} {
-		if got := tt.own.has(tt.path); got != tt.want {
+		if got := tt.own.contains(tt.path); got != tt.want {
 			t.Errorf("%+v has %q: %t, want %t", tt.own, tt.path, got, tt.want)
 		}
 	}
@@ -250,9 +250,9 @@ func TestInodeOf(t *testing.T) {
 	}
 }
 
-func TestCutLast(t *testing.T) {
+func TestCutAtLast(t *testing.T) {
 	for in, want := range map[string][2]string{"a::b::c": {"a::b", "c"}, "::c": {"", "c"}, "a": {"a", ""}, "": {"", ""}} {
-		if before, after := cutLast(in, "::"); before != want[0] || after != want[1] {
+		if before, after := cutAtLast(in, "::"); before != want[0] || after != want[1] {
 			t.Errorf("%q: %q, %q", in, before, after)
 		}
 	}
@@ -321,7 +321,7 @@ func TestIsShim(t *testing.T) {
 		strings.Repeat("x", 257-len(marker)) + marker: false, "": false,
 	} {
 		name := filepath.Join(t.TempDir(), "claude")
-		put(t, name, text)
+		writeFile(t, name, text)
 		if got := IsShim(name); got != want {
 			t.Errorf("%d bytes: %v", len(text), got)
 		}

@@ -15,7 +15,7 @@ const (
 	ProxyAddr = "127.0.0.1:61881"
 )
 
-// Network is the network namespace of a run, seen from outside. The command in it waits for [Network.Go].
+// Network is the network namespace of a run, seen from outside. The command in it waits for [Network.Release].
 type Network struct {
 	// API and Proxy listen inside the namespace; the servers that use them close them.
 	API, Proxy net.Listener

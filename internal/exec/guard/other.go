@@ -7,21 +7,21 @@ import (
 	"os"
 )
 
-func supported() error { return ErrSystem }
+func checkSupport() error { return ErrSystem }
 
 type watch struct{}
 
 // WatchOptions are documented in watch_linux.go.
 type WatchOptions struct {
-	PID             int
-	Log             *Log
-	Own             Own
-	Real            bool
-	OwnNetwork, Cut bool
+	PID                   int
+	Log                   *Log
+	Own                   OwnFiles
+	ExpectsReal           bool
+	OwnNetwork, NoNetwork bool
 }
 
-// Link always fails with [ErrSystem].
-func Link() (ours, theirs *os.File, err error) { return nil, nil, ErrSystem }
+// NewLink always fails with [ErrSystem].
+func NewLink() (ours, theirs *os.File, err error) { return nil, nil, ErrSystem }
 
 // Enter always fails with [ErrSystem].
 func Enter(int, string, []string, []string) error { return ErrSystem }
@@ -32,14 +32,14 @@ func EnterNetwork(int, string, []string, []string) error { return ErrSystem }
 // Join always fails with [ErrSystem].
 func Join(*os.File, WatchOptions) (*Network, error) { return nil, ErrSystem }
 
-// MayWatch returns false on this system.
-func MayWatch() bool { return false }
+// CanWatch returns false on this system.
+func CanWatch() bool { return false }
 
-// Cut returns false on this system.
-func Cut() bool { return false }
+// HasNoNetwork returns false on this system.
+func HasNoNetwork() bool { return false }
 
-// Go always fails with [ErrSystem].
-func (n *Network) Go() error { return ErrSystem }
+// Release always fails with [ErrSystem].
+func (n *Network) Release() error { return ErrSystem }
 
 // Close does nothing on this system.
 func (n *Network) Close() {}

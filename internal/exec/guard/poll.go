@@ -11,7 +11,7 @@ import (
 // but finds every one that lives long enough to send a request.
 type Poller struct {
 	log      *Log
-	own      Own
+	own      OwnFiles
 	programs programs
 	done     chan struct{}
 	task     sync.WaitGroup
@@ -21,13 +21,13 @@ type Poller struct {
 const (
 	// pollPause is the pause between two scans.
 	pollPause = 10 * time.Millisecond
-	// pollEach is added to the pause for each process scanned, so that many processes do not cost much more than a
+	// pausePerProcess is added to the pause for each process scanned, so that many processes do not cost much more than a
 	// few.
-	pollEach = time.Millisecond
+	pausePerProcess = time.Millisecond
 )
 
-// Poll starts a poller. The caller must call Stop.
-func Poll(log *Log, own Own) *Poller {
+// StartPoller starts a poller. The caller must call Stop.
+func StartPoller(log *Log, own OwnFiles) *Poller {
 	p := &Poller{log: log, own: own, done: make(chan struct{})}
 	p.task.Go(func() { p.run() }) // ends with Stop
 	return p
@@ -54,7 +54,7 @@ func (p *Poller) run() {
 			return
 		case <-pause.C:
 		}
-		pause.Reset(pollPause + time.Duration(p.scan())*pollEach)
+		pause.Reset(pollPause + time.Duration(p.scan())*pausePerProcess)
 	}
 }
 
@@ -73,8 +73,8 @@ func (p *Poller) scan() int {
 		}
 		dir, _ := os.Readlink(who.file("cwd")) // the process may have ended
 		words[0] = exe
-		if file := p.programs.run(p.own, words[:min(len(words), mostWords)], dir); file != "" {
-			p.log.add(Breach{Kind: RealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
+		if file := p.programs.realProgram(p.own, words[:min(len(words), maxWords)], dir); file != "" {
+			p.log.add(Breach{Kind: KindRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
 		}
 	}
 	return len(all)

@@ -39,13 +39,13 @@ func (p process) parent() process {
 	return process(n)
 }
 
-// generations is the number of ancestors that are examined.
-const generations = 12
+// maxAncestors is the number of ancestors that are examined.
+const maxAncestors = 12
 
 // lineage returns a process and its ancestors up to this program, itself first.
 func (p process) lineage() []process {
 	var list []process
-	for self := process(os.Getpid()); p > 1 && p != self && len(list) < generations; p = p.parent() {
+	for self := process(os.Getpid()); p > 1 && p != self && len(list) < maxAncestors; p = p.parent() {
 		list = append(list, p)
 	}
 	return list
@@ -80,13 +80,13 @@ func printableArgv(argv []string) string {
 
 // isClaude reports whether a process or one of its ancestors is a claude that does not belong to the run, judged by
 // name or path.
-func (p process) isClaude(own Own) bool {
+func (p process) isClaude(own OwnFiles) bool {
 	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()
 		exe, _ := os.Readlink(q.file("exe")) // empty if the process has ended
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
 			named := i < 2 && filepath.Base(word) == "claude" || IsReal(word)
-			if named && !own.has(word) && !own.has(exe) {
+			if named && !own.contains(word) && !own.contains(exe) {
 				return true
 			}
 		}
@@ -98,13 +98,13 @@ func (p process) isClaude(own Own) bool {
 // descendants; see [Adopt]. It returns none on systems without /proc.
 func Descendants(pid int) []int {
 	var all []int
-	for _, child := range children(pid) {
+	for _, child := range childrenOf(pid) {
 		all = append(append(all, child), Descendants(child)...)
 	}
 	return all
 }
 
-func children(pid int) []int {
+func childrenOf(pid int) []int {
 	var all []int
 	tasks, _ := os.ReadDir(process(pid).file("task")) // empty if the process has ended
 	for _, task := range tasks {
@@ -118,18 +118,18 @@ func children(pid int) []int {
 	return all
 }
 
-// Ended reports whether a process is gone or a zombie.
-func Ended(pid int) bool {
+// HasEnded reports whether a process is gone or a zombie.
+func HasEnded(pid int) bool {
 	stat, err := os.ReadFile(process(pid).file("stat"))
 	if err != nil {
 		return true
 	}
-	_, state := cutLast(string(stat), ") ")
+	_, state := cutAtLast(string(stat), ") ")
 	return strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
 }
 
-// Marked returns the processes that have the variable K=V in their environment.
-func Marked(variable string) []int {
+// FindByVariable returns the processes that have the variable K=V in their environment.
+func FindByVariable(variable string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []int
 	for _, dir := range dirs {
@@ -176,8 +176,8 @@ func inodeOf(table string, port int) string {
 	return ""
 }
 
-// cutLast cuts s at the last separator; without a separator, before is all of s.
-func cutLast(s, sep string) (before, after string) {
+// cutAtLast cuts s at the last separator. Without a separator, before is all of s.
+func cutAtLast(s, sep string) (before, after string) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):]
 	}

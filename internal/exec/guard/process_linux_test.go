@@ -65,14 +65,14 @@ func TestLineage(t *testing.T) {
 	if all := Descendants(os.Getpid()); !slices.Contains(all, int(outer)) || !slices.Contains(all, int(inner)) {
 		t.Errorf("descendants of this program: %v", all)
 	}
-	marked := Marked(mark)
+	marked := FindByVariable(mark)
 	slices.Sort(marked)
 	both := []int{int(outer), int(inner)}
 	slices.Sort(both)
 	if diff := cmp.Diff(both, marked); diff != "" {
 		t.Errorf("marked (-want +got):\n%s", diff)
 	}
-	if own := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "_=") }); slices.Contains(Marked(own[0]), os.Getpid()) {
+	if own := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "_=") }); slices.Contains(FindByVariable(own[0]), os.Getpid()) {
 		t.Error("this program is marked")
 	}
 	if env := Environ(int(outer)); !slices.Contains(env, mark) {
@@ -95,18 +95,18 @@ func TestEnded(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if Ended(cmd.Process.Pid) {
+	if HasEnded(cmd.Process.Pid) {
 		t.Error("it has ended before its input")
 	}
 	in.Close()
 	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
-	if !Ended(cmd.Process.Pid) {
+	if !HasEnded(cmd.Process.Pid) {
 		t.Error("a zombie has not ended")
 	}
 	_ = cmd.Wait() // its exit code is that of read
-	if !Ended(cmd.Process.Pid) || Environ(cmd.Process.Pid) != nil || Argv(cmd.Process.Pid) != nil {
+	if !HasEnded(cmd.Process.Pid) || Environ(cmd.Process.Pid) != nil || Argv(cmd.Process.Pid) != nil {
 		t.Error("it is still there")
 	}
 }
@@ -116,24 +116,24 @@ func TestEnded(t *testing.T) {
 func TestIsClaude(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "claude")
-	put(t, script, waits)
+	writeFile(t, script, waits)
 	genuine := filepath.Join(dir, "node_modules/@anthropic-ai/claude-code/cli.js")
-	put(t, genuine, waits)
+	writeFile(t, genuine, waits)
 	for _, tt := range []struct {
 		name string
 		args []string
-		own  Own
+		own  OwnFiles
 		want bool
 	}{
-		{"by its name", []string{"/x/claude", "-c", waits}, Own{}, true},
-		{"by its script", []string{"sh", script}, Own{}, true},
-		{"an argument", []string{"sh", "-e", script}, Own{}, false},
-		{"an argument that is real", []string{"sh", "-e", genuine}, Own{}, true},
-		{"a real one further on", []string{"sh", "-c", waits, "x", genuine}, Own{}, false},
-		{"the double", []string{"sh", script}, Own{Self: script}, false},
-		{"a shim", []string{"sh", script}, Own{Dir: dir}, false},
-		{"another program", []string{"sh", "-c", waits}, Own{}, false},
-		{"below a claude", []string{"/x/claude", "-c", "sh -c '" + waits + "'; :"}, Own{}, true},
+		{"by its name", []string{"/x/claude", "-c", waits}, OwnFiles{}, true},
+		{"by its script", []string{"sh", script}, OwnFiles{}, true},
+		{"an argument", []string{"sh", "-e", script}, OwnFiles{}, false},
+		{"an argument that is real", []string{"sh", "-e", genuine}, OwnFiles{}, true},
+		{"a real one further on", []string{"sh", "-c", waits, "x", genuine}, OwnFiles{}, false},
+		{"the double", []string{"sh", script}, OwnFiles{Self: script}, false},
+		{"a shim", []string{"sh", script}, OwnFiles{ShimDir: dir}, false},
+		{"another program", []string{"sh", "-c", waits}, OwnFiles{}, false},
+		{"below a claude", []string{"/x/claude", "-c", "sh -c '" + waits + "'; :"}, OwnFiles{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := child(t, tt.args)
@@ -159,15 +159,15 @@ func TestDialled(t *testing.T) {
 		host, addr string
 		want       Breach
 	}{
-		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{RealClaude, 0, "a real claude tried to reach example.org:443: /x/claude -c " + waits}},
-		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{Vendor, 0, "a program tried to reach the vendor's address api.anthropic.com:443: sh -c " + waits}},
-		{"a vendor by address", other, "", "160.79.104.10:443", Breach{Vendor, 0, "a program tried to reach the vendor's address 160.79.104.10:443: sh -c " + waits}},
-		{"another", other, "", "8.8.8.8:53", Breach{Unreachable, 0, "8.8.8.8:53 was blocked for sh -c " + waits}},
+		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{KindRealClaude, 0, "a real claude tried to reach example.org:443: /x/claude -c " + waits}},
+		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{KindVendor, 0, "a program tried to reach the vendor's address api.anthropic.com:443: sh -c " + waits}},
+		{"a vendor by address", other, "", "160.79.104.10:443", Breach{KindVendor, 0, "a program tried to reach the vendor's address 160.79.104.10:443: sh -c " + waits}},
+		{"another", other, "", "8.8.8.8:53", Breach{KindUnreachable, 0, "8.8.8.8:53 was blocked for sh -c " + waits}},
 	} {
 		var l Log
 		tt.want.PID = tt.who.Process.Pid
 		for range 2 {
-			l.dialled(process(tt.who.Process.Pid), tt.host, tt.addr, Own{})
+			l.recordConnection(process(tt.who.Process.Pid), tt.host, tt.addr, OwnFiles{})
 		}
 		if diff := cmp.Diff([]Breach{tt.want}, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -191,14 +191,14 @@ func TestPeer(t *testing.T) {
 		defer conn.Close()
 		var l Log
 		addr := conn.LocalAddr().String()
-		if who := l.peer(addr); who != process(os.Getpid()) {
+		if who := l.findPeer(addr); who != process(os.Getpid()) {
 			t.Errorf("%s: held by %d", network, who)
 		}
-		l.Asked(addr, "claude-cli/1")
-		l.Asked("127.0.0.1:x", "claude-cli/2")
+		l.RecordRequest(addr, "claude-cli/1")
+		l.RecordRequest("127.0.0.1:x", "claude-cli/2")
 		want := []Breach{
-			{RealClaude, os.Getpid(), fmt.Sprintf("a real claude sent a request: process %d", os.Getpid())},
-			{RealClaude, 0, "a real claude sent a request: claude-cli/2"},
+			{KindRealClaude, os.Getpid(), fmt.Sprintf("a real claude sent a request: process %d", os.Getpid())},
+			{KindRealClaude, 0, "a real claude sent a request: claude-cli/2"},
 		}
 		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", network, diff)
@@ -209,15 +209,15 @@ func TestPeer(t *testing.T) {
 			want process
 		}{{"", 0}, {tables(t), process(os.Getpid())}} {
 			file := filepath.Join(t.TempDir(), "table")
-			put(t, file, tt.text)
+			writeFile(t, file, tt.text)
 			table, err := os.Open(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer table.Close()
-			l.connections(table)
+			l.setConnectionTable(table)
 			for range 2 { // each time from its beginning
-				if who := l.peer(addr); who != tt.want {
+				if who := l.findPeer(addr); who != tt.want {
 					t.Errorf("%s in a table of %d bytes: held by %d, want %d", network, len(tt.text), who, tt.want)
 				}
 			}
@@ -283,12 +283,12 @@ func TestDecideConnect(t *testing.T) {
 		}
 		var want []Breach
 		if tt.told != "" {
-			want = []Breach{{Unreachable, os.Getpid(), fmt.Sprintf("%s was blocked for process %d", tt.told, os.Getpid())}}
+			want = []Breach{{KindUnreachable, os.Getpid(), fmt.Sprintf("%s was blocked for process %d", tt.told, os.Getpid())}}
 		}
 		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
-		w.Real = true
+		w.ExpectsReal = true
 		if got := w.decideConnect(process(os.Getpid()), tt.raw); got != tt.want || len(l.Breaches()) != len(want) {
 			t.Errorf("%s, where a real claude is wanted: %v, %+v", tt.name, got, l.Breaches())
 		}
@@ -311,7 +311,7 @@ func TestFileAt(t *testing.T) {
 		fd         uint64
 		path, want string
 	}{{uint64(uint32(here)), "x", "x"}, {uint64(folder.Fd()), "/x", "/x"}, {uint64(folder.Fd()), "x", filepath.Join(dir, "x")}} {
-		if got := fileAt(process(os.Getpid()), tt.fd, tt.path); got != tt.want {
+		if got := resolveAt(process(os.Getpid()), tt.fd, tt.path); got != tt.want {
 			t.Errorf("%d %s: %q, want %q", int32(tt.fd), tt.path, got, tt.want)
 		}
 	}

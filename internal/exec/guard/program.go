@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// mostWords is how many words of a command line are examined: the program, a few options, and the script that an
-// isInterpreter runs.
-const mostWords = 6
+// maxWords is how many words of a command line are examined: the program, a few options, and the script that an
+// interpreter runs.
+const maxWords = 6
 
 // programs caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
 type programs struct{ known map[string]bool }
 
-// run returns the file of the real claude that a command line runs in a directory; empty = it runs none. The first
-// word is the path of the program.
-func (p *programs) run(own Own, words []string, dir string) string {
+// realProgram returns the file of the real claude that a command line runs in a directory; empty = it runs none. The
+// first word is the path of the program.
+func (p *programs) realProgram(own OwnFiles, words []string, dir string) string {
 	if len(words) == 0 || words[0] == "" {
 		return ""
 	}
-	file := resolve(words[0], dir)
-	if file == "" || own.has(words[0]) {
+	file := resolveFile(words[0], dir)
+	if file == "" || own.contains(words[0]) {
 		return ""
 	}
 	if p.isReal(own, file) {
@@ -39,15 +39,15 @@ func (p *programs) run(own Own, words []string, dir string) string {
 	if at < 0 || slices.Contains(words[1:at+1], "-c") || slices.Contains(words[1:at+1], "-e") {
 		return ""
 	}
-	script := resolve(words[1+at], dir)
-	if script == "" || own.has(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isReal(own, script) {
+	script := resolveFile(words[1+at], dir)
+	if script == "" || own.contains(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isReal(own, script) {
 		return ""
 	}
 	return script
 }
 
-// resolve returns the file that a path refers to, following links; empty = none.
-func resolve(path, dir string) string {
+// resolveFile returns the file that a path refers to, following links; empty = none.
+func resolveFile(path, dir string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
@@ -71,13 +71,13 @@ func isCLIProgram(name string) bool {
 }
 
 // isReal reports whether a file is a program of the real CLI, judged by its path or, for a copy, by its content.
-func (p *programs) isReal(own Own, file string) bool {
+func (p *programs) isReal(own OwnFiles, file string) bool {
 	is, known := p.known[file]
 	if known {
 		return is
 	}
 	placed := IsReal(file) && !strings.Contains(file, "/vendor/")
-	is = !own.has(file) && (placed && !isCopyOfSelf(file) || hasSignature(file))
+	is = !own.contains(file) && (placed && !isCopyOfSelf(file) || hasSignature(file))
 	if p.known == nil {
 		p.known = map[string]bool{}
 	}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// put writes a file and creates its parent directories.
-func put(t *testing.T, path, text string) {
+// writeFile writes a file and creates its parent directories.
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -38,14 +38,14 @@ func TestPrograms(t *testing.T) {
 		"copied/tool": "#!/usr/bin/env node\n// (c) Anthropic PBC. All rights reserved.\n", "copied/notes": "(c) Anthropic PBC\n", "copied/empty": "",
 		"shim/claude": "#!/bin/sh\n# Made by claudeless, in the place of claude.\n", pkg + "claude": "#!/bin/sh\n# Made by claudeless, in the place of claude.\n",
 	} {
-		put(t, filepath.Join(dir, name), text)
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	for link, to := range map[string]string{"bin/claude": pkg + "cli.js", "bin/double": "self"} {
 		if err := os.Symlink(filepath.Join(dir, to), filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	own := Own{Self: filepath.Join(dir, "self"), Dir: filepath.Join(dir, "own")}
+	own := OwnFiles{Self: filepath.Join(dir, "self"), ShimDir: filepath.Join(dir, "own")}
 	for line, want := range map[string]string{
 		pkg + "cli.js -p hi": pkg + "cli.js", "bin/claude": pkg + "cli.js", pkg + "bin/claude.exe": pkg + "bin/claude.exe",
 		"node_modules/@anthropic-ai/claude-agent-sdk-linux-x64/claude": "node_modules/@anthropic-ai/claude-agent-sdk-linux-x64/claude",
@@ -63,15 +63,15 @@ func TestPrograms(t *testing.T) {
 			want = filepath.Join(dir, want)
 		}
 		for range 2 { // the second time from memory
-			if got := l.run(own, strings.Fields(line), dir); got != want {
+			if got := l.realProgram(own, strings.Fields(line), dir); got != want {
 				t.Errorf("%q runs %q, want %q", line, got, want)
 			}
 		}
 	}
 }
 
-// program creates an executable with or without an embedded script.
-func program(t *testing.T, section, script string) string {
+// writeExecutable creates an executable with or without an embedded script.
+func writeExecutable(t *testing.T, section, script string) string {
 	t.Helper()
 	const size = 20 << 20
 	names := "\x00" + section + "\x00.shstrtab\x00"
@@ -97,7 +97,7 @@ func program(t *testing.T, section, script string) string {
 		copy(b.Bytes()[at:], raw.Bytes())
 	}
 	path := filepath.Join(t.TempDir(), "program")
-	put(t, path, b.String())
+	writeFile(t, path, b.String())
 	return path
 }
 
@@ -111,9 +111,9 @@ func TestSigned(t *testing.T) {
 		path string
 		want bool
 	}{
-		"real":           {program(t, ".bun", "// @bun\n// (c) Anthropic PBC. All rights reserved."), true},
-		"another's":      {program(t, ".bun", "// @bun\n// (c) somebody else"), false},
-		"other section":  {program(t, ".data", "// (c) Anthropic PBC. All rights reserved."), false},
+		"real":           {writeExecutable(t, ".bun", "// @bun\n// (c) Anthropic PBC. All rights reserved."), true},
+		"another's":      {writeExecutable(t, ".bun", "// @bun\n// (c) somebody else"), false},
+		"other section":  {writeExecutable(t, ".data", "// (c) Anthropic PBC. All rights reserved."), false},
 		"this test":      {self, false},
 		"a folder":       {t.TempDir(), false},
 		"nothing at all": {"/no/such/file", false},
@@ -164,7 +164,7 @@ func TestPoll(t *testing.T) {
 	dir := t.TempDir()
 	for name, breaches := range map[string]int{"node_modules/@anthropic-ai/claude-code/cli.js": 1, "mine/cli.js": 0} {
 		path := filepath.Join(dir, name)
-		put(t, path, "#!/bin/sh\necho ready\nread -r x\n")
+		writeFile(t, path, "#!/bin/sh\necho ready\nread -r x\n")
 		cmd := exec.Command("env", "-i", path)
 		in, err := cmd.StdinPipe()
 		if err != nil {
@@ -181,7 +181,7 @@ func TestPoll(t *testing.T) {
 			t.Fatal(err)
 		}
 		var l Log
-		p := Poll(&l, Own{})
+		p := StartPoller(&l, OwnFiles{})
 		p.Stop()
 		p.Stop()
 		in.Close()
@@ -192,7 +192,7 @@ func TestPoll(t *testing.T) {
 		if len(got) != breaches {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if breaches > 0 && (got[0].Kind != RealClaude || got[0].PID != cmd.Process.Pid || !strings.Contains(got[0].Text, "a real claude was started: ")) {
+		if breaches > 0 && (got[0].Kind != KindRealClaude || got[0].PID != cmd.Process.Pid || !strings.Contains(got[0].Text, "a real claude was started: ")) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -14,17 +14,16 @@ import (
 	"time"
 )
 
-// Proxy is the target of HTTPS_PROXY: it forwards connections, except those to a vendor. The zero value connects to
-// Log records connections to a vendor; it is required.
+// Proxy is the target of HTTPS_PROXY. It forwards connections, except those to a vendor.
 type Proxy struct {
 	// Log records connections to a vendor; it is required.
 	Log *Log
 	// Upstream is the caller's own proxy; nil = none. See [Upstream].
 	Upstream *url.URL
-	// Closed refuses all connections.
-	Closed bool
+	// RefusesAll refuses every connection.
+	RefusesAll bool
 	// Own distinguishes shims from a real claude.
-	Own Own
+	Own OwnFiles
 }
 
 // Upstream parses the value of HTTPS_PROXY; ok is false if [Proxy] cannot use that proxy.
@@ -45,16 +44,16 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, "claudeless: this proxy is for https only", http.StatusMethodNotAllowed)
 		return
 	}
-	host, _ := cutLast(q.Host, ":")
+	host, _ := cutAtLast(q.Host, ":")
 	bare := strings.Trim(host, "[]")
-	if p.Closed || isVendor(bare) || isVendorAddr(q.Host) {
-		switch who := p.Log.peer(q.RemoteAddr); {
+	if p.RefusesAll || isVendor(bare) || isVendorAddr(q.Host) {
+		switch who := p.Log.findPeer(q.RemoteAddr); {
 		case who != 0:
-			p.Log.dialled(who, bare, q.Host, p.Own)
+			p.Log.recordConnection(who, bare, q.Host, p.Own)
 		case isVendor(bare) || isVendorAddr(q.Host):
-			p.Log.add(Breach{Kind: Vendor, Text: "a program tried to reach the vendor's address " + q.Host})
+			p.Log.add(Breach{Kind: KindVendor, Text: "a program tried to reach the vendor's address " + q.Host})
 		default: // the kernel may omit a line while the table changes
-			p.Log.add(Breach{Kind: Unreachable, Text: q.Host + " was blocked"})
+			p.Log.add(Breach{Kind: KindUnreachable, Text: q.Host + " was blocked"})
 		}
 		http.Error(w, "claudeless: "+q.Host+" is blocked during this run", http.StatusForbidden)
 		return
@@ -71,12 +70,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	defer closeConn(from)
 	if _, err := io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n"); err == nil {
-		join(q.Context(), bufferedConn{from, rest}, to)
+		copyBoth(q.Context(), bufferedConn{from, rest}, to)
 	}
 }
 
-// join copies in both directions until one end closes or ctx ends.
-func join(ctx context.Context, a, b net.Conn) {
+// copyBoth copies in both directions until one end closes or ctx ends.
+func copyBoth(ctx context.Context, a, b net.Conn) {
 	stop := context.AfterFunc(ctx, func() { closeConn(a); closeConn(b) })
 	defer stop()
 	var wg sync.WaitGroup
@@ -89,10 +88,10 @@ func join(ctx context.Context, a, b net.Conn) {
 // bufferedConn is a connection of which some input was already read.
 type bufferedConn struct {
 	net.Conn
-	ahead io.Reader
+	buffered io.Reader // the input that was already read, then the connection
 }
 
-func (b bufferedConn) Read(p []byte) (int, error) { return b.ahead.Read(p) }
+func (b bufferedConn) Read(p []byte) (int, error) { return b.buffered.Read(p) }
 
 // closeConn closes a connection; it may be closed already.
 func closeConn(c net.Conn) { _ = c.Close() }
@@ -104,11 +103,11 @@ func halfClose(c net.Conn) {
 	}
 }
 
-// patience is the time in which a host must answer.
-const patience = 30 * time.Second
+// answerTimeout is how long a host may take to answer.
+const answerTimeout = 30 * time.Second
 
 func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
-	d := net.Dialer{Timeout: patience}
+	d := net.Dialer{Timeout: answerTimeout}
 	if p.Upstream == nil {
 		return d.DialContext(ctx, "tcp", host)
 	}

@@ -12,10 +12,10 @@ import (
 // resolver is the name server of a network without external connections: it assigns an address to every name, so that
 // a later connection to that address reveals the name.
 type resolver struct {
-	mu    sync.Mutex
-	names map[netip.Addr]string
-	addrs map[string]netip.Addr
-	fixed bool // names without an address do not exist
+	mu      sync.Mutex
+	names   map[netip.Addr]string
+	addrs   map[string]netip.Addr
+	isFixed bool // names without an address do not exist
 }
 
 func newResolver() *resolver {
@@ -82,7 +82,7 @@ func (r *resolver) answer(query []byte) []byte {
 	if kind != typeA || class != classIN {
 		return out
 	}
-	if r.fixed && !r.addrs[name].IsValid() {
+	if r.isFixed && !r.addrs[name].IsValid() {
 		return out
 	}
 	binary.BigEndian.PutUint16(out[6:], oneEntry)

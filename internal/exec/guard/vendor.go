@@ -62,13 +62,13 @@ func IsShim(path string) bool {
 	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.Contains(head[:n], []byte("Made by claudeless"))
 }
 
-// Own are the files of a run that may be called claude. The zero value contains only the shims of other runs.
-type Own struct {
-	Self string // the binary that plays claude
-	Dir  string // directory of the shims
+// OwnFiles are the files of a run that may be called claude. The zero value contains only the shims of other runs.
+type OwnFiles struct {
+	Self    string // the binary that plays claude
+	ShimDir string // directory of the shims
 }
 
-func (o Own) has(path string) bool {
-	inside := o.Dir != "" && strings.HasPrefix(path, o.Dir+string(filepath.Separator))
+func (o OwnFiles) contains(path string) bool {
+	inside := o.ShimDir != "" && strings.HasPrefix(path, o.ShimDir+string(filepath.Separator))
 	return path != "" && path == o.Self || inside || filepath.IsAbs(path) && IsShim(path)
 }

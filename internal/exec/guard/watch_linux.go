@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Link creates the socket pair over which a process in [Enter] sends its network: our end, and the end that it
-// inherits.
-func Link() (ours, theirs *os.File, err error) {
+// NewLink creates the socket pair over which a process in [Enter] sends its network: our end, and the end that the
+// process inherits.
+func NewLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err
@@ -33,13 +33,13 @@ type WatchOptions struct {
 	PID int
 	Log *Log
 	// Own distinguishes our own files from those of a real claude.
-	Own Own
-	// Real is set if the run is meant to use a real claude.
-	Real bool
+	Own OwnFiles
+	// ExpectsReal is set if the run is meant to use a real claude.
+	ExpectsReal bool
 	// OwnNetwork is set if the process has its own network namespace.
 	OwnNetwork bool
-	// Cut is set if an outer run has cut off the network already; see [Cut].
-	Cut bool
+	// NoNetwork is set if an outer run has cut off the network already; see [HasNoNetwork].
+	NoNetwork bool
 }
 
 // errNestedStrict reports that a nested strict run could not see the connections.
@@ -48,13 +48,13 @@ var errNestedStrict = errors.New("an enclosing claudeless exec --guard=strict al
 // watch answers the notifications of the kernel about system calls.
 type watch struct {
 	WatchOptions
-	link, calls *os.File
-	wake        [2]*os.File // closing the second one ends the watch
-	servers     []net.PacketConn
-	resolver    *resolver
-	programs    programs
-	poll        *Poller // nil = system calls are watched instead
-	tasks       sync.WaitGroup
+	link, notifications *os.File
+	wake                [2]*os.File // closing the second one ends the watch
+	servers             []net.PacketConn
+	resolver            *resolver
+	programs            programs
+	poller              *Poller // nil = system calls are watched instead
+	tasks               sync.WaitGroup
 }
 
 // Join takes over the watch of a process in [Enter], and its network namespace if it has one. If an outer run watches
@@ -67,7 +67,7 @@ func Join(link *os.File, o WatchOptions) (*Network, error) {
 	}
 	n := &Network{w: &watch{WatchOptions: o, link: link, resolver: newResolver()}}
 	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil && o.OwnNetwork { // the table shows the namespace even after the process has ended
-		o.Log.connections(table)
+		o.Log.setConnectionTable(table)
 	}
 	if err := n.w.start(n, files, watched); err != nil {
 		n.Close()
@@ -110,7 +110,7 @@ func (w *watch) start(n *Network, files []*os.File, watched bool) error {
 	}
 	if watched {
 		last := len(files) - 1
-		w.calls, files = files[last], files[:last]
+		w.notifications, files = files[last], files[:last]
 	}
 	if w.OwnNetwork {
 		if err := w.listen(n, files); err != nil {
@@ -120,10 +120,10 @@ func (w *watch) start(n *Network, files []*os.File, watched bool) error {
 	switch {
 	case watched:
 		w.tasks.Go(w.run) // ends when Close closes wake
-	case w.OwnNetwork && w.Cut:
+	case w.OwnNetwork && w.NoNetwork:
 		return errNestedStrict
-	case !w.Real:
-		w.poll = Poll(w.Log, w.Own)
+	case !w.ExpectsReal:
+		w.poller = StartPoller(w.Log, w.Own)
 	}
 	return nil
 }
@@ -152,8 +152,8 @@ func (w *watch) listen(n *Network, files []*os.File) error {
 	return nil
 }
 
-// Go lets the command start.
-func (n *Network) Go() error {
+// Release lets the command start.
+func (n *Network) Release() error {
 	if _, err := unix.Write(int(n.w.link.Fd()), []byte{1}); err != nil {
 		return fmt.Errorf("starting in a network namespace: %w", err)
 	}
@@ -164,7 +164,7 @@ func (n *Network) Go() error {
 // connections.
 func (n *Network) Close() {
 	w := n.w
-	w.poll.Stop()
+	w.poller.Stop()
 	for _, s := range w.servers {
 		_ = s.Close() // nothing was written to it
 	}
@@ -174,7 +174,7 @@ func (n *Network) Close() {
 		}
 	}
 	w.tasks.Wait()
-	for _, f := range []*os.File{w.wake[0], w.calls} {
+	for _, f := range []*os.File{w.wake[0], w.notifications} {
 		if f != nil {
 			f.Close()
 		}
@@ -202,7 +202,7 @@ type verdict struct {
 
 // run decides calls until wake is closed or no watched process is left.
 func (w *watch) run() {
-	calls, wake := int32(w.calls.Fd()), int32(w.wake[0].Fd())
+	calls, wake := int32(w.notifications.Fd()), int32(w.wake[0].Fd())
 	for {
 		fds := []unix.PollFd{{Fd: calls, Events: unix.POLLIN}, {Fd: wake, Events: unix.POLLIN}}
 		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
@@ -232,18 +232,18 @@ func (w *watch) decide(c *call) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {
 	case unix.SYS_EXECVE:
-		w.programStarted(who, text(who, c.Args[0]), c.Args[1])
+		w.programStarted(who, readString(who, c.Args[0]), c.Args[1])
 		return 0
 	case unix.SYS_EXECVEAT:
-		w.programStarted(who, fileAt(who, c.Args[0], text(who, c.Args[1])), c.Args[2])
+		w.programStarted(who, resolveAt(who, c.Args[0], readString(who, c.Args[1])), c.Args[2])
 		return 0
 	}
 	const most = 128 // sockaddr_storage
-	return w.decideConnect(who, memory(who, c.Args[1], int(min(c.Args[2], most))))
+	return w.decideConnect(who, readMemory(who, c.Args[1], int(min(c.Args[2], most))))
 }
 
-// fileAt returns the path of a file that is given relative to a descriptor of a process.
-func fileAt(who process, fd uint64, path string) string {
+// resolveAt returns the path of a file that is given relative to a descriptor of a process.
+func resolveAt(who process, fd uint64, path string) string {
 	at := int32(uint32(fd))
 	if at == unix.AT_FDCWD || filepath.IsAbs(path) {
 		return path
@@ -271,8 +271,8 @@ func (w *watch) decideConnect(who process, raw []byte) unix.Errno {
 	if addr := at.Addr(); addr.IsLoopback() || addr.IsUnspecified() || at.Port() == dnsPort {
 		return 0
 	}
-	if at.Port() > 0 && !w.Real {
-		w.Log.dialled(who.leader(), w.resolver.nameOf(at.Addr()), at.String(), w.Own)
+	if at.Port() > 0 && !w.ExpectsReal {
+		w.Log.recordConnection(who.threadLeader(), w.resolver.nameOf(at.Addr()), at.String(), w.Own)
 	}
 	return unix.ENETUNREACH
 }
@@ -284,8 +284,8 @@ func isNameService(path string) bool {
 	return strings.HasSuffix(path, "/nscd/socket") || strings.Contains(path, "/systemd/resolve/")
 }
 
-// leader returns the process of a thread.
-func (p process) leader() process {
+// threadLeader returns the process of a thread.
+func (p process) threadLeader() process {
 	status, _ := os.ReadFile(p.file("status")) // the process is blocked in the call
 	for line := range strings.Lines(string(status)) {
 		var n int
@@ -298,26 +298,26 @@ func (p process) leader() process {
 
 // programStarted examines a program that is being started: argv is an address in the memory of the calling process.
 func (w *watch) programStarted(who process, path string, argv uint64) {
-	if w.Real {
+	if w.ExpectsReal {
 		return
 	}
 	dir, _ := os.Readlink(who.file("cwd")) // the process is blocked in the call
 	words := []string{path}
-	for i := uint64(1); i < mostWords; i++ {
-		ptr := memory(who, argv+i*8, 8)
+	for i := uint64(1); i < maxWords; i++ {
+		ptr := readMemory(who, argv+i*8, 8)
 		if len(ptr) < 8 || binary.NativeEndian.Uint64(ptr) == 0 {
 			break
 		}
-		words = append(words, text(who, binary.NativeEndian.Uint64(ptr)))
+		words = append(words, readString(who, binary.NativeEndian.Uint64(ptr)))
 	}
-	if file := w.programs.run(w.Own, words, dir); file != "" {
-		who = who.leader()
-		w.Log.add(Breach{Kind: RealClaude, PID: int(who), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, who)})
+	if file := w.programs.realProgram(w.Own, words, dir); file != "" {
+		who = who.threadLeader()
+		w.Log.add(Breach{Kind: KindRealClaude, PID: int(who), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, who)})
 	}
 }
 
-// memory reads up to n bytes of a process's memory.
-func memory(who process, at uint64, n int) []byte {
+// readMemory reads up to n bytes of a process's memory.
+func readMemory(who process, at uint64, n int) []byte {
 	file, err := os.Open(who.file("mem"))
 	if err != nil {
 		return nil
@@ -328,8 +328,8 @@ func memory(who process, at uint64, n int) []byte {
 	return buf[:n]
 }
 
-// text reads a NUL-terminated string of a process.
-func text(who process, at uint64) string {
-	s, _, _ := strings.Cut(string(memory(who, at, unix.PathMax)), "\x00")
+// readString reads a NUL-terminated string of a process.
+func readString(who process, at uint64) string {
+	s, _, _ := strings.Cut(string(readMemory(who, at, unix.PathMax)), "\x00")
 	return s
 }

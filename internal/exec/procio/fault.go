@@ -12,21 +12,21 @@ import (
 type Fault struct {
 	// Name is the name in `fault`, CLAUDELESS_FAILURE and --faults.
 	Name string `json:"name"`
-	// Bug is the source of the report.
-	Bug string `json:"bug"`
-	// Real describes what the real CLI did.
-	Real string `json:"real"`
-	// Caller describes what a caller should do.
-	Caller string `json:"caller"`
-	// Face is "cli", "api" or "screen"; the second kind needs the Messages API, the third an interactive terminal.
-	Face string `json:"face"`
-	// Truth is how a caller may end: "success" (nothing is lost), "failure" (the answer did not arrive) or
-	// "either".
-	Truth string `json:"truth"`
-	// RealTruth is Truth for a real claude under this fault, which may recover from it; empty = the same.
-	RealTruth string `json:"real_truth"`
-	// Do is the effect on the process.
-	Do FaultEffects `json:"do"`
+	// BugReport is the source of the report.
+	BugReport string `json:"bug"`
+	// RealBehavior describes what the real CLI did.
+	RealBehavior string `json:"real"`
+	// CallerAdvice describes what a caller should do.
+	CallerAdvice string `json:"caller"`
+	// Interface is "cli", "api" or "screen". A fault of "api" needs the Messages API, one of "screen" an interactive
+	// terminal.
+	Interface string `json:"face"`
+	// AllowedEnd is how a caller may end: "success" (nothing is lost), "failure" (the answer did not arrive) or "either".
+	AllowedEnd string `json:"truth"`
+	// RealAllowedEnd is AllowedEnd for a real claude under this fault, which may recover from it; empty = the same.
+	RealAllowedEnd string `json:"real_truth"`
+	// Effects are the effects on the process.
+	Effects FaultEffects `json:"do"`
 }
 
 // FaultEffects are the possible effects of a fault. For a run without a result line, the only line of output counts
@@ -34,24 +34,24 @@ type Fault struct {
 type FaultEffects struct {
 	HangAfterResult bool    `json:"hang_after_result"` // the process does not end
 	IgnoreSIGTERM   bool    `json:"ignore_sigterm"`
-	StallAfter      int     `json:"stall_after"` // lines; after them no output and no end of output
+	StallAfter      int     `json:"stall_after"` // number of lines after which output stops without an end
 	DropResult      bool    `json:"drop_result"`
-	CutResult       bool    `json:"cut_result"` // half of it, without a newline
+	CutResult       bool    `json:"cut_result"` // write only half of the result, without a newline
 	RepeatResult    bool    `json:"repeat_result"`
 	DelayResult     float64 `json:"delay_result"` // seconds
-	HoldAll         float64 `json:"hold_all"`     // seconds by which all output is delayed
-	Array           bool    `json:"array"`        // one JSON array instead of lines
+	DelayAll        float64 `json:"hold_all"`     // seconds by which all output is delayed
+	AsArray         bool    `json:"array"`        // one JSON array instead of lines
 	CRLF            bool    `json:"crlf"`
 	ReverseKeys     bool    `json:"reverse_keys"`
 	Insert          string  `json:"insert"`       // text of a line before the result
-	InsertTimes     int     `json:"insert_times"` // how often; 0 = once
-	Pieces          bool    `json:"pieces"`       // writes end in the middle of characters
-	StderrBytes     int     `json:"stderr_bytes"` // resultCount before the result
-	Lie             string  `json:"lie"`          // text of the result, which claims success
+	InsertTimes     int     `json:"insert_times"` // how often Insert is written; 0 = once
+	SplitCharacters bool    `json:"pieces"`       // writes end in the middle of characters
+	StderrBytes     int     `json:"stderr_bytes"` // bytes written to stderr before the result
+	FalseResult     string  `json:"lie"`          // text of the result, which claims success
 	ExitCode        *int    `json:"exit_code"`    // instead of the real one
 	Failure         string  `json:"failure"`      // of every request, as in --failure
 	ZeroUsage       bool    `json:"zero_usage"`   // the result has no output tokens
-	Stream          string  `json:"stream"`       // effect on API streams (a stream_fault), which replaces the effects above if set
+	StreamFault     string  `json:"stream"`       // effect on API streams (a stream_fault); if set, the effects above are ignored
 }
 
 //go:embed faults
@@ -79,10 +79,11 @@ func Faults() ([]Fault, error) {
 	return faults, nil
 }
 
-// NoFault is the name for no fault; Attended also means no fault, for a process whose end is recorded.
+// FaultNone is the name for no fault; Attended also means no fault, for a process whose end is recorded.
 const (
-	NoFault  = "none"
-	Attended = "attended"
+	// FaultNone is the name for no fault. FaultAttended also means no fault, for a process whose end is recorded.
+	FaultNone     = "none"
+	FaultAttended = "attended"
 )
 
 // FaultByName finds a fault; nil = unknown. Hyphens and underscores are equivalent.

@@ -20,7 +20,7 @@ import (
 // errStalled ends a write that blocks under a stall fault.
 var errStalled = errors.New("stdout has stalled")
 
-// faultState is the fault of a process, if one is armed, and the end of its delays.
+// faultState is the active fault of a process. It ends its delays when a signal arrives.
 type faultState struct {
 	system *process.System
 
@@ -39,21 +39,21 @@ func (s *faultState) arm(f *Fault) {
 	s.fault = f
 }
 
-// armed returns the effects to apply; nil = none.
-func (s *faultState) armed() *FaultEffects {
+// effects returns the effects to apply; nil = none.
+func (s *faultState) effects() *FaultEffects {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fault == nil {
 		return nil
 	}
-	return &s.fault.Do
+	return &s.fault.Effects
 }
 
-// signalled ends all delays soon; it returns false if the fault suppresses the signal.
-func (s *faultState) signalled(sig os.Signal) bool {
+// handleSignal ends all delays soon. It returns false if the fault suppresses the signal.
+func (s *faultState) handleSignal(sig os.Signal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sig == syscall.SIGTERM && s.fault != nil && s.fault.Do.IgnoreSIGTERM {
+	if sig == syscall.SIGTERM && s.fault != nil && s.fault.Effects.IgnoreSIGTERM {
 		return false
 	}
 	if !s.closing {
@@ -63,8 +63,8 @@ func (s *faultState) signalled(sig os.Signal) bool {
 	return true
 }
 
-// pause waits for d, or until a signal ends the process.
-func (s *faultState) pause(d time.Duration) {
+// sleep waits for d, or until a signal ends the process.
+func (s *faultState) sleep(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -91,14 +91,14 @@ type screenOutput interface {
 	ArmFault(name string)
 }
 
-// ArmOutput arms the fault with this name at an output that a Wrapper made, and returns the model failure that
-// belongs to it, as in --failure. Unknown names and other outputs are ignored.
-func ArmOutput(stdout io.Writer, name string) (failure string) {
+// ArmFault arms the fault with this name at an output that a Wrapper made, and returns the model failure that belongs
+// to it, as in --failure. Unknown names and other outputs are ignored.
+func ArmFault(stdout io.Writer, name string) (failure string) {
 	f := FaultByName(name)
 	if f == nil {
 		return ""
 	}
-	if f.Face == "screen" {
+	if f.Interface == "screen" {
 		if s, ok := stdout.(screenOutput); ok {
 			s.ArmFault(f.Name)
 		}
@@ -110,7 +110,7 @@ func ArmOutput(stdout io.Writer, name string) (failure string) {
 	if s, ok := stdout.(*faultWriter); ok {
 		s.arm(f)
 	}
-	return f.Do.Failure
+	return f.Effects.Failure
 }
 
 // faultWriter is stdout under a fault; w is the recording writer. Each write is one line, or the whole output.
@@ -122,12 +122,12 @@ type faultWriter struct {
 }
 
 func (s *faultWriter) Write(p []byte) (int, error) {
-	do := s.armed()
+	do := s.effects()
 	if do == nil {
 		return s.w.Write(p)
 	}
-	if s.lines++; s.lines == 1 && do.HoldAll > 0 {
-		s.pause(seconds(do.HoldAll))
+	if s.lines++; s.lines == 1 && do.DelayAll > 0 {
+		s.sleep(seconds(do.DelayAll))
 	}
 	line := p
 	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
@@ -162,7 +162,7 @@ func (s *faultWriter) beforeResult(do *FaultEffects) error {
 		}
 	}
 	if do.DelayResult > 0 {
-		s.pause(seconds(do.DelayResult))
+		s.sleep(seconds(do.DelayResult))
 	}
 	if do.Insert == "" || s.lines == 1 { // plain text output cannot contain an event
 		return nil
@@ -190,7 +190,7 @@ func rawString(text string) json.RawMessage {
 // writeLine writes a line with the repetitions, cuts and line ends of the fault.
 func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) error {
 	switch {
-	case do.Array:
+	case do.AsArray:
 		s.array = append(s.array, bytes.TrimSpace(slices.Clone(line)))
 		if !result {
 			return nil
@@ -212,7 +212,7 @@ func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) erro
 // writePieces writes a line, in pieces that end in the middle of characters if the fault requires it.
 func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
 	const most = 20 // pauses per line
-	for n := 0; do.Pieces && n < most; n++ {
+	for n := 0; do.SplitCharacters && n < most; n++ {
 		cut := slices.IndexFunc(line, func(b byte) bool { return b >= utf8.RuneSelf })
 		if cut < 0 {
 			break
@@ -222,7 +222,7 @@ func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
 		}
 		line = line[cut+1:]
 		for len(line) > 0 && !utf8.RuneStart(line[0]) {
-			s.pause(5 * time.Millisecond)
+			s.sleep(5 * time.Millisecond)
 			if _, err := s.w.Write(line[:1]); err != nil {
 				return err
 			}
@@ -235,18 +235,18 @@ func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
 
 // replaceResult returns the result line with the text, exit or usage that the fault requires.
 func replaceResult(do *FaultEffects, line []byte) []byte {
-	if do.Lie == "" && !do.ZeroUsage {
+	if do.FalseResult == "" && !do.ZeroUsage {
 		return line
 	}
 	o, err := plainjson.Parse(bytes.TrimSpace(line))
 	if err != nil {
-		if do.Lie == "" {
+		if do.FalseResult == "" {
 			return line
 		}
-		return []byte(do.Lie + "\n")
+		return []byte(do.FalseResult + "\n")
 	}
-	if do.Lie != "" {
-		o = o.With("subtype", rawString("success")).With("is_error", json.RawMessage("false")).With("result", rawString(do.Lie))
+	if do.FalseResult != "" {
+		o = o.With("subtype", rawString("success")).With("is_error", json.RawMessage("false")).With("result", rawString(do.FalseResult))
 	}
 	if usage, err := plainjson.Parse(o.Get("usage")); do.ZeroUsage && err == nil {
 		if zero, err := usage.With("output_tokens", json.RawMessage("0")).MarshalJSON(); err == nil {

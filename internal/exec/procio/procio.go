@@ -27,7 +27,7 @@ type Options struct {
 	System *process.System
 	// RecordOutput also records what the process writes to stdout and stderr.
 	RecordOutput bool
-	// Fault applies from the start; nil = none. A scenario may arm one later with [ArmOutput].
+	// Fault applies from the start; nil = none. A scenario may arm one later with [ArmFault].
 	Fault *Fault
 }
 
@@ -39,8 +39,8 @@ type Wrapper struct {
 
 	mu              sync.Mutex
 	controlRequests map[string]controlRequest // control requests that the process sent
-	results         int                       // number written
-	messages        int                       // number read
+	results         int                       // results written
+	messages        int                       // messages read
 	stdinEOF        bool
 	ended           bool
 	signal          string
@@ -54,10 +54,10 @@ type controlRequest struct {
 }
 
 const (
-	// blockedAfter is how long a write may wait before the reader counts as not reading.
-	blockedAfter = time.Second
-	// lateAfter is how long after a withdrawal an answer may still be on its way.
-	lateAfter = 5 * time.Second
+	// blockedWriteTime is how long a write may wait before the reader counts as not reading.
+	blockedWriteTime = time.Second
+	// lateAnswerTime is how long after a withdrawal an answer may still arrive.
+	lateAnswerTime = 5 * time.Second
 )
 
 // New returns a wrapper.
@@ -79,13 +79,13 @@ func (e *Wrapper) wrapStdin(r io.Reader) io.Reader {
 	if r == nil || e.options.Journal == nil {
 		return r
 	}
-	return &reader{e: e, r: r}
+	return &reader{wrapper: e, r: r}
 }
 
 type reader struct {
-	e    *Wrapper
-	r    io.Reader
-	part []byte // incomplete line
+	wrapper     *Wrapper
+	r           io.Reader
+	partialLine []byte // incomplete line
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -96,12 +96,12 @@ func (r *reader) Read(p []byte) (int, error) {
 		if !ok {
 			break
 		}
-		r.e.recordReceived(append(r.part, before...))
-		r.part, data = r.part[:0], after
+		r.wrapper.recordReceived(append(r.partialLine, before...))
+		r.partialLine, data = r.partialLine[:0], after
 	}
-	r.part = append(r.part, data...)
+	r.partialLine = append(r.partialLine, data...)
 	if err != nil {
-		r.e.recordStdinEnd()
+		r.wrapper.recordStdinEnd()
 	}
 	return n, err
 }
@@ -139,7 +139,7 @@ func (e *Wrapper) recordAnswer(line []byte) {
 		return // the request was not seen here, so nothing is certain
 	case q.answered:
 		e.record(journal.Host{What: "answered_twice", RequestID: id, Subtype: q.subtype})
-	case !q.withdrawn.IsZero() && e.options.System.Now().Sub(q.withdrawn) > lateAfter:
+	case !q.withdrawn.IsZero() && e.options.System.Now().Sub(q.withdrawn) > lateAnswerTime:
 		ms := float64(e.options.System.Now().Sub(q.withdrawn)) / float64(time.Millisecond)
 		e.record(journal.Host{What: "answered_late", RequestID: id, Subtype: q.subtype, MS: ms})
 	}
@@ -189,32 +189,32 @@ func needsAnswer(subtype string) bool {
 // wrapStdout wraps w, records what is written, and applies the fault.
 func (e *Wrapper) wrapStdout(w io.Writer) io.Writer {
 	if e.options.RecordOutput {
-		w = &outputRecorder{e: e, w: w, stream: "stdout"}
+		w = &outputRecorder{wrapper: e, w: w, stream: "stdout"}
 	}
-	return &faultWriter{faultState: e.fault, w: &writer{e: e, w: w}}
+	return &faultWriter{faultState: e.fault, w: &writer{wrapper: e, w: w}}
 }
 
 type writer struct {
-	e *Wrapper
-	w io.Writer
+	wrapper *Wrapper
+	w       io.Writer
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	if w.e.options.Journal == nil {
+	if w.wrapper.options.Journal == nil {
 		return w.w.Write(p)
 	}
-	w.e.recordSent(p)
-	waits := time.AfterFunc(blockedAfter, func() { w.e.record(journal.Host{What: "stdout_blocked", Results: w.e.resultCount()}) })
+	w.wrapper.recordSent(p)
+	waits := time.AfterFunc(blockedWriteTime, func() { w.wrapper.record(journal.Host{What: "stdout_blocked", Results: w.wrapper.resultCount()}) })
 	n, err := w.w.Write(p)
 	waits.Stop()
 	if err != nil {
-		w.e.record(journal.Host{What: "stdout_closed", Results: w.e.resultCount()})
+		w.wrapper.record(journal.Host{What: "stdout_closed", Results: w.wrapper.resultCount()})
 		return n, err
 	}
 	if isResult(p) {
-		w.e.mu.Lock()
-		w.e.results++
-		w.e.mu.Unlock()
+		w.wrapper.mu.Lock()
+		w.wrapper.results++
+		w.wrapper.mu.Unlock()
 	}
 	return n, nil
 }
@@ -257,7 +257,7 @@ func (e *Wrapper) System() *process.System {
 	s := *e.options.System
 	s.Stdin, s.Stdout = e.wrapStdin(s.Stdin), e.wrapStdout(s.Stdout)
 	if s.Stderr != nil && e.options.RecordOutput {
-		s.Stderr = &outputRecorder{e: e, w: s.Stderr, stream: "stderr"}
+		s.Stderr = &outputRecorder{wrapper: e, w: s.Stderr, stream: "stderr"}
 	}
 	if s.Lifetime != nil {
 		s.Lifetime = lifetime{s.Lifetime, e}
@@ -268,7 +268,7 @@ func (e *Wrapper) System() *process.System {
 // lifetime wraps the lifetime of the process and records its events.
 type lifetime struct {
 	process.Lifetime
-	e *Wrapper
+	wrapper *Wrapper
 }
 
 // Notify relays signals like the process does, and records them.
@@ -281,7 +281,7 @@ func (f lifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 			case <-done:
 				return
 			case sig := <-from:
-				if f.e.recordSignal(sig) {
+				if f.wrapper.recordSignal(sig) {
 					to <- sig
 				}
 			}
@@ -292,7 +292,7 @@ func (f lifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 
 // Kill records that the process is about to kill itself with a signal.
 func (f lifetime) Kill(sig syscall.Signal) error {
-	e := f.e
+	e := f.wrapper
 	e.mu.Lock()
 	e.signal = signalName(sig)
 	e.mu.Unlock()
@@ -307,7 +307,7 @@ func (e *Wrapper) recordSignal(sig os.Signal) bool {
 	line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.results}
 	e.mu.Unlock()
 	e.record(line)
-	return e.fault.signalled(sig)
+	return e.fault.handleSignal(sig)
 }
 
 // End records the end of the process; refused is the message for a refused command line. It returns the exit code.
@@ -329,7 +329,7 @@ func (e *Wrapper) End(code int, refused string) int {
 
 // finish delays the end of the process or replaces the exit code if the fault requires it.
 func (e *Wrapper) finish(code int) int {
-	do := e.fault.armed()
+	do := e.fault.effects()
 	if do == nil {
 		return code
 	}
@@ -366,9 +366,9 @@ const maxRecordedOutput = 1 << 20
 
 // outputRecorder passes output on and records what was written.
 type outputRecorder struct {
-	e      *Wrapper
-	w      io.Writer
-	stream string
+	wrapper *Wrapper
+	w       io.Writer
+	stream  string
 
 	mu       sync.Mutex
 	recorded int // bytes so far
@@ -385,6 +385,6 @@ func (r *outputRecorder) Write(p []byte) (int, error) {
 	}
 	text := strings.ToValidUTF8(string(p[:min(n, room)]), "\uFFFD")
 	r.recorded += n
-	r.e.record(journal.Output{Stream: r.stream, Text: text, Truncated: n > room})
+	r.wrapper.record(journal.Output{Stream: r.stream, Text: text, Truncated: n > room})
 	return n, err
 }

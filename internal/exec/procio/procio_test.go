@@ -123,7 +123,7 @@ func TestFaults(t *testing.T) {
 		if n := bytes.Count(schema, []byte(strconv.Quote(f.Name))); n < keys {
 			t.Errorf("scenarios may have the fault %s in %d of %d places", f.Name, n, keys)
 		}
-		if f.Bug == "" || f.Real == "" || f.Caller == "" || f.Face == "" || f.Truth == "" || procio.FaultByName(f.Name) == nil {
+		if f.BugReport == "" || f.RealBehavior == "" || f.CallerAdvice == "" || f.Interface == "" || f.AllowedEnd == "" || procio.FaultByName(f.Name) == nil {
 			t.Errorf("%s says too little: %+v", f.Name, f)
 		}
 		raw, err := os.ReadFile(filepath.Join("faults", f.Name+".json"))
@@ -136,14 +136,14 @@ func TestFaults(t *testing.T) {
 		if err := strict.Decode(&procio.Fault{}); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}
-		if f.Face == "screen" {
+		if f.Interface == "screen" {
 			var armed armedScreen
-			if procio.ArmOutput(&armed, f.Name); armed.name != f.Name {
+			if procio.ArmFault(&armed, f.Name); armed.name != f.Name {
 				t.Errorf("%s was not armed", f.Name)
 			}
 			continue // seen by tests of the interactive session
 		}
-		if waits := f.Do.StallAfter > 0 || f.Do.HangAfterResult || f.Do.HoldAll > 0 || f.Do.DelayResult > 0; waits || f.Do.Failure != "" || f.Do.StderrBytes > 0 {
+		if waits := f.Effects.StallAfter > 0 || f.Effects.HangAfterResult || f.Effects.DelayAll > 0 || f.Effects.DelayResult > 0; waits || f.Effects.Failure != "" || f.Effects.StderrBytes > 0 {
 			continue // seen from outside, by tests of the binary
 		}
 		if got, code := play(&f); got == run && code == 0 {

@@ -24,14 +24,14 @@ type ServerRecords struct {
 	// Dir has a directory for each fixture of the scenario, under its escaped name, in which its processes record
 	// their messages.
 	Dir string
-	// Began is when the run began: older logs do not count.
-	Began time.Time
+	// StartedAt is when the run began. Older logs are ignored.
+	StartedAt time.Time
 }
 
 // Write appends the messages of the fixtures to the journal, as process s, and a finding for each server that did not
 // start according to the real claude's logs.
 func (r ServerRecords) Write(s *process.System) error {
-	lines, err := failedServers(r.Journal, r.Began)
+	lines, err := failedServers(r.Journal, r.StartedAt)
 	for _, dir := range subdirectories(r.Dir) {
 		name, undecodable := url.PathUnescape(filepath.Base(dir))
 		more, unreadable := notifications(name, dir)
@@ -169,7 +169,7 @@ func failedServers(name string, began time.Time) ([]journal.Body, error) {
 			if err != nil {
 				return nil, fmt.Errorf("reading the log of an MCP server: %w", err)
 			}
-			if reason := failure(text, sessions); reason != "" {
+			if reason := startFailure(text, sessions); reason != "" {
 				all = append(all, journal.MissingServer(strings.TrimPrefix(filepath.Base(filepath.Dir(name)), serverLogs), reason))
 			}
 		}
@@ -180,8 +180,9 @@ func failedServers(name string, began time.Time) ([]journal.Body, error) {
 // serverLogs begins the names of the directories with the logs of one server.
 const serverLogs = "mcp-logs-"
 
-// failure returns why a server of one of these sessions did not start, from its log; empty = it did, or nothing is known.
-func failure(log []byte, sessions map[string]bool) string {
+// startFailure returns why a server of one of these sessions did not start, from its log; empty = it started, or
+// nothing is known.
+func startFailure(log []byte, sessions map[string]bool) string {
 	reason := ""
 	for line := range bytes.Lines(log) {
 		var entry struct {

@@ -21,10 +21,10 @@ import (
 // is expected, it stays too but changes nothing. It returns the exit code.
 func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
-	if f == nil && fault != "" && fault != NoFault && fault != Attended || len(argv) == 0 {
+	if f == nil && fault != "" && fault != FaultNone && fault != FaultAttended || len(argv) == 0 {
 		return 0, fmt.Errorf("unknown fault %q, or no command", fault)
 	}
-	if f != nil && f.Face != "cli" {
+	if f != nil && f.Interface != "cli" {
 		f = nil // faults of the API are applied by its server
 	}
 	as := *s
@@ -34,7 +34,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	if w.file != nil {
 		defer w.file.Close()
 	}
-	if f == nil && fault != Attended {
+	if f == nil && fault != FaultAttended {
 		if err := proc.Replace(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
 			return 0, err
 		}
@@ -116,16 +116,16 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	copied := make(chan struct{})
 	go func() { // ends when all writers have closed the pipe
 		defer close(copied)
-		_ = copyWhole(inner.Stdout, from) // the reader no longer wants the rest
+		_ = copyLines(inner.Stdout, from) // the reader no longer wants the rest
 	}()
 	exit := waitWithSignals(a, inner)
 	<-copied
 	return e.End(exit.Code, ""), nil
 }
 
-// copyWhole copies JSON lines one by one, and everything else as one piece, because the wrapper expects a line, or
-// the whole output, per write.
-func copyWhole(to io.Writer, from io.Reader) error {
+// copyLines copies JSON lines one by one, and everything else as one piece, because the wrapper expects a line, or the
+// whole output, per write.
+func copyLines(to io.Writer, from io.Reader) error {
 	var kept []byte
 	buf := make([]byte, 32<<10)
 	for {

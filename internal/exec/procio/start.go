@@ -15,12 +15,12 @@ import (
 // Describe returns the first journal line of a process: how it was started. commands are the subcommands of
 // claudeless itself.
 func Describe(s *process.System, commands []string) journal.Start {
-	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), Secrets: secrets(s.Args, s.Environ)}
+	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), Secrets: secretArguments(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
-	line.Parent, line.SuggestedCommand = processName(line.PPID), MeantCommand(s, commands)
+	line.Parent, line.SuggestedCommand = processName(line.PPID), SuggestCommand(s, commands)
 	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if value != "" && slices.Contains(inherited(), name) {
+		if value != "" && slices.Contains(inheritedVariables(), name) {
 			line.Leaks = append(line.Leaks, name)
 		}
 	}
@@ -46,8 +46,8 @@ func UnknownVariables(environ []string) (unknown []string) {
 	return unknown
 }
 
-// MeantCommand returns the subcommand that the first argument almost spells; empty = it is a prompt.
-func MeantCommand(s *process.System, commands []string) string {
+// SuggestCommand returns the subcommand that the first argument almost spells; empty = it is a prompt.
+func SuggestCommand(s *process.System, commands []string) string {
 	if s.CalledAsClaude() || len(s.Args) < 2 || slices.Contains(s.Args, "-p") || slices.Contains(s.Args, "--print") {
 		return ""
 	}
@@ -57,8 +57,9 @@ func MeantCommand(s *process.System, commands []string) string {
 	return ""
 }
 
-// inherited are variables that the real CLI sets for its child processes and that must not reach a new session.
-func inherited() []string { return []string{"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"} }
+// inheritedVariables are variables that the real CLI sets for its child processes and that must not reach a new
+// session.
+func inheritedVariables() []string { return []string{"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"} }
 
 // Variables returns the environment variables of claudeless that have a meaning.
 func Variables() []string {
@@ -72,9 +73,9 @@ func Variables() []string {
 	}
 }
 
-// secrets returns the arguments that certainly hold a secret: a text in the form of a key, or the value of a variable
-// that holds one.
-func secrets(args, environ []string) []string {
+// secretArguments returns the arguments that certainly hold a secret: a text in the form of a key, or the value of a
+// variable that holds one.
+func secretArguments(args, environ []string) []string {
 	shape := regexp.MustCompile(`\b(sk-ant-[A-Za-z0-9_-]{8,}|claudeless-canary-[0-9a-f]+|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16})`)
 	var values []string
 	for _, kv := range environ {

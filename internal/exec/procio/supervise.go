@@ -16,12 +16,12 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Watch wraps the process s, which runs as claude. The returned system is the same process seen through the wrapper;
-// end writes the journal and converts the outcome into the exit code. commands are the subcommands of claudeless
-// itself.
-func Watch(s *process.System, commands []string) (watched *process.System, end func(error) int) {
-	fault, s := faultOf(s)
-	w := &supervisor{sys: s, path: captureOf(s), strict: isStrict(s)}
+// Supervise wraps the process s, which runs as claude. The returned system is the same process seen through the
+// wrapper. end writes the journal and converts the outcome into the exit code. commands are the subcommands of
+// claudeless itself.
+func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
+	fault, s := requestedFault(s)
+	w := &supervisor{sys: s, path: requestedJournal(s), strict: isStrict(s)}
 	w.open(commands, fault)
 	w.wrapper = New(Options{
 		System: w.sys, Journal: w.journal, Fault: fault,
@@ -74,7 +74,7 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 
 // end writes the last lines and returns the exit code.
 func (w *supervisor) end(err error) int {
-	code := w.wrapper.End(process.Exit(w.watched.Stderr, err), refusal(err))
+	code := w.wrapper.End(process.Exit(w.watched.Stderr, err), refusalMessage(err))
 	if w.journal != nil && w.strict {
 		code = cmp.Or(code, w.judge())
 	}
@@ -108,9 +108,9 @@ func isStrict(s *process.System) bool {
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// faultOf returns the fault that the command line or the environment requests (nil = none), and a system that
+// requestedFault returns the fault that the command line or the environment requests (nil = none), and a system that
 // requests the model failure belonging to the fault, if any.
-func faultOf(s *process.System) (*Fault, *process.System) {
+func requestedFault(s *process.System) (*Fault, *process.System) {
 	name, at := s.Getenv(failureVariable), -1
 	for i, word := range s.Args {
 		if value, found := strings.CutPrefix(word, "--failure="); found {
@@ -123,8 +123,8 @@ func faultOf(s *process.System) (*Fault, *process.System) {
 	if fault == nil {
 		return nil, s
 	}
-	more := map[string]string{failureVariable: fault.Do.Failure}
-	if fault.Face == "screen" {
+	more := map[string]string{failureVariable: fault.Effects.Failure}
+	if fault.Interface == "screen" {
 		more["CLAUDELESS_SCREEN_FAULT"] = fault.Name
 	}
 	s = s.WithEnv(more)
@@ -140,8 +140,8 @@ func faultOf(s *process.System) (*Fault, *process.System) {
 
 const failureVariable = "CLAUDELESS_FAILURE"
 
-// refusal returns the message of the real CLI for a command line that it refuses; empty = accepted.
-func refusal(err error) string {
+// refusalMessage returns the message of the real CLI for a command line that it refuses; empty = accepted.
+func refusalMessage(err error) string {
 	var (
 		usage    *argv.Error
 		verbatim *process.VerbatimError
@@ -155,9 +155,9 @@ func refusal(err error) string {
 	return ""
 }
 
-// captureOf returns the journal that the command line or the environment requests. It is determined before the
+// requestedJournal returns the journal that the command line or the environment requests. It is determined before the
 // command line is parsed, because refused command lines are recorded too.
-func captureOf(s *process.System) string {
+func requestedJournal(s *process.System) string {
 	path := s.Getenv("CLAUDELESS_CAPTURE")
 	if s.CalledAsClaude() {
 		return path

@@ -23,12 +23,12 @@ import (
 // apiService is the set of servers that a run has on loopback: the Messages API, which plays the scenario and detects
 // a real claude that got past the shims, and the proxy that reports connections to vendors.
 type apiService struct {
-	url       string
-	proxy     string // empty = no proxy
-	handler   http.Handler
-	proxyTrap *guard.Proxy // nil = no proxy
-	capture   *os.File     // nil = no scenario to serve
-	log       guard.Log
+	url         string
+	proxy       string // empty = no proxy
+	handler     http.Handler
+	vendorProxy *guard.Proxy // nil = no proxy
+	capture     *os.File     // nil = no scenario to serve
+	log         guard.Log
 
 	cancel context.CancelFunc // nil = not serving
 	tasks  sync.WaitGroup
@@ -38,24 +38,24 @@ type apiService struct {
 
 // newAPI returns the servers of a run with this journal; own lists the claude files of the run itself. Nothing is
 // served yet.
-func newAPI(o Options, journal string, own guard.Own) (*apiService, error) {
+func newAPI(o Options, journal string, own guard.OwnFiles) (*apiService, error) {
 	a := &apiService{}
-	next, err := a.model(o, journal)
+	next, err := a.newModelHandler(o, journal)
 	if err != nil {
 		return nil, err
 	}
-	watched := o.Setup.Real.Path == "" && o.Guard != guard.Off
+	watched := o.Setup.Real.Path == "" && o.Guard != guard.LevelOff
 	a.handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if watched && isClaude(q) {
-			a.log.Asked(q.RemoteAddr, q.UserAgent())
+			a.log.RecordRequest(q.RemoteAddr, q.UserAgent())
 			Refuse(w, q, shimAdvice) // the finding is in the log, with the process
 			return
 		}
 		next.ServeHTTP(w, q)
 	})
 	upstream, ok := guard.Upstream(proxyVariable(o.System))
-	if watched && (ok || o.Guard == guard.Strict) {
-		a.proxyTrap = &guard.Proxy{Log: &a.log, Upstream: upstream, Closed: o.Guard == guard.Strict, Own: own}
+	if watched && (ok || o.Guard == guard.LevelStrict) {
+		a.vendorProxy = &guard.Proxy{Log: &a.log, Upstream: upstream, RefusesAll: o.Guard == guard.LevelStrict, Own: own}
 	}
 	return a, nil
 }
@@ -67,8 +67,8 @@ func proxyVariable(s *process.System) string {
 	return s.Getenv("https_proxy")
 }
 
-// model returns the handler that serves the scenario as the Messages API.
-func (a *apiService) model(o Options, journal string) (http.Handler, error) {
+// newModelHandler returns the handler that serves the scenario as the Messages API.
+func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, error) {
 	if o.Setup.Scenario == "" {
 		return http.NotFoundHandler(), nil
 	}
@@ -91,18 +91,18 @@ func (a *apiService) model(o Options, journal string) (http.Handler, error) {
 // streamFault returns the stream fault of f for the API server; nil = f has none.
 func streamFault(f *procio.Fault) *scenarios.Failure {
 	switch {
-	case f == nil || f.Face != "api":
+	case f == nil || f.Interface != "api":
 		return nil
-	case f.Do.Stream != "":
-		return &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: f.Do.Stream}
+	case f.Effects.StreamFault != "":
+		return &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: f.Effects.StreamFault}
 	}
-	return scenarios.FailureByName(f.Do.Failure)
+	return scenarios.FailureByName(f.Effects.Failure)
 }
 
-// at sets the addresses in a network namespace.
-func (a *apiService) at(apiAddr, proxyAddr string) {
+// setAddresses sets the addresses in a network namespace.
+func (a *apiService) setAddresses(apiAddr, proxyAddr string) {
 	a.url = "http://" + apiAddr
-	if a.proxyTrap != nil {
+	if a.vendorProxy != nil {
 		a.proxy = "http://" + proxyAddr
 	}
 }
@@ -115,7 +115,7 @@ func (a *apiService) listen(ctx context.Context) error {
 	}
 	a.url = "http://" + ln.Addr().String()
 	var trap net.Listener
-	if a.proxyTrap != nil {
+	if a.vendorProxy != nil {
 		if trap, err = localhttp.Listen(ctx, localhttp.Options{}); err != nil {
 			return errors.Join(err, ln.Close())
 		}
@@ -129,24 +129,24 @@ func (a *apiService) listen(ctx context.Context) error {
 func (a *apiService) serve(ctx context.Context, ln, trap net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // ends with close
-		a.fail(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))
+		a.setError(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))
 	})
 	if trap == nil {
 		return
 	}
-	server := &http.Server{Handler: a.proxyTrap, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: a.vendorProxy, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	a.tasks.Go(func() { // ends with close
 		<-ctx.Done()
-		a.fail(server.Close())
+		a.setError(server.Close())
 	})
 	a.tasks.Go(func() { // ends with close
 		if err := server.Serve(trap); !errors.Is(err, http.ErrServerClosed) {
-			a.fail(err)
+			a.setError(err)
 		}
 	})
 }
 
-func (a *apiService) fail(err error) {
+func (a *apiService) setError(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.err = errors.Join(a.err, err)
@@ -158,7 +158,7 @@ func (a *apiService) close() error {
 	}
 	a.tasks.Wait()
 	if a.capture != nil {
-		a.fail(a.capture.Close())
+		a.setError(a.capture.Close())
 	}
 	return a.err
 }
@@ -173,11 +173,11 @@ func (a *apiService) breaches() []verdict.Finding {
 	for _, b := range a.log.Breaches() {
 		f := verdict.Finding{ID: "G01", Level: "error", PID: b.PID, Text: b.Text}
 		switch b.Kind {
-		case guard.RealClaude:
+		case guard.KindRealClaude:
 			f.Advice = shimAdvice
-		case guard.Vendor:
+		case guard.KindVendor:
 			f.ID, f.Advice = "G02", "the command talks to the vendor directly: use ANTHROPIC_BASE_URL as the base URL of its client, and do not set a provider in code"
-		case guard.Unreachable:
+		case guard.KindUnreachable:
 			f.ID, f.Level, f.Advice = "G03", "info", "--guard=strict allows only loopback connections"
 		}
 		list = append(list, f)

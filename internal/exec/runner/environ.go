@@ -17,12 +17,12 @@ import (
 
 // commandEnviron returns the environment of the command.
 func (r *run) commandEnviron() []string {
-	bin := r.bin()
+	bin := r.shimDir()
 	set := map[string]string{
 		"PATH":               bin + string(filepath.ListSeparator) + pathVariable(r.System.Environ),
 		"CLAUDE_CONFIG_DIR":  r.Setup.Config,
 		"ANTHROPIC_BASE_URL": r.api.url, "ANTHROPIC_BEDROCK_BASE_URL": r.api.url, "ANTHROPIC_VERTEX_BASE_URL": r.api.url,
-		"ANTHROPIC_API_KEY": r.key,
+		"ANTHROPIC_API_KEY": r.apiKey,
 	}
 	if r.System.Getenv("CLAUDELESS_ENVIRONMENT") == "" {
 		set["CLAUDELESS_ENVIRONMENT"] = "no-traffic" // as a real claude is run here
@@ -119,8 +119,9 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 // serverRecords returns the directory of [procio.ServerRecords].
 func (r *run) serverRecords() string { return filepath.Join(r.dir, "mcp") }
 
-// seed prepares the private directory for a real claude: it adds the servers of the scenario as a further configuration, and records the exit code if an expectation needs it.
-func (r *run) seed() error {
+// prepareRealHome prepares the private directory for a real claude: it adds the servers of the scenario as a further
+// configuration, and records the exit code if an expectation needs it.
+func (r *run) prepareRealHome() error {
 	if r.Setup.Scenario == "" {
 		return errors.New("--real needs a scenario: -s FILE")
 	}
@@ -128,7 +129,7 @@ func (r *run) seed() error {
 	if err != nil {
 		return err
 	}
-	r.Setup.Real.Attended = scenario.ExpectsExit()
+	r.Setup.Real.StaysParent = scenario.ExpectsExit()
 	for _, name := range scenario.MCP.ServerNames() {
 		if err := os.MkdirAll(filepath.Join(r.serverRecords(), url.PathEscape(name)), 0o700); err != nil {
 			return fmt.Errorf("preparing the real claude: %w", err)

@@ -45,13 +45,13 @@ func (o Options) parallelRuns(plain, cpu time.Duration) int {
 }
 
 // TryFaults runs the command once without a fault, and then once under each fault. The output of the command is not
-// shown, and no input is returned.
+// shown. The returned input is always nil.
 func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
 	if _, err := selectFaults(o.Faults, true); err != nil {
 		return nil, nil, err
 	}
 	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.Unmatched{}, Runs: []verdict.Run{}}
-	plain := o.tryFault(ctx, procio.Fault{Truth: "success"}, baselineLimit)
+	plain := o.tryFault(ctx, procio.Fault{AllowedEnd: "success"}, baselineLimit)
 	if plain.err != nil {
 		return nil, nil, plain.err
 	}
@@ -102,7 +102,7 @@ func selectFaults(names []string, interactive bool) ([]procio.Fault, error) {
 		return nil, err
 	}
 	if slices.Contains(names, "all") {
-		return slices.DeleteFunc(all, func(f procio.Fault) bool { return f.Face == "screen" && !interactive }), nil
+		return slices.DeleteFunc(all, func(f procio.Fault) bool { return f.Interface == "screen" && !interactive }), nil
 	}
 	var list []procio.Fault
 	for _, name := range names {
@@ -131,11 +131,11 @@ type faultResult struct {
 }
 
 // tryFault runs the command under a fault for at most the given time.
-func (o Options) tryFault(ctx context.Context, f procio.Fault, most time.Duration) faultResult {
+func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Duration) faultResult {
 	if o.Setup.Real.Path != "" {
-		f.Truth = cmp.Or(f.RealTruth, f.Truth)
+		f.AllowedEnd = cmp.Or(f.RealAllowedEnd, f.AllowedEnd)
 	}
-	t := faultResult{row: verdict.Fault{Name: f.Name, Bug: f.Bug, Advice: f.Caller}}
+	t := faultResult{row: verdict.Fault{Name: f.Name, Bug: f.BugReport, Advice: f.CallerAdvice}}
 	o.Setup.Fault, o.Capture = f.Name, ""
 	r, err := prepare(ctx, o)
 	if err != nil {
@@ -150,7 +150,7 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, most time.Duratio
 		t.err = err
 		return t
 	}
-	late := time.NewTimer(most)
+	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
 	case <-c.Done():
@@ -161,7 +161,7 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, most time.Duratio
 		t.err = errors.Join(t.err, ctx.Err())
 		c.Kill()
 	}
-	finish(c.leftovers(r.Setup.Run), 0)
+	endProcesses(c.leftovers(r.Setup.RunID), 0)
 	exit := c.Exit()
 	t.cpu = c.CPU()
 	c.Stop(0)
@@ -171,19 +171,19 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, most time.Duratio
 	t.interactive = in.Interactive()
 	t.row.Code, t.row.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.row.Outcome == "" {
-		t.row.Outcome = outcome(f, exit, t.stderr)
+		t.row.Outcome = classifyExit(f, exit, t.stderr)
 	}
 	return t
 }
 
-// outcome classifies the exit of a command that did not hang under a fault.
-func outcome(f procio.Fault, exit proc.Exit, said string) string {
+// classifyExit classifies the exit of a command that did not hang under a fault.
+func classifyExit(f procio.Fault, exit proc.Exit, said string) string {
 	switch {
 	case exit.Signal != "" || exit.Code >= 128 || looksCrashed(said):
 		return "crashed"
 	case exit.Code != 0:
 		return "failed"
-	case f.Truth == "failure":
+	case f.AllowedEnd == "failure":
 		return "lied"
 	}
 	return "survived"
@@ -202,16 +202,16 @@ func looksCrashed(said string) bool {
 // outputTail is a writer that keeps only the end of the output.
 type outputTail struct {
 	mu   sync.Mutex
-	kept bytes.Buffer
+	tail bytes.Buffer
 }
 
 func (t *outputTail) Write(p []byte) (int, error) {
 	const most = 64 << 10
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.kept.Write(p)
-	if over := t.kept.Len() - most; over > 0 {
-		t.kept.Next(over)
+	t.tail.Write(p)
+	if over := t.tail.Len() - most; over > 0 {
+		t.tail.Next(over)
 	}
 	return len(p), nil
 }
@@ -219,5 +219,5 @@ func (t *outputTail) Write(p []byte) (int, error) {
 func (t *outputTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.kept.String()
+	return t.tail.String()
 }

@@ -15,10 +15,10 @@ import (
 // FirstStart says which dialogs claude shows when it starts on a terminal. The zero value shows none, except
 // that no directory is trusted.
 type FirstStart struct {
-	// Fresh names the dialogs that appear: trust, key, mcp, bypass, auto, all.
-	Fresh []string
-	// Trust lists the directories that are trusted.
-	Trust []string
+	// Dialogs names the dialogs that appear: trust, key, mcp, bypass, auto, all.
+	Dialogs []string
+	// TrustedDirs lists the directories that are trusted.
+	TrustedDirs []string
 	// Inline selects the renderer that prints below the shell's prompt; false = the one that fills the screen.
 	Inline bool
 }
@@ -41,7 +41,7 @@ func CheckFresh(names []string) error {
 }
 
 func (f FirstStart) shows(dialog string) bool {
-	return slices.Contains(f.Fresh, dialog) || slices.Contains(f.Fresh, "all")
+	return slices.Contains(f.Dialogs, dialog) || slices.Contains(f.Dialogs, "all")
 }
 
 // Write writes .claude.json and settings.json for a claude with this API key.
@@ -65,7 +65,7 @@ func (f FirstStart) Write(dir, key string) error {
 	}
 	if !f.shows("trust") {
 		projects := map[string]any{}
-		for _, dir := range f.Trust {
+		for _, dir := range f.TrustedDirs {
 			projects[dir] = map[string]any{"hasTrustDialogAccepted": true}
 			if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 				projects[resolved] = projects[dir]

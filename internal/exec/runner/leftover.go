@@ -16,7 +16,7 @@ import (
 type leftoverProcess struct {
 	pid  int
 	argv []string
-	part string // "mcp" of an MCP server; empty = claude, or anything else
+	role string // "mcp" of an MCP server; empty = claude, or anything else
 	shim bool   // the process is a claude
 }
 
@@ -25,12 +25,12 @@ type leftoverProcess struct {
 func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())
-	if c.concurrent {
-		all = guard.Marked(mark)
+	if c.hasOtherRuns {
+		all = guard.FindByVariable(mark)
 	}
 	var left []leftoverProcess
 	for _, pid := range all {
-		if !slices.Contains(c.known, pid) && !guard.Ended(pid) {
+		if !slices.Contains(c.ownProcesses, pid) && !guard.HasEnded(pid) {
 			left = append(left, classify(pid, mark))
 		}
 	}
@@ -42,7 +42,7 @@ func classify(pid int, mark string) leftoverProcess {
 	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {
 		if part, ok := strings.CutPrefix(kv, "CLAUDELESS_PART="); ok {
-			p.part = part
+			p.role = part
 		}
 	}
 	p.shim = len(p.argv) > 0 && strings.TrimSuffix(filepath.Base(p.argv[0]), ".exe") == "claude" && slices.Contains(vars, mark)
@@ -55,37 +55,37 @@ func Sweep(run string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + run
 	var left []leftoverProcess
-	for _, pid := range guard.Marked(mark) {
-		if p := classify(pid, mark); (p.shim || p.part != "") && !guard.Ended(pid) {
+	for _, pid := range guard.FindByVariable(mark) {
+		if p := classify(pid, mark); (p.shim || p.role != "") && !guard.HasEnded(pid) {
 			left = append(left, p)
 		}
 	}
 	waitForExit(left, moment)
-	left = slices.DeleteFunc(left, func(p leftoverProcess) bool { return guard.Ended(p.pid) })
+	left = slices.DeleteFunc(left, func(p leftoverProcess) bool { return guard.HasEnded(p.pid) })
 	for _, p := range left {
 		p.signal(syscall.SIGTERM)
 		in.Killed = append(in.Killed, p.pid)
 	}
-	finish(left, grace)
+	endProcesses(left, leftoverGrace)
 	in.Findings = append(in.Findings, leftoverFindings(left)...)
 }
 
-// finish waits up to grace for processes that were asked to end, and kills the rest.
-func finish(left []leftoverProcess, grace time.Duration) {
+// endProcesses waits up to grace for processes that were asked to end, and kills the rest.
+func endProcesses(left []leftoverProcess, grace time.Duration) {
 	waitForExit(left, grace)
 	for _, p := range left {
-		if !guard.Ended(p.pid) {
+		if !guard.HasEnded(p.pid) {
 			p.signal(syscall.SIGKILL)
 		}
 	}
 }
 
-// waitForExit waits until all processes have ended or the time is over.
-func waitForExit(left []leftoverProcess, most time.Duration) {
-	over := time.After(most)
+// waitForExit waits until all processes have ended, at most for limit.
+func waitForExit(left []leftoverProcess, limit time.Duration) {
+	over := time.After(limit)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for slices.ContainsFunc(left, func(p leftoverProcess) bool { return !guard.Ended(p.pid) }) {
+	for slices.ContainsFunc(left, func(p leftoverProcess) bool { return !guard.HasEnded(p.pid) }) {
 		select {
 		case <-tick.C:
 		case <-over:
@@ -106,7 +106,7 @@ func leftoverFindings(left []leftoverProcess) []verdict.Finding {
 	var found []verdict.Finding
 	for _, p := range left {
 		switch {
-		case p.part == "mcp":
+		case p.role == "mcp":
 			found = append(found, verdict.Finding{
 				ID: "C15", Level: "error", PID: p.pid, Text: "an MCP server outlived the run: " + strings.Join(p.argv, " "),
 				Advice: "make the server exit when its stdin is closed; claudeless has ended it",

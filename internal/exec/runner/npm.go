@@ -7,9 +7,9 @@ import (
 	"runtime"
 )
 
-// npmShim creates an npm in dir that changes no claude of the machine: a global installation, update or removal of its
-// package does nothing and succeeds. Everything else goes to the npm of path; without one there is no shim.
-func npmShim(dir, path string) error {
+// writeNpmShim creates an npm in dir that changes no claude of the machine: a global installation, update or removal of
+// its package does nothing and succeeds. Everything else goes to the npm of path; without one there is no shim.
+func writeNpmShim(dir, path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}

@@ -18,12 +18,12 @@ import (
 // run is the state of one execution of the command.
 type run struct {
 	Options
-	dir     string
-	temp    *proc.TempDir // owns dir
-	journal string
-	api     *apiService
-	key     string          // an API key that is not valid anywhere
-	names   <-chan []string // the names of real claudes on PATH
+	dir       string
+	temp      *proc.TempDir // owns dir
+	journal   string
+	api       *apiService
+	apiKey    string          // an API key that is not valid anywhere
+	realNames <-chan []string // the names of real claudes on PATH
 }
 
 func prepare(ctx context.Context, o Options) (*run, error) {
@@ -33,7 +33,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	}
 	names := make(chan []string, 1)
 	go func() { names <- RealNames(pathVariable(o.System.Environ), o.Setup.Self) }() // ends after the search
-	r.key, r.names = canary(), names
+	r.apiKey, r.realNames = newCanaryKey(), names
 	var err error
 	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
 		return nil, fmt.Errorf("making a private directory: %w", err)
@@ -45,12 +45,12 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	if o.RecordOutput {
 		r.Setup.Extra = append(slices.Clone(r.Setup.Extra), "CLAUDELESS_CAPTURE_OUTPUT=1")
 	}
-	r.Setup.Journal, r.Setup.Config, r.Setup.Run = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
-	if err = r.files(); err == nil {
+	r.Setup.Journal, r.Setup.Config, r.Setup.RunID = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
+	if err = r.createFiles(); err == nil {
 		err = r.serve(ctx)
 	}
 	if err == nil {
-		err = r.shims()
+		err = r.createShims()
 	}
 	if err != nil {
 		r.close()
@@ -62,18 +62,18 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 // serve starts the API, unless the run has its own network namespace, where it starts later.
 func (r *run) serve(ctx context.Context) error {
 	var err error
-	if r.api, err = newAPI(r.Options, r.journal, r.own()); err != nil {
+	if r.api, err = newAPI(r.Options, r.journal, r.ownFiles()); err != nil {
 		return err
 	}
-	if r.Guard == guard.Strict {
-		r.api.at(guard.APIAddr, guard.ProxyAddr)
+	if r.Guard == guard.LevelStrict {
+		r.api.setAddresses(guard.APIAddr, guard.ProxyAddr)
 		return nil
 	}
 	return r.api.listen(ctx)
 }
 
-// files creates the files that the command expects.
-func (r *run) files() error {
+// createFiles creates the files that the command expects.
+func (r *run) createFiles() error {
 	for _, dir := range []string{r.Setup.Config, filepath.Join(r.dir, "home")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making a private directory: %w", err)
@@ -95,29 +95,31 @@ func (r *run) files() error {
 	return nil
 }
 
-// shims installs claude on the PATH: the simulated or the real one.
-func (r *run) shims() error {
-	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.key
+// createShims installs claude on the PATH: the simulated or the real one.
+func (r *run) createShims() error {
+	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.apiKey
 	if r.Setup.FirstStart != nil {
-		if err := r.Setup.FirstStart.Write(r.Setup.Config, r.key); err != nil {
+		if err := r.Setup.FirstStart.Write(r.Setup.Config, r.apiKey); err != nil {
 			return fmt.Errorf("preparing the configuration of claude: %w", err)
 		}
 	}
 	if r.Setup.Real.Path != "" {
-		if err := r.seed(); err != nil {
+		if err := r.prepareRealHome(); err != nil {
 			return err
 		}
 	}
-	if err := r.Setup.shims(r.bin(), <-r.names); err != nil {
+	if err := r.Setup.createShims(r.shimDir(), <-r.realNames); err != nil {
 		return err
 	}
-	return npmShim(r.bin(), pathVariable(r.System.Environ))
+	return writeNpmShim(r.shimDir(), pathVariable(r.System.Environ))
 }
 
-// own returns the files of this run that may be called claude.
-func (r *run) own() guard.Own { return guard.Own{Self: r.Setup.Self, Dir: r.bin()} }
+// ownFiles returns the files of this run that may be called claude.
+func (r *run) ownFiles() guard.OwnFiles {
+	return guard.OwnFiles{Self: r.Setup.Self, ShimDir: r.shimDir()}
+}
 
-func (r *run) bin() string { return filepath.Join(r.dir, "bin") }
+func (r *run) shimDir() string { return filepath.Join(r.dir, "bin") }
 
 func (r *run) close() {
 	if r.api != nil {
@@ -126,8 +128,8 @@ func (r *run) close() {
 	_ = r.temp.Remove() // a directory left in /tmp does no harm
 }
 
-// canary returns a random API key that is not valid anywhere and is recognizable wherever it appears.
-func canary() string {
+// newCanaryKey returns a random API key that is not valid anywhere and is recognizable wherever it appears.
+func newCanaryKey() string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return "claudeless-canary-" + hex.EncodeToString(b[:])

@@ -24,8 +24,8 @@ import (
 
 // ExitNotFound is the exit code of shells for a command that does not exist.
 const (
-	ExitNotFound = 127
-	exitNotRun   = 126
+	ExitNotFound      = 127
+	exitNotExecutable = 126
 )
 
 // Run runs the command and judges it. The report contains how the command ended, and the input is what was judged; the
@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	defer r.close()
 	began := o.System.Now()
 	result := verdict.Command{Argv: o.Command}
-	exit, left, seen, err := r.command(ctx)
+	exit, left, seen, err := r.runCommand(ctx)
 	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.System.Now().Sub(began).Microseconds())/1000
 	if errors.Is(err, errSetUp) {
 		return nil, nil, err
@@ -48,12 +48,12 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 	}
 	if r.Setup.Real.Path != "" {
-		if err := (procio.ServerRecords{Journal: r.journal, Dir: r.serverRecords(), Began: began}).Write(o.System); err != nil {
+		if err := (procio.ServerRecords{Journal: r.journal, Dir: r.serverRecords(), StartedAt: began}).Write(o.System); err != nil {
 			fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 		}
 	}
 	if o.JudgeLater {
-		return &verdict.Report{Command: &result}, nil, r.postpone(left)
+		return &verdict.Report{Command: &result}, nil, r.deferVerdict(left)
 	}
 	report, in, judgeErr := r.judge(left)
 	if report == nil {
@@ -66,14 +66,14 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	return report, in, judgeErr
 }
 
-// command runs the command to its end; left lists the processes that it left running, and seen is the content of its
+// runCommand runs the command to its end. left lists the processes that it left running, and seen is the content of its
 // pseudo-terminal, if it has one.
-func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProcess, seen *verdict.Terminal, err error) {
+func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverProcess, seen *verdict.Terminal, err error) {
 	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
 	var terminal *console.Console
 	if r.Terminal != nil {
 		if terminal, attach, err = r.openTerminal(); err != nil {
-			return proc.Exit{Code: exitNotRun}, nil, nil, err
+			return proc.Exit{Code: exitNotExecutable}, nil, nil, err
 		}
 		defer func() {
 			var closed error
@@ -86,7 +86,7 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProce
 	case errors.Is(err, fs.ErrNotExist):
 		return proc.Exit{Code: ExitNotFound}, nil, nil, err
 	case err != nil:
-		return proc.Exit{Code: exitNotRun}, nil, nil, err
+		return proc.Exit{Code: exitNotExecutable}, nil, nil, err
 	}
 	if terminal != nil {
 		if err := terminal.Connect(); err != nil {
@@ -94,24 +94,24 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProce
 			c.Kill()
 		}
 	}
-	stop, stopFollowing := r.relay(c.Attached), r.followSize(terminal)
+	stop, stopFollowing := r.relaySignals(c.Attached), r.followSize(terminal)
 	exit = c.Exit()
 	stop()
 	stopFollowing()
-	c.poll.Stop() // stop before leftover processes are ended
-	left = c.leftovers(r.Setup.Run)
+	c.poller.Stop() // stop before leftover processes are ended
+	left = c.leftovers(r.Setup.RunID)
 	for _, p := range left {
 		p.signal(syscall.SIGTERM)
 	}
-	c.Stop(grace)
-	finish(left, grace)
+	c.Stop(leftoverGrace)
+	endProcesses(left, leftoverGrace)
 	c.close()
 	return exit, left, nil, nil // the deferred function sets seen
 }
 
-// relay passes signals on to the command until stop is called. After the second signal of a kind the command is
+// relaySignals passes signals on to the command until stop is called. After the second signal of a kind the command is
 // killed if it does not end soon.
-func (r *run) relay(a *proc.Attached) (stop func()) {
+func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 	if r.System.Lifetime == nil {
 		return func() {}
 	}
@@ -138,9 +138,8 @@ func (r *run) relay(a *proc.Attached) (stop func()) {
 	return func() { unsubscribe(); close(done) }
 }
 
-// postpone writes to the journal what it would not contain otherwise: the breaches of the guard and the leftover
-// processes.
-func (r *run) postpone(left []leftoverProcess) error {
+// deferVerdict writes to the journal what a later verdict needs: the breaches of the guard and the leftover processes.
+func (r *run) deferVerdict(left []leftoverProcess) error {
 	report := verdict.Report{Findings: append(leftoverFindings(left), r.api.breaches()...)}
 	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: left to claudeless verify %s\n", r.Capture)
 	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)

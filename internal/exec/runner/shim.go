@@ -29,8 +29,8 @@ type Setup struct {
 	Journal string
 	// Config is the CLAUDE_CONFIG_DIR for callers that have not set one.
 	Config string
-	// Run marks the processes of one run; empty = no mark.
-	Run string
+	// RunID marks the processes of one run; empty = no mark.
+	RunID string
 	// Lenient disables the effects of --strict.
 	Lenient bool
 	// Fault is the name of the fault to apply; empty = none.
@@ -49,8 +49,8 @@ type Real struct {
 	Path string
 	// BaseURL and Key give access to its API.
 	BaseURL, Key string
-	// Attended is set if the exit code is expected: this binary stays and waits for the end.
-	Attended bool
+	// StaysParent is set if the exit code is expected: this binary stays as the parent and waits for the end.
+	StaysParent bool
 }
 
 // variables returns the variables for claude: forced ones are always set, defaults only if the caller has not set
@@ -60,8 +60,8 @@ func (s Setup) variables() (forced, defaults []string) {
 	if s.Scenario != "" {
 		forced = append(forced, "CLAUDELESS_SCENARIO="+s.Scenario)
 	}
-	if s.Run != "" {
-		forced = append(forced, "CLAUDELESS_RUN="+s.Run)
+	if s.RunID != "" {
+		forced = append(forced, "CLAUDELESS_RUN="+s.RunID)
 	}
 	if !s.Lenient {
 		forced = append(forced, "CLAUDELESS_STRICT=1")
@@ -82,23 +82,23 @@ func (s Setup) variables() (forced, defaults []string) {
 	return forced, []string{"CLAUDE_CONFIG_DIR=" + s.Config}
 }
 
-// inner is the subdirectory of a shim directory with the files that shims start.
-const inner = ".claudeless"
+// programDir is the subdirectory of a shim directory with the files that shims start.
+const programDir = ".claudeless"
 
 // MakeShims creates a shim for claude in dir, and one for every name on path that leads to a real claude.
 func MakeShims(dir string, s Setup, path string) error {
-	return s.shims(dir, RealNames(path, s.Self))
+	return s.createShims(dir, RealNames(path, s.Self))
 }
 
-// shims creates shims for claude and for further names.
-func (s Setup) shims(dir string, names []string) error {
-	if err := os.MkdirAll(filepath.Join(dir, inner), 0o700); err != nil {
+// createShims creates shims for claude and for further names.
+func (s Setup) createShims(dir string, names []string) error {
+	if err := os.MkdirAll(filepath.Join(dir, programDir), 0o700); err != nil {
 		return fmt.Errorf("making shims: %w", err)
 	}
 	if runtime.GOOS == "windows" {
-		return s.windows(dir)
+		return s.createWindowsShims(dir)
 	}
-	target := filepath.Join(dir, inner, "claude")
+	target := filepath.Join(dir, programDir, "claude")
 	_ = os.Remove(target) // from an earlier shim in this directory
 	if err := os.Symlink(s.Self, target); err != nil {
 		return fmt.Errorf("making shims: %w", err)
@@ -139,28 +139,26 @@ func (s Setup) script(target string) string {
 		fmt.Fprintf(&b, "exec %s \"$@\"\n", quote(target))
 		return b.String()
 	}
-	return b.String() + s.realLine()
+	return b.String() + s.realCommandLine()
 }
 
 // quote quotes s for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// windows creates claude.cmd and claude.exe. Their settings are in the file [EnvFile] next to the latter, which
-// [supervise.ApplyShimSettings] reads.
-func (s Setup) windows(dir string) error {
+// createWindowsShims creates claude.cmd and claude.exe. Their settings are in the file [EnvFile] next to the latter,
+// which [procio.ApplyShimSettings] reads.
+func (s Setup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
 		copyFile(s.Self, exe),
-		os.WriteFile(filepath.Join(dir, EnvFile), []byte(s.envFile()), 0o600),
+		os.WriteFile(filepath.Join(dir, EnvFile), []byte(s.envFileText()), 0o600),
 		os.WriteFile(filepath.Join(dir, "claude.cmd"), []byte("@\"%~dp0claude.exe\" %*\r\n"), 0o700),
 	)
 }
 
-// envFile returns the settings that a shim passes on, one K=V per line; "?K=V" applies only if the caller has not set
-// K. Line ends in values are written as \
-//
-// .
-func (s Setup) envFile() string {
+// envFileText returns the settings that a shim passes on, one K=V per line. "?K=V" applies only if the caller has not
+// set K. A line feed in a value is written as a backslash and an n.
+func (s Setup) envFileText() string {
 	forced, defaults := s.variables()
 	if s.Real.Path != "" {
 		forced = append(forced, "CLAUDELESS_REAL="+s.Real.Path, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
@@ -243,19 +241,19 @@ func realNamesIn(dir, self string) []string {
 	return names
 }
 
-// realLine returns the last line of a shim that runs the real claude. Our server configurations come first, where no
-// other option can swallow them, unless a subcommand of claude is called. This binary records the start and then
-// becomes claude; it stays as the parent only under a process fault or if an exit code is expected.
-func (s Setup) realLine() string {
+// realCommandLine returns the last line of a shim that runs the real claude. Our server configurations come first,
+// where no other option can swallow them, unless a subcommand of claude is called. This binary records the start and
+// then becomes claude. It stays as the parent only under a process fault or if an exit code is expected.
+func (s Setup) realCommandLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {
 		configs.WriteString(" " + quote("--mcp-config="+c))
 	}
-	fault := procio.NoFault
-	if s.Real.Attended {
-		fault = procio.Attended
+	fault := procio.FaultNone
+	if s.Real.StaysParent {
+		fault = procio.FaultAttended
 	}
-	if f := procio.FaultByName(s.Fault); f != nil && f.Face == "cli" {
+	if f := procio.FaultByName(s.Fault); f != nil && f.Interface == "cli" {
 		fault = s.Fault
 	}
 	claude := quote(s.Self) + " exec --spoil=" + quote(fault) + " -- " + quote(s.Real.Path)
@@ -263,10 +261,10 @@ func (s Setup) realLine() string {
 		return fmt.Sprintf("exec %s \"$@\"\n", claude)
 	}
 	return fmt.Sprintf("case \"${1-}\" in\n%s) exec %s \"$@\" ;;\nesac\nexec %s%s \"$@\"\n",
-		strings.Join(realCommands(), "|"), claude, claude, configs.String())
+		strings.Join(subcommandsWithoutServers(), "|"), claude, claude, configs.String())
 }
 
-// realCommands are the subcommands of claude that do not accept server configurations.
-func realCommands() []string {
+// subcommandsWithoutServers are the subcommands of claude that do not accept server configurations.
+func subcommandsWithoutServers() []string {
 	return []string{"mcp", "agents", "auth", "auto-mode", "doctor", "gateway", "install", "plugin", "plugins", "project", "setup-token", "update", "upgrade"}
 }

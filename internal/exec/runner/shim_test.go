@@ -20,8 +20,8 @@ func TestWindowsShims(t *testing.T) {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := Setup{Self: self, Scenario: `C:\s.toml`, Journal: `C:\j.jsonl`, Config: `C:\config`, Run: "r", MCPConfig: []string{"a", "b"}}
-	if err := s.windows(bin); err != nil {
+	s := Setup{Self: self, Scenario: `C:\s.toml`, Journal: `C:\j.jsonl`, Config: `C:\config`, RunID: "r", MCPConfig: []string{"a", "b"}}
+	if err := s.createWindowsShims(bin); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/console"
 )
 
-// grace is how long leftover processes may take to end.
-const grace = 500 * time.Millisecond
+// leftoverGrace is how long leftover processes may take to end.
+const leftoverGrace = 500 * time.Millisecond
 
 // errSetUp is an error that occurs before the command starts and so does not affect the verdict.
 var errSetUp = errors.New("--guard=strict")
@@ -22,47 +22,47 @@ var errSetUp = errors.New("--guard=strict")
 // ParseGuard parses the value of --guard.
 func ParseGuard(s string) (guard.Level, error) { return guard.Parse(s) }
 
-// link is the first of the file descriptors that [proc.Attach] passes to the child.
-const link = 3
+// linkFD is the first of the file descriptors that [proc.Attach] passes to the child.
+const linkFD = 3
 
-// Inside is the first process of a guarded run. It becomes the command given by words (path, then arguments including
+// EnterRun is the first process of a guarded run. It becomes the command given by words (path, then arguments including
 // the name), and returns only if that fails.
-func Inside(words, environ []string) error {
-	return guard.Enter(link, words[0], words[1:], environ)
+func EnterRun(words, environ []string) error {
+	return guard.Enter(linkFD, words[0], words[1:], environ)
 }
 
-// InsideNetwork is like Inside for a run in its own network namespace.
-func InsideNetwork(words, environ []string) error {
-	return guard.EnterNetwork(link, words[0], words[1:], environ)
+// EnterRunInNetwork is like EnterRun for a run in its own network namespace.
+func EnterRunInNetwork(words, environ []string) error {
+	return guard.EnterNetwork(linkFD, words[0], words[1:], environ)
 }
 
 // startedCommand is the running command.
 type startedCommand struct {
 	*proc.Attached
-	network    *guard.Network // nil = the network of this program; nothing is watched
-	poll       *guard.Poller  // nil = not polling
-	known      []int          // processes that this program started itself
-	concurrent bool           // there are other runs in this program
-	reaper     *guard.Reaper  // nil = none
+	network      *guard.Network // nil = the network of this program; nothing is watched
+	poller       *guard.Poller  // nil = not polling
+	ownProcesses []int          // processes that this program started itself
+	hasOtherRuns bool           // this program performs other runs at the same time
+	reaper       *guard.Reaper  // nil = none
 }
 
 // start starts the command with these streams.
 func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
 	o.Command = proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.commandEnviron()}
-	c := &startedCommand{concurrent: len(r.Faults) > 0}
-	if !c.concurrent {
-		c.known = guard.Descendants(os.Getpid())
+	c := &startedCommand{hasOtherRuns: len(r.Faults) > 0}
+	if !c.hasOtherRuns {
+		c.ownProcesses = guard.Descendants(os.Getpid())
 		guard.Adopt()
 	}
 	var err error
-	if r.Guard == guard.Strict {
+	if r.Guard == guard.LevelStrict {
 		err = r.startInNetwork(ctx, c, o)
 	} else {
 		err = r.startWatched(ctx, c, o)
 	}
-	if err == nil && !c.concurrent {
-		c.known = append(c.known, c.Own()...)
-		c.reaper = guard.Reap(r.System.Notify, c.known)
+	if err == nil && !c.hasOtherRuns {
+		c.ownProcesses = append(c.ownProcesses, c.Own()...)
+		c.reaper = guard.StartReaper(r.System.Notify, c.ownProcesses)
 	}
 	return c, err
 }
@@ -70,8 +70,8 @@ func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand,
 // startWatched starts the command in the network of this program and watches the programs that it starts for a real
 // claude: by system call notifications if permitted, otherwise by polling.
 func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
-	wanted := r.Guard == guard.Path && r.Setup.Real.Path == "" && !c.concurrent
-	if wanted && guard.MayWatch() {
+	wanted := r.Guard == guard.LevelPath && r.Setup.Real.Path == "" && !c.hasOtherRuns
+	if wanted && guard.CanWatch() {
 		err := r.startGuarded(ctx, c, o)
 		if !errors.Is(err, errSetUp) {
 			return err
@@ -80,7 +80,7 @@ func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.Attach
 	var err error
 	c.Attached, err = proc.Attach(ctx, o)
 	if err == nil && wanted {
-		c.poll = guard.Poll(&r.api.log, r.own())
+		c.poller = guard.StartPoller(&r.api.log, r.ownFiles())
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	if err != nil {
 		return err
 	}
-	ours, theirs, err := guard.Link()
+	ours, theirs, err := guard.NewLink()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errSetUp, err)
 	}
@@ -117,16 +117,16 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 		return errors.Join(fmt.Errorf("%w: %w; it needs user namespaces or root, --guard=path does not", errSetUp, err), ours.Close())
 	}
 	c.network, err = guard.Join(ours, guard.WatchOptions{
-		PID: c.PID(), Log: &r.api.log, Own: r.own(), Real: r.Setup.Real.Path != "", OwnNetwork: o.Network, Cut: guard.Cut(),
+		PID: c.PID(), Log: &r.api.log, Own: r.ownFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasNoNetwork(),
 	})
 	if err == nil {
 		if c.network.API != nil {
 			r.api.serve(ctx, c.network.API, c.network.Proxy)
 		}
-		err = c.network.Go()
+		err = c.network.Release()
 	}
 	if err != nil {
-		c.Stop(grace)
+		c.Stop(leftoverGrace)
 		c.close()
 		c.network = nil
 		return fmt.Errorf("%w: %w", errSetUp, err)
@@ -137,7 +137,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 // close ends the watch.
 func (c *startedCommand) close() {
 	c.reaper.Stop()
-	c.poll.Stop()
+	c.poller.Stop()
 	if c.network != nil {
 		c.network.Close()
 	}
@@ -151,7 +151,7 @@ func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	}
 	o := console.Options{
 		Settings: *r.Terminal, Display: r.System.Stdout, Clock: faultRun{r.System},
-		Environ: r.System.Environ, Secrets: []string{r.key}, Texts: map[string]string{"dir": cwd},
+		Environ: r.System.Environ, Secrets: []string{r.apiKey}, Texts: map[string]string{"dir": cwd},
 	}
 	if r.System.Stdin != nil {
 		o.Keys = r.System.Stdin

@@ -7,9 +7,9 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// apiConduct returns C14 findings: wrong use of the Messages API. Only requests that the API itself refused count.
-// The journal lines are those of the server, so the calling process is unknown.
-func apiConduct(entries []journal.Entry) []Finding {
+// apiFindings returns C14 findings: wrong use of the Messages API. Only requests that the API itself refused count. The
+// journal lines are those of the server, so the calling process is unknown.
+func apiFindings(entries []journal.Entry) []Finding {
 	var found []Finding
 	told := map[string]bool{}
 	for _, e := range entries {

@@ -10,22 +10,22 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// conduct adds findings about wrong use of claude by the caller. Only what is certain is reported, because a false
+// checkConduct adds findings about wrong use of claude by the caller. Only what is certain is reported, because a false
 // alarm is worse than a miss.
-func (l *findings) conduct(runs []*process, killed []int) {
+func (l *findings) checkConduct(runs []*process, killed []int) {
 	for _, p := range runs {
-		l.streams(p)
-		l.dialogue(p)
-		l.ending(p, killed)
-		l.setting(p)
-		l.hooks(p)
+		l.checkStdout(p)
+		l.checkControlProtocol(p)
+		l.checkEnd(p, killed)
+		l.checkSettings(p)
+		l.checkHooks(p)
 	}
-	l.storms(runs)
-	l.shared(runs)
+	l.checkRetryStorms(runs)
+	l.checkSharedSessions(runs)
 }
 
-// streams adds finding C01: how the caller treats stdout.
-func (l *findings) streams(p *process) {
+// checkStdout adds finding C01: how the caller treats stdout.
+func (l *findings) checkStdout(p *process) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 {
 		l.add(p, "C01", levelError, "stdout was closed before the result was written", advice)
@@ -34,8 +34,8 @@ func (l *findings) streams(p *process) {
 	}
 }
 
-// dialogue adds findings C02 and C03: the control protocol.
-func (l *findings) dialogue(p *process) {
+// checkControlProtocol adds findings C02 and C03: use of the control protocol.
+func (l *findings) checkControlProtocol(p *process) {
 	for _, h := range p.host {
 		request := fmt.Sprintf("the control_request %s (%s)", h.RequestID, h.Subtype)
 		switch h.What {
@@ -54,13 +54,13 @@ func (l *findings) dialogue(p *process) {
 	}
 }
 
-// ending adds findings C04 and C05: how the process ended.
-func (l *findings) ending(p *process, killed []int) {
+// checkEnd adds findings C04 and C05: how the process ended.
+func (l *findings) checkEnd(p *process, killed []int) {
 	if slices.Contains(killed, p.PID) {
 		return
 	}
 	signal := p.hostAction("signal")
-	open := p.streamed && len(p.results) > 0 && p.hostAction("stdin_closed") == nil
+	open := p.usesControlProtocol && len(p.results) > 0 && p.hostAction("stdin_closed") == nil
 	ended := p.exit != nil
 	if open && (!ended || signal != nil && signal.Signal == "SIGTERM" && signal.StdinOpen) {
 		l.add(p, "C04", levelWarn, "stdin was left open after the last result until the process was killed",
@@ -77,8 +77,8 @@ func (l *findings) ending(p *process, killed []int) {
 	}
 }
 
-// setting is C08, C09, C10, C13, C17 and S22: command line, settings and environment.
-func (l *findings) setting(p *process) {
+// checkSettings adds findings C08, C09, C10, C13, C17 and S22: command line, settings and environment.
+func (l *findings) checkSettings(p *process) {
 	switch x := p.exit; {
 	case x == nil:
 	case x.Refused != "" && p.setup == nil:
@@ -95,7 +95,7 @@ func (l *findings) setting(p *process) {
 	if p.setup != nil {
 		for _, fault := range p.setup.SettingsFaults {
 			text, _, _ := strings.Cut(fault, " Valid events:")
-			l.add(p, "S22", l.warning(), "settings are not in effect: "+text, "correct the file: its hooks and permission rules may be missing")
+			l.add(p, "S22", l.warningLevel(), "settings are not in effect: "+text, "correct the file: its hooks and permission rules may be missing")
 		}
 	}
 	if s := p.start; s != nil {
@@ -119,8 +119,8 @@ func (l *findings) expectsExit(code int) bool {
 	return l.in.Scenario != nil && slices.ContainsFunc(l.in.Scenario.Expect, func(x scenarios.Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
-// hooks is C16: hooks that are too slow, that did not run, or that fail instead of blocking.
-func (l *findings) hooks(p *process) {
+// checkHooks adds finding C16: hooks that are too slow, that did not run, or that fail instead of blocking.
+func (l *findings) checkHooks(p *process) {
 	const advice = "a hook blocks with exit code 2; 1 is an error that claude passes over"
 	for _, e := range p.entries {
 		if e.Attachment == nil {
@@ -143,16 +143,16 @@ func (l *findings) hooks(p *process) {
 }
 
 const (
-	// storm is the number of identical failing calls that is reported; fatalStorm is the number for calls that
+	// minStorm is the number of identical failing calls that is reported; minFatalStorm is the number for calls that
 	// cannot succeed.
-	storm      = 10
-	fatalStorm = 4
-	// stormPause is the longest pause between the calls of a storm.
-	stormPause = time.Second
+	minStorm      = 10
+	minFatalStorm = 4
+	// maxStormPause is the longest pause between the calls of a storm.
+	maxStormPause = time.Second
 )
 
-// storms adds finding C07: a failed call is repeated many times without a pause.
-func (l *findings) storms(runs []*process) {
+// checkRetryStorms adds finding C07: a failed call is repeated many times without a pause.
+func (l *findings) checkRetryStorms(runs []*process) {
 	last := map[string]*process{}
 	row := map[string]int{}
 	for _, p := range runs {
@@ -160,17 +160,17 @@ func (l *findings) storms(runs []*process) {
 			continue
 		}
 		key := strings.Join(append([]string{p.CWD}, append(p.Argv[1:], p.Prompts...)...), "\x00")
-		if before := last[key]; before != nil && p.began.Sub(before.ended) < stormPause {
+		if before := last[key]; before != nil && p.began.Sub(before.ended) < maxStormPause {
 			row[key]++
 		} else {
 			row[key] = 1
 		}
 		last[key] = p
 		switch n := row[key]; {
-		case n == fatalStorm && p.hopeless():
-			l.add(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.status()),
+		case n == minFatalStorm && p.failedPermanently():
+			l.add(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.apiStatus()),
 				"give up on 400, 401, 403 and 413: the same request fails the same way")
-		case n == storm && !p.hopeless():
+		case n == minStorm && !p.failedPermanently():
 			l.add(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
 				"wait longer after each failure, and give up after a few")
 		}
@@ -181,12 +181,14 @@ func (p *process) failed() bool {
 	return len(p.results) > 0 && p.results[len(p.results)-1].IsError
 }
 
-func (p *process) status() int { return p.results[len(p.results)-1].APIStatus }
+func (p *process) apiStatus() int { return p.results[len(p.results)-1].APIStatus }
 
-func (p *process) hopeless() bool { return slices.Contains([]int{400, 401, 403, 413}, p.status()) }
+func (p *process) failedPermanently() bool {
+	return slices.Contains([]int{400, 401, 403, 413}, p.apiStatus())
+}
 
-// shared adds finding C11: two processes write one session at the same time.
-func (l *findings) shared(runs []*process) {
+// checkSharedSessions adds finding C11: two processes write one session at the same time.
+func (l *findings) checkSharedSessions(runs []*process) {
 	latest := map[string]*process{} // the process with the latest result so far, by configuration directory and session
 	for _, p := range runs {
 		if p.SessionID == "" || p.firstTurn < 0 {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// annotations writes the report as GitHub workflow commands, which become annotations at the lines of the scenario.
-func (r *Report) annotations(w io.Writer) error {
+// writeAnnotations writes the report as GitHub workflow commands, which become annotations at the lines of the
+// scenario.
+func (r *Report) writeAnnotations(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range r.Expectations {
 		if !x.Met {
@@ -41,8 +42,8 @@ func escapeProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
-// markdown writes the report as Markdown for the summary of a workflow step.
-func (r *Report) markdown(w io.Writer) error {
+// writeMarkdown writes the report as Markdown for the summary of a workflow step.
+func (r *Report) writeMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### claudeless: %s\n\n", r.Verdict)
 	if len(r.Expectations) > 0 {

@@ -51,19 +51,19 @@ func WriteHTML(w io.Writer, in HTMLInput) error {
 	if err != nil {
 		return fmt.Errorf("making the report: %w", err)
 	}
-	d := build(in)
+	d := buildDocument(in)
 	data, err := json.Marshal(d.Runs) // escapes <, > and &
 	if err != nil {
 		return fmt.Errorf("making the report: %w", err)
 	}
 	return t.Execute(w, page{
 		document: d, Style: template.CSS(style), Script: template.JS(script), Data: template.JS(data),
-		Policy: "default-src 'none'; style-src '" + digest(style) + "'; script-src '" + digest(script) + "'; img-src data:; base-uri 'none'; form-action 'none'",
+		Policy: "default-src 'none'; style-src '" + cspDigest(style) + "'; script-src '" + cspDigest(script) + "'; img-src data:; base-uri 'none'; form-action 'none'",
 	})
 }
 
-// digest returns the source expression that allows a text in a Content-Security-Policy.
-func digest(text string) string {
+// cspDigest returns the source expression that allows a text in a Content-Security-Policy.
+func cspDigest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }

@@ -44,8 +44,8 @@ type problem struct {
 	Anchor string       // of the run or event that shows it; empty = none
 }
 
-// build makes the document.
-func build(in HTMLInput) document {
+// buildDocument makes the document.
+func buildDocument(in HTMLInput) document {
 	d := document{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: []*run{}}
 	files := &sourceFiles{read: in.ReadFile, lines: map[string][]string{}}
 	d.Runs = append(d.Runs, buildRuns(in.Entries, files)...)
@@ -74,7 +74,7 @@ func (d *document) addProblems(r Report, files *sourceFiles) {
 	}
 	for _, f := range r.Findings {
 		p := problem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.around(f.File, f.Line)}
-		p.Link, p.Anchor = findingsPage+strings.ToLower(f.ID), d.anchor(f)
+		p.Link, p.Anchor = findingsPage+strings.ToLower(f.ID), d.anchorOf(f)
 		if f.Level == "error" {
 			d.Problems = append(d.Problems, p)
 		} else {
@@ -82,14 +82,14 @@ func (d *document) addProblems(r Report, files *sourceFiles) {
 		}
 	}
 	for _, f := range r.Faults {
-		if !f.Clean() {
+		if !f.IsAcceptable() {
 			d.Problems = append(d.Problems, problem{ID: f.Name, Level: "error", Text: "under this fault the command " + f.Outcome, Advice: f.Bug + "\n" + f.Advice})
 		}
 	}
 }
 
-// anchor returns the place in the page that shows a finding: the last event of its process up to its time.
-func (d *document) anchor(f Finding) string {
+// anchorOf returns the place in the page that shows a finding: the last event of its process up to its time.
+func (d *document) anchorOf(f Finding) string {
 	when, err := time.Parse(time.RFC3339Nano, f.Time)
 	best := ""
 	for _, r := range d.Runs {
@@ -111,14 +111,14 @@ func (d *document) anchor(f Finding) string {
 	return best
 }
 
-// headline is the first line of the page.
+// headline returns the first line of the page.
 func headline(r Report, problems int) string {
 	if r.Verdict != "failed" {
-		return fmt.Sprintf("%s, %d of %s met", plural(len(r.Runs), "run")+" of claude", met(r), plural(len(r.Expectations), "expectation"))
+		return fmt.Sprintf("%s, %d of %s met", plural(len(r.Runs), "run")+" of claude", countMet(r), plural(len(r.Expectations), "expectation"))
 	}
 	return plural(problems, "problem") + " in " + plural(len(r.Runs), "run") + " of claude"
 }
 
-func met(r Report) int {
+func countMet(r Report) int {
 	return len(r.Expectations) - len(slices.DeleteFunc(slices.Clone(r.Expectations), func(x Expectation) bool { return x.Met }))
 }

@@ -28,17 +28,17 @@ func (f OutputFiles) Write(r *Report, entries []journal.Entry, stderr io.Writer)
 	if err != nil {
 		return err
 	}
-	errs := []error{r.Write(stderr, Lines)}
+	errs := []error{r.Write(stderr, FormatLines)}
 	if f.GitHub {
-		errs = append(errs, r.Write(stderr, Annotations))
+		errs = append(errs, r.Write(stderr, FormatAnnotations))
 	}
 	for _, out := range []struct {
 		name string
 		how  int
 		as   Format
-	}{{f.Summary, os.O_APPEND, Markdown}, {f.JUnit, os.O_TRUNC, JUnit}, {f.JSON, os.O_TRUNC, JSON}} {
+	}{{f.Summary, os.O_APPEND, FormatMarkdown}, {f.JUnit, os.O_TRUNC, FormatJUnit}, {f.JSON, os.O_TRUNC, FormatJSON}} {
 		if out.name != "" {
-			errs = append(errs, toFile(out.name, out.how, func(w io.Writer) error { return r.Write(w, out.as) }))
+			errs = append(errs, writeToFile(out.name, out.how, func(w io.Writer) error { return r.Write(w, out.as) }))
 		}
 	}
 	if f.HTML != "" {
@@ -50,7 +50,7 @@ func (f OutputFiles) Write(r *Report, entries []journal.Entry, stderr io.Writer)
 // WritePage writes the HTML page of a redacted verdict.
 func (f OutputFiles) WritePage(r *Report, entries []journal.Entry) error {
 	hide := redact.New(redact.Options{Environ: f.Environ})
-	return toFile(f.HTML, os.O_TRUNC, func(w io.Writer) error {
+	return writeToFile(f.HTML, os.O_TRUNC, func(w io.Writer) error {
 		return WriteHTML(w, HTMLInput{Entries: entries, Verdict: *r, ReadFile: func(name string) ([]byte, error) {
 			text, err := os.ReadFile(name)
 			return []byte(hide.String(string(text))), err
@@ -58,7 +58,7 @@ func (f OutputFiles) WritePage(r *Report, entries []journal.Entry) error {
 	})
 }
 
-func toFile(name string, how int, write func(io.Writer) error) error {
+func writeToFile(name string, how int, write func(io.Writer) error) error {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|how, 0o644)
 	if err != nil {
 		return fmt.Errorf("writing a report: %w", err)

@@ -53,7 +53,7 @@ type event struct {
 	Parts  []fact  `json:"parts"`
 }
 
-// maxText bounds a text in the page; the journal has the whole.
+// maxText bounds a text in the page, in bytes. The journal has the complete text.
 const maxText = 64 << 10
 
 // buildRuns makes the runs of all processes and API conversations, in the order of their first entries.
@@ -83,7 +83,7 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 			known[key] = r
 			all = append(all, r)
 		}
-		r.add(e, after(e.When))
+		r.addEntry(e, after(e.When))
 	}
 	all = slices.DeleteFunc(all, func(r *run) bool { return len(r.Events) == 0 && r.Stdout == "" && r.Stderr == "" })
 	for _, r := range all {
@@ -103,8 +103,8 @@ func apiSession(e journal.Entry) string {
 	return sessionOf("", e.Exchange.Session, e.Exchange.Agent)
 }
 
-// append adds an event.
-func (r *run) append(e *event) *event {
+// appendEvent adds an event.
+func (r *run) appendEvent(e *event) *event {
 	e.ID = r.ID + "-" + strconv.Itoa(len(r.Events)+1)
 	if e.Parts == nil {
 		e.Parts = []fact{}
@@ -113,38 +113,38 @@ func (r *run) append(e *event) *event {
 	return e
 }
 
-// add adds one journal entry.
-func (r *run) add(e journal.Entry, at float64) {
+// addEntry adds one journal entry.
+func (r *run) addEntry(e journal.Entry, at float64) {
 	r.End = max(r.End, at)
 	switch {
 	case e.Start != nil:
-		r.start(e.Start)
+		r.addStart(e.Start)
 	case e.Run != nil:
-		r.setup(e.Run)
+		r.addSetup(e.Run)
 	case e.Output != nil:
-		r.output(e.Output)
+		r.addOutput(e.Output)
 	case e.Permission != nil, e.Breakpoint != nil, e.MCPCall != nil, e.Tool != nil:
-		r.tool(e, at)
+		r.addTool(e, at)
 	case e.Model != nil:
-		r.model(e.Model, at)
+		r.addModel(e.Model, at)
 	case e.Exit != nil:
-		r.exit(e.Exit, at)
+		r.addExit(e.Exit, at)
 	case isAPI(e):
-		r.api(e, at)
+		r.addAPIRequest(e, at)
 	default:
-		r.turn(e, at)
+		r.addTurn(e, at)
 	}
 }
 
-func (r *run) start(s *journal.Start) {
+func (r *run) addStart(s *journal.Start) {
 	r.Title = commandTitle(s.Argv)
-	r.fact("command", strings.Join(s.Argv, " "))
-	r.fact("directory", s.CWD)
-	r.fact("started by", s.Parent)
-	r.fact("fault", s.Fault)
-	r.fact("variables without a meaning", strings.Join(s.Unknown, ", "))
-	r.fact("inherited from another session", strings.Join(s.Leaks, ", "))
-	r.append(&event{Kind: "process", Title: "started", Status: "ok"})
+	r.addFact("command", strings.Join(s.Argv, " "))
+	r.addFact("directory", s.CWD)
+	r.addFact("started by", s.Parent)
+	r.addFact("fault", s.Fault)
+	r.addFact("variables without a meaning", strings.Join(s.Unknown, ", "))
+	r.addFact("inherited from another session", strings.Join(s.Leaks, ", "))
+	r.appendEvent(&event{Kind: "process", Title: "started", Status: "ok"})
 	r.Events[len(r.Events)-1].At = r.Start
 }
 
@@ -156,30 +156,30 @@ func commandTitle(argv []string) string {
 	return firstLine(strings.Join(append([]string{filepath.Base(argv[0])}, argv[1:]...), " "))
 }
 
-func (r *run) setup(s *journal.Run) {
+func (r *run) addSetup(s *journal.Run) {
 	r.Title = cmp.Or(r.Title, commandTitle(s.Argv))
-	r.fact("scenario", cmp.Or(s.ScenarioFile, s.Scenario))
-	r.fact("model", s.Model)
-	r.fact("permission mode", s.PermissionMode)
-	r.fact("MCP servers", strings.Join(s.MCPServers, ", "))
-	r.fact("settings", strings.Join(s.Settings, ", "))
+	r.addFact("scenario", cmp.Or(s.ScenarioFile, s.Scenario))
+	r.addFact("model", s.Model)
+	r.addFact("permission mode", s.PermissionMode)
+	r.addFact("MCP servers", strings.Join(s.MCPServers, ", "))
+	r.addFact("settings", strings.Join(s.Settings, ", "))
 	if s.SystemPrompt != nil {
-		r.fact("system prompt", *s.SystemPrompt)
+		r.addFact("system prompt", *s.SystemPrompt)
 	}
 	if s.AppendPrompt != nil {
-		r.fact("appended system prompt", *s.AppendPrompt)
+		r.addFact("appended system prompt", *s.AppendPrompt)
 	}
 }
 
-// fact adds a fact unless it is empty or known.
-func (r *run) fact(name, text string) {
-	f := fact{Name: name, Text: bounded(text)}
+// addFact adds a fact unless it is empty or known.
+func (r *run) addFact(name, text string) {
+	f := fact{Name: name, Text: truncate(text)}
 	if text != "" && !slices.Contains(r.Facts, f) {
 		r.Facts = append(r.Facts, f)
 	}
 }
 
-func (r *run) output(o *journal.Output) {
+func (r *run) addOutput(o *journal.Output) {
 	to := &r.Stdout
 	if o.Stream == "stderr" {
 		to = &r.Stderr
@@ -190,15 +190,15 @@ func (r *run) output(o *journal.Output) {
 	}
 }
 
-func (r *run) exit(x *journal.Exit, at float64) {
+func (r *run) addExit(x *journal.Exit, at float64) {
 	r.Outcome, r.Failed = exitText(&x.Code, x.Signal), x.Code != 0
-	e := r.append(&event{Kind: "process", Title: r.Outcome, At: at, Status: statusOf(x.Code != 0)})
-	e.part("refused", x.Refused)
-	e.part("duration", milliseconds(x.MS))
+	e := r.appendEvent(&event{Kind: "process", Title: r.Outcome, At: at, Status: statusOf(x.Code != 0)})
+	e.addPart("refused", x.Refused)
+	e.addPart("duration", milliseconds(x.MS))
 }
 
-// model adds an event for each block of a message. A tool call gets its result later.
-func (r *run) model(m *journal.Model, at float64) {
+// addModel adds an event for each block of a message. A tool call gets its result later.
+func (r *run) addModel(m *journal.Model, at float64) {
 	var blocks []struct {
 		Type, Text, Thinking, ID, Name string
 		Input                          json.RawMessage
@@ -209,82 +209,82 @@ func (r *run) model(m *journal.Model, at float64) {
 	tokens := fmt.Sprintf("%d in, %d out", m.InputTokens, m.OutputTokens)
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
-			r.call(b.ID, b.Name, at).part("input", indented(b.Input))
+			r.callEvent(b.ID, b.Name, at).addPart("input", indented(b.Input))
 			continue
 		}
 		text := cmp.Or(b.Text, b.Thinking)
-		e := r.append(&event{Kind: "model", Title: cmp.Or(firstLine(text), "(empty "+b.Type+")"), At: at, Status: statusOf(m.Error != "")})
+		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(firstLine(text), "(empty "+b.Type+")"), At: at, Status: statusOf(m.Error != "")})
 		if b.Type == "thinking" {
 			e.Title = "thinking: " + e.Title
 		}
-		e.part("error", m.Error)
-		e.part("text", text)
-		e.part("model", m.Model)
-		e.part("tokens", tokens)
-		e.part("stop reason", m.StopReason)
-		e.part("sub-agent of call", m.Agent)
+		e.addPart("error", m.Error)
+		e.addPart("text", text)
+		e.addPart("model", m.Model)
+		e.addPart("tokens", tokens)
+		e.addPart("stop reason", m.StopReason)
+		e.addPart("sub-agent of call", m.Agent)
 	}
 }
 
-// call returns the event of a tool call.
-func (r *run) call(id, name string, at float64) *event {
+// callEvent returns the event of a tool call.
+func (r *run) callEvent(id, name string, at float64) *event {
 	e := r.calls[id]
 	if e == nil || id == "" {
-		e = r.append(&event{Kind: "tool", Title: name, At: at, Status: "open"})
+		e = r.appendEvent(&event{Kind: "tool", Title: name, At: at, Status: "open"})
 		r.calls[id] = e
 	}
 	return e
 }
 
-// tool adds what happened around a tool call to its event.
-func (r *run) tool(entry journal.Entry, at float64) {
+// addTool adds what happened around a tool call to its event.
+func (r *run) addTool(entry journal.Entry, at float64) {
 	switch {
 	case entry.Permission != nil:
 		p := entry.Permission
-		e := r.call(p.ToolUseID, p.Tool, at)
-		e.part("permission", strings.TrimSpace(p.Decision+" by "+p.Source+" "+p.ReasonType))
+		e := r.callEvent(p.ToolUseID, p.Tool, at)
+		e.addPart("permission", strings.TrimSpace(p.Decision+" by "+p.Source+" "+p.ReasonType))
 		if p.Decision == "reject" {
 			e.Status = "denied"
 		}
 	case entry.Breakpoint != nil:
 		b := entry.Breakpoint
-		e := r.call(b.ToolUseID, b.Tool, at)
-		e.part("breakpoint "+b.Phase+" the call", b.Action+" "+b.Breakpoint)
-		e.part("input from the breakpoint", indented(b.Input))
-		e.part("replaced by", b.Replacement)
+		e := r.callEvent(b.ToolUseID, b.Tool, at)
+		e.addPart("breakpoint "+b.Phase+" the call", b.Action+" "+b.Breakpoint)
+		e.addPart("input from the breakpoint", indented(b.Input))
+		e.addPart("replaced by", b.Replacement)
 	case entry.MCPCall != nil:
 		c := entry.MCPCall
-		e := r.call(c.ToolUseID, c.Tool, at)
-		e.part("MCP request to "+c.Server+" ("+c.RawTool+")", indented(c.Input))
-		e.part("MCP response ("+milliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, indented(c.Result)))
+		e := r.callEvent(c.ToolUseID, c.Tool, at)
+		e.addPart("MCP request to "+c.Server+" ("+c.RawTool+")", indented(c.Input))
+		e.addPart("MCP response ("+milliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, indented(c.Result)))
 	case entry.Tool != nil:
 		r.finishCall(entry.Tool, at)
 	}
 }
 
 func (r *run) finishCall(t *journal.Tool, at float64) {
-	e := r.call(t.ToolUseID, t.Tool, at)
+	e := r.callEvent(t.ToolUseID, t.Tool, at)
 	if len(e.Parts) == 0 || e.Parts[0].Name != "input" {
-		e.Parts = slices.Insert(e.Parts, 0, fact{"input", bounded(indented(t.Input))})
+		e.Parts = slices.Insert(e.Parts, 0, fact{"input", truncate(indented(t.Input))})
 	}
-	e.Title = t.Tool + "  " + summary(t.Input)
+	e.Title = t.Tool + "  " + inputSummary(t.Input)
 	e.MS = t.MS
 	if e.Status != "denied" {
 		e.Status = statusOf(t.IsError)
 	}
-	e.part("server", t.Server)
-	e.part("ran with", indented(t.RanWith))
-	e.part("result", t.Result)
+	e.addPart("server", t.Server)
+	e.addPart("ran with", indented(t.RanWith))
+	e.addPart("result", t.Result)
 	if !t.Executed {
-		e.part("executed", "no")
+		e.addPart("executed", "no")
 	}
 	if t.Unknown {
-		e.part("unknown", "there is no such tool in this run")
+		e.addPart("unknown", "there is no such tool in this run")
 	}
 }
 
-// turn adds what belongs to a prompt and the rarer lines.
-func (r *run) turn(entry journal.Entry, at float64) {
+// addTurn adds lines about a prompt, and the rarer kinds of lines.
+func (r *run) addTurn(entry journal.Entry, at float64) {
 	switch {
 	case entry.Prompt != nil:
 		p := entry.Prompt
@@ -292,82 +292,82 @@ func (r *run) turn(entry journal.Entry, at float64) {
 		if p.Injected {
 			kind = "context"
 		}
-		e := r.append(&event{Kind: kind, Title: firstLine(p.Prompt), At: at})
-		e.part("prompt", p.Prompt)
-		e.part("blocks", indented(p.Blocks))
+		e := r.appendEvent(&event{Kind: kind, Title: firstLine(p.Prompt), At: at})
+		e.addPart("prompt", p.Prompt)
+		e.addPart("blocks", indented(p.Blocks))
 	case entry.Match != nil:
-		r.match(entry.Match, at)
+		r.addMatch(entry.Match, at)
 	case entry.Result != nil:
-		r.result(entry.Result, at)
+		r.addResult(entry.Result, at)
 	case entry.Unplayed != nil:
 		u := entry.Unplayed
-		e := r.append(&event{Kind: "rule", Title: "not played: " + u.Text, At: at, Status: "error", File: u.File, Line: u.Line})
-		e.part("scenario", r.files.text(u.File, u.Line))
+		e := r.appendEvent(&event{Kind: "rule", Title: "not played: " + u.Text, At: at, Status: "error", File: u.File, Line: u.Line})
+		e.addPart("scenario", r.files.text(u.File, u.Line))
 	case entry.Retry != nil:
-		r.append(&event{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), At: at, Status: "error"})
+		r.appendEvent(&event{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), At: at, Status: "error"})
 	case entry.Warning != nil:
-		r.append(&event{Kind: "process", Title: "warning: " + firstLine(entry.Warning.Text), At: at}).part("text", entry.Warning.Text)
+		r.appendEvent(&event{Kind: "process", Title: "warning: " + firstLine(entry.Warning.Text), At: at}).addPart("text", entry.Warning.Text)
 	case entry.Context != nil:
-		r.append(&event{Kind: "context", Title: "context for the model", At: at}).part("text", strings.Join(entry.Context.Texts, "\n\n"))
+		r.appendEvent(&event{Kind: "context", Title: "context for the model", At: at}).addPart("text", strings.Join(entry.Context.Texts, "\n\n"))
 	case entry.Finding != nil:
-		r.append(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, At: at, Status: statusOf(entry.Finding.Level == "error")})
+		r.appendEvent(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, At: at, Status: statusOf(entry.Finding.Level == "error")})
 	case entry.Host != nil:
-		r.append(&event{Kind: "process", Title: entry.Summary(), At: at})
+		r.appendEvent(&event{Kind: "process", Title: entry.Summary(), At: at})
 	default:
-		r.append(&event{Kind: "other", Title: entry.Type + ": " + entry.Summary(), At: at})
+		r.appendEvent(&event{Kind: "other", Title: entry.Type + ": " + entry.Summary(), At: at})
 	}
 }
 
-func (r *run) match(m *journal.Match, at float64) {
+func (r *run) addMatch(m *journal.Match, at float64) {
 	if m.Rule == "" {
-		e := r.append(&event{Kind: "rule", Title: "no rule matches", At: at, Status: "error"})
-		e.part("prompt", m.Prompt)
-		e.part("nearest rules", strings.Join(m.Nearest, "\n"))
+		e := r.appendEvent(&event{Kind: "rule", Title: "no rule matches", At: at, Status: "error"})
+		e.addPart("prompt", m.Prompt)
+		e.addPart("nearest rules", strings.Join(m.Nearest, "\n"))
 		return
 	}
-	e := r.append(&event{Kind: "rule", Title: m.Rule, At: at, Status: "ok", File: m.File, Line: m.Line})
-	e.part("scenario", r.files.text(m.File, m.Line))
+	e := r.appendEvent(&event{Kind: "rule", Title: m.Rule, At: at, Status: "ok", File: m.File, Line: m.Line})
+	e.addPart("scenario", r.files.text(m.File, m.Line))
 }
 
-func (r *run) result(x *journal.Result, at float64) {
+func (r *run) addResult(x *journal.Result, at float64) {
 	text := strings.Join(x.Errors, "\n")
 	if x.Result != nil {
 		text = cmp.Or(*x.Result, text)
 	}
-	e := r.append(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+firstLine(text), ": "), At: at, Status: statusOf(x.IsError)})
-	e.part("result", text)
-	e.part("turns", strconv.Itoa(x.NumTurns))
-	e.part("cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
+	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+firstLine(text), ": "), At: at, Status: statusOf(x.IsError)})
+	e.addPart("result", text)
+	e.addPart("turns", strconv.Itoa(x.NumTurns))
+	e.addPart("cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
 	for _, d := range x.PermissionDenials {
-		e.part("denied: "+d.ToolName, indented(d.ToolInput))
+		e.addPart("denied: "+d.ToolName, indented(d.ToolInput))
 	}
 }
 
-// api adds a request of the Messages API.
-func (r *run) api(entry journal.Entry, at float64) {
+// addAPIRequest adds a request of the Messages API.
+func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+apiSession(entry)))
 	switch q := entry.Request; {
 	case q != nil:
-		e := r.append(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), At: at, MS: q.MS, Status: statusOf(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
-		e.part("rule", cmp.Or(q.Rule, "none"))
-		e.part("scenario", r.files.text(q.File, q.Line))
-		e.part("prompt", q.Prompt)
-		e.part("history", strings.Join(q.Messages, ", "))
+		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), At: at, MS: q.MS, Status: statusOf(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
+		e.addPart("rule", cmp.Or(q.Rule, "none"))
+		e.addPart("scenario", r.files.text(q.File, q.Line))
+		e.addPart("prompt", q.Prompt)
+		e.addPart("history", strings.Join(q.Messages, ", "))
 		for _, c := range q.Calls {
-			e.part("call of "+c.Tool, indented(c.Input))
-			e.part("result of "+c.Tool, c.Result)
+			e.addPart("call of "+c.Tool, indented(c.Input))
+			e.addPart("result of "+c.Tool, c.Result)
 		}
-		e.part("status", strconv.Itoa(q.Status))
-		e.part("error", q.Error)
-		e.part("odd", strings.Join(q.Findings, "\n"))
+		e.addPart("status", strconv.Itoa(q.Status))
+		e.addPart("error", q.Error)
+		e.addPart("odd", strings.Join(q.Findings, "\n"))
 	case entry.SideRequest != nil:
 		s := entry.SideRequest
-		r.append(&event{Kind: "api", Title: s.Kind + " " + s.Path, At: at, MS: s.MS, Status: statusOf(s.Status >= 400)}).part("status", strconv.Itoa(s.Status))
+		r.appendEvent(&event{Kind: "api", Title: s.Kind + " " + s.Path, At: at, MS: s.MS, Status: statusOf(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
 	default:
 		x := entry.Exchange
-		e := r.append(&event{Kind: "api", Title: x.Path, At: at, MS: x.MS, Status: statusOf(x.Status >= 400)})
-		e.part("request", indented(x.Request))
-		e.part("response", indented(x.Response))
+		e := r.appendEvent(&event{Kind: "api", Title: x.Path, At: at, MS: x.MS, Status: statusOf(x.Status >= 400)})
+		e.addPart("request", indented(x.Request))
+		e.addPart("response", indented(x.Response))
 	}
 }
 
@@ -385,10 +385,10 @@ func (r *run) finish() {
 	r.Stdout, r.Stderr = strings.TrimRight(r.Stdout, "\n"), strings.TrimRight(r.Stderr, "\n")
 }
 
-// part adds a named text unless it is empty.
-func (e *event) part(name, text string) {
+// addPart adds a named text unless it is empty.
+func (e *event) addPart(name, text string) {
 	if strings.TrimSpace(text) != "" {
-		e.Parts = append(e.Parts, fact{name, bounded(text)})
+		e.Parts = append(e.Parts, fact{name, truncate(text)})
 	}
 }
 

@@ -34,7 +34,7 @@ func TestPages(t *testing.T) {
 			for _, f := range archive.Files {
 				files[f.Name] = f.Data
 			}
-			got := content(t, write(t, input(t, files)))
+			got := content(t, write(t, readInput(t, files)))
 			if *update {
 				for i := range archive.Files {
 					if archive.Files[i].Name == "want" {
@@ -53,8 +53,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// input reads the input files of a test.
-func input(t *testing.T, files map[string][]byte) verdict.HTMLInput {
+// readInput reads the input files of a test.
+func readInput(t *testing.T, files map[string][]byte) verdict.HTMLInput {
 	t.Helper()
 	in := verdict.HTMLInput{ReadFile: func(name string) ([]byte, error) {
 		if data, ok := files[name]; ok {

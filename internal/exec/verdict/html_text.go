@@ -39,8 +39,8 @@ func statusOf(failed bool) string {
 	return "ok"
 }
 
-// bounded cuts a long text.
-func bounded(s string) string {
+// truncate cuts a long text.
+func truncate(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
@@ -77,8 +77,8 @@ func indented(raw json.RawMessage) string {
 	return b.String()
 }
 
-// summary returns the values of a tool input on one line.
-func summary(raw json.RawMessage) string {
+// inputSummary returns the values of a tool input on one line.
+func inputSummary(raw json.RawMessage) string {
 	var fields map[string]any
 	if json.Unmarshal(raw, &fields) != nil {
 		return firstLine(string(raw))

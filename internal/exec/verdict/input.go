@@ -37,8 +37,8 @@ type Input struct {
 	// Environ is the environment whose secret values no excerpt of a prompt or
 	// pattern shows.
 	Environ []string
-	// Torn is the number of journal lines that could not be read.
-	Torn int
+	// UnreadableLines is the number of journal lines that could not be read.
+	UnreadableLines int
 	// Runs is the required number of runs of claude; 0 = any.
 	Runs int
 	// Journals is the required number of distinct journals; 0 = any.
@@ -50,8 +50,8 @@ type Input struct {
 
 	// parts are the entries grouped by scenario; nil = all belong to Scenario.
 	parts []verdictPart
-	// sums are the digests of the journals read so far.
-	sums [][sha256.Size]byte
+	// digests of the journals read so far.
+	digests [][sha256.Size]byte
 }
 
 // ReadFiles adds the lines of journals, ordered by time if there are several, and loads the named scenario, or else
@@ -67,7 +67,7 @@ func (in *Input) ReadFiles(journals []string, scenario string) error {
 		slices.SortStableFunc(in.Entries, func(a, b journal.Entry) int { return a.When.Compare(b.When) })
 	}
 	if scenario == "" {
-		return in.loadOfRuns()
+		return in.loadRunScenarios()
 	}
 	var err error
 	in.Scenario, err = LoadScenario(scenario)
@@ -93,7 +93,7 @@ func (in *Input) read(name string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		default:
 			whole++
-			if e.Source = len(in.sums); !fromVerdict(e) && (in.Process == 0 || e.PID == in.Process) {
+			if e.Source = len(in.digests); !fromVerdict(e) && (in.Process == 0 || e.PID == in.Process) {
 				in.Entries = append(in.Entries, e)
 			}
 		}
@@ -101,10 +101,10 @@ func (in *Input) read(name string) error {
 	if whole == 0 && torn > 0 {
 		return fmt.Errorf("%s: %w", name, journal.ErrTorn)
 	}
-	if digest := [sha256.Size]byte(sum.Sum(nil)); slices.Contains(in.sums, digest) {
+	if digest := [sha256.Size]byte(sum.Sum(nil)); slices.Contains(in.digests, digest) {
 		in.Entries = in.Entries[:first]
 	} else {
-		in.sums, in.Torn = append(in.sums, digest), in.Torn+torn
+		in.digests, in.UnreadableLines = append(in.digests, digest), in.UnreadableLines+torn
 	}
 	return nil
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/junit"
 )
 
-// junit writes the report as one test suite: a test case for each expectation, and one for each finding of level
+// writeJUnit writes the report as one test suite: a test case for each expectation, and one for each finding of level
 // error.
-func (r *Report) junit(w io.Writer) error {
+func (r *Report) writeJUnit(w io.Writer) error {
 	s := junit.Suite{Name: "claudeless"}
 	for _, x := range r.Expectations {
 		c := junit.Case{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}
 		if !x.Met {
 			c.Failure = &junit.Failure{Message: x.Text + withReason(x.Got), Type: "expectation", Text: location(x.File, x.Line) + x.Text + withReason(x.Got)}
-			c.Out = &junit.OutputText{Text: r.digest()}
+			c.Out = &junit.OutputText{Text: r.processSummary()}
 		}
 		s.Cases = append(s.Cases, c)
 	}
@@ -28,12 +28,12 @@ func (r *Report) junit(w io.Writer) error {
 		s.Cases = append(s.Cases, junit.Case{
 			Name: f.ID + ": " + f.Text, Class: "finding", File: f.File, Line: f.Line,
 			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: location(f.File, f.Line) + f.Text + processID(f.PID) + "\n" + f.Advice},
-			Out:     &junit.OutputText{Text: r.digest()},
+			Out:     &junit.OutputText{Text: r.processSummary()},
 		})
 	}
 	for _, f := range r.Faults {
 		c := junit.Case{Name: f.Name, Class: "fault"}
-		if !f.Clean() {
+		if !f.IsAcceptable() {
 			c.Failure = &junit.Failure{Message: f.Name + ": " + f.Outcome, Type: f.Outcome, Text: f.Bug + "\n" + f.Advice}
 		}
 		s.Cases = append(s.Cases, c)
@@ -53,13 +53,13 @@ func (r *Report) junit(w io.Writer) error {
 	return s.Write(w)
 }
 
-// digest summarizes in a few lines what the processes did.
-func (r *Report) digest() string {
+// processSummary summarizes in a few lines what the processes did.
+func (r *Report) processSummary() string {
 	var b strings.Builder
 	for _, p := range r.Runs {
 		fmt.Fprintf(&b, "process %d: %s\n", p.PID, strings.Join(p.Argv, " "))
 		for _, prompt := range p.Prompts {
-			fmt.Fprintf(&b, "  prompt %s\n", quoted(prompt))
+			fmt.Fprintf(&b, "  prompt %s\n", quoteShort(prompt))
 		}
 		for _, tool := range p.Tools {
 			fmt.Fprintf(&b, "  call   %s\n", tool)

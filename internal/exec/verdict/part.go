@@ -12,7 +12,7 @@ import (
 // processKey identifies a process among several journals.
 type processKey struct{ source, pid int }
 
-func keyOf(e journal.Entry) processKey { return processKey{e.Source, e.PID} }
+func processKeyOf(e journal.Entry) processKey { return processKey{e.Source, e.PID} }
 
 // scenarioKey identifies the scenario of a run: its file or library name, and the digest of its sources.
 type scenarioKey struct{ name, digest string }
@@ -24,8 +24,8 @@ type verdictPart struct {
 	changed  *Finding // the scenario differs from the one of the run; nil = unchanged
 }
 
-// loadOfRuns loads the scenarios that the runs used.
-func (in *Input) loadOfRuns() error {
+// loadRunScenarios loads the scenarios that the runs used.
+func (in *Input) loadRunScenarios() error {
 	owners, order := in.scenariosOfEntries()
 	var all []verdictPart
 	for _, key := range order {
@@ -87,8 +87,8 @@ func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 	return owners, order
 }
 
-// split returns one input per scenario. Findings from elsewhere go to the first one.
-func (in *Input) split() []Input {
+// splitByScenario returns one input per scenario. Findings from elsewhere go to the first one.
+func (in *Input) splitByScenario() []Input {
 	if in.parts == nil {
 		return []Input{*in}
 	}
@@ -97,7 +97,7 @@ func (in *Input) split() []Input {
 		one := *in
 		one.parts, one.Scenario, one.Entries = nil, p.scenario, p.entries
 		if i > 0 {
-			one.Findings, one.Torn = nil, 0
+			one.Findings, one.UnreadableLines = nil, 0
 		}
 		if p.changed != nil && !in.Lenient {
 			one.Findings = append(slices.Clone(one.Findings), *p.changed)
@@ -107,13 +107,13 @@ func (in *Input) split() []Input {
 	return all
 }
 
-// wrongCounts returns S18 findings: the number of runs or journals is not the required one.
-func (in *Input) wrongCounts(runs int) []Finding {
+// checkCounts returns S18 findings: the number of runs or journals is not the required one.
+func (in *Input) checkCounts(runs int) []Finding {
 	var found []Finding
 	for _, demand := range []struct {
 		want, got int
 		noun      string
-	}{{in.Runs, runs, "runs of claude"}, {in.Journals, len(in.sums), "different journals"}} {
+	}{{in.Runs, runs, "runs of claude"}, {in.Journals, len(in.digests), "different journals"}} {
 		if demand.want > 0 && demand.got != demand.want {
 			found = append(found, Finding{
 				ID: "S18", Level: levelError, Text: fmt.Sprintf("expected %d %s, got %d", demand.want, demand.noun, demand.got),

@@ -115,8 +115,8 @@ type Fault struct {
 	Advice  string  `json:"advice"`
 }
 
-// Clean reports whether the outcome is acceptable.
-func (f Fault) Clean() bool { return f.Outcome == "survived" || f.Outcome == "failed" }
+// IsAcceptable reports whether the outcome is acceptable.
+func (f Fault) IsAcceptable() bool { return f.Outcome == "survived" || f.Outcome == "failed" }
 
 // The levels of findings.
 const (
@@ -142,7 +142,7 @@ func (r *Report) ExitCode() int {
 	if slices.ContainsFunc(r.Expectations, func(x Expectation) bool { return !x.Met }) {
 		return ExitExpect
 	}
-	if slices.ContainsFunc(r.Faults, func(f Fault) bool { return !f.Clean() }) {
+	if slices.ContainsFunc(r.Faults, func(f Fault) bool { return !f.IsAcceptable() }) {
 		return ExitConduct
 	}
 	for _, kind := range []struct {
@@ -206,8 +206,8 @@ func (r *Report) Lines(now time.Time) []journal.Body {
 	return lines
 }
 
-// placed returns the finding with the position of a diagnostic.
-func placed(f Finding, at diag.Position) Finding {
+// atPosition returns the finding with the position of a diagnostic.
+func atPosition(f Finding, at diag.Position) Finding {
 	f.File, f.Line = at.File, at.Line
 	return f
 }

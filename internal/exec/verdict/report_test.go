@@ -65,7 +65,7 @@ func TestFormats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	formats := map[string]verdict.Format{"txt": verdict.Lines, "github": verdict.Annotations, "md": verdict.Markdown, "xml": verdict.JUnit, "json": verdict.JSON}
+	formats := map[string]verdict.Format{"txt": verdict.FormatLines, "github": verdict.FormatAnnotations, "md": verdict.FormatMarkdown, "xml": verdict.FormatJUnit, "json": verdict.FormatJSON}
 	for i, file := range archive.Files {
 		which, format, _ := strings.Cut(file.Name, ".")
 		r, found := reports()[which]
@@ -151,7 +151,7 @@ func TestRedacted(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := out.Write(&text, verdict.JSON); err != nil {
+		if err := out.Write(&text, verdict.FormatJSON); err != nil {
 			t.Fatal(err)
 		}
 		if s := text.String(); strings.Contains(s, secret) || strings.Contains(s, "other4567") || !strings.Contains(s, "[redacted]") || out.Verdict != "failed" {
@@ -168,7 +168,7 @@ func TestAppendTo(t *testing.T) {
 	if err := r.AppendTo(name, now, 1, nil); err == nil || !strings.Contains(err.Error(), "writing the verdict into the journal") {
 		t.Errorf("no journal: %v", err)
 	}
-	if err := os.WriteFile(name, []byte(complete(setup)), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(completeLines(setupLines)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.AppendTo(name, now, 1, nil); err != nil {
@@ -231,8 +231,8 @@ func TestReadFiles(t *testing.T) {
 			for _, e := range in.Entries {
 				got.WriteString(e.Prompt.Prompt)
 			}
-			if got.String() != tt.want || in.Torn != tt.torn {
-				t.Errorf("%q, %d torn; want %q, %d", got.String(), in.Torn, tt.want, tt.torn)
+			if got.String() != tt.want || in.UnreadableLines != tt.torn {
+				t.Errorf("%q, %d torn; want %q, %d", got.String(), in.UnreadableLines, tt.want, tt.torn)
 			}
 		})
 	}
@@ -258,10 +258,10 @@ func TestScenariosOfRuns(t *testing.T) {
 	const expects = "default_response = \"x\"\n[[expect]]\nprompt = { type = \"exact\", text = \"%\" }\n"
 	a, b := file("a.toml", strings.Replace(expects, "%", "hi", 1)), file("b.toml", strings.Replace(expects, "%", "ho", 1))
 	run := func(scenario, digest, prompt string) string {
-		text := strings.Replace(setup, `"scenario_file":""`, `"scenario_file":"`+scenario+`","scenario_digest":"`+digest+`"`, 1)
-		return complete(text + strings.Replace(turn, `"prompt":"hi"`, `"prompt":"`+prompt+`"`, 1) + closed)
+		text := strings.Replace(setupLines, `"scenario_file":""`, `"scenario_file":"`+scenario+`","scenario_digest":"`+digest+`"`, 1)
+		return completeLines(text + strings.Replace(turnLines, `"prompt":"hi"`, `"prompt":"`+prompt+`"`, 1) + closedLines)
 	}
-	start := complete(`{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n")
+	start := completeLines(`{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n")
 	for _, tt := range []struct {
 		name     string
 		journals []string
@@ -299,7 +299,7 @@ func TestScenariosOfRuns(t *testing.T) {
 					}
 				}
 			}
-			got = append(got, ids(r)...)
+			got = append(got, findingIDs(r)...)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%+v", diff, r.Expectations)
 			}
@@ -320,7 +320,7 @@ func TestScenariosOfRuns(t *testing.T) {
 
 // Times in findings are in seconds, and a rule with `once` over the API counts first attempts only.
 func TestDetailsOfFindings(t *testing.T) {
-	late := judge(t, setup+turn+`{"type":"host","what":"answered_late","request_id":"r","subtype":"can_use_tool","ms":6000}`+"\n"+closed)
+	late := judge(t, setupLines+turnLines+`{"type":"host","what":"answered_late","request_id":"r","subtype":"can_use_tool","ms":6000}`+"\n"+closedLines)
 	if len(late.Findings) != 1 || !strings.Contains(late.Findings[0].Text, " 6 s ") {
 		t.Errorf("%+v", late.Findings)
 	}
@@ -348,7 +348,7 @@ func TestDetailsOfFindings(t *testing.T) {
 func TestStarted(t *testing.T) {
 	for kind, want := range map[string]bool{"start": true, "run": true, "request": true, "side_request": true, "exchange": true, "prompt": false, "gate": false} {
 		var in verdict.Input
-		for e, err := range journal.Read(strings.NewReader(complete(`{"type":"` + kind + `"}`))) {
+		for e, err := range journal.Read(strings.NewReader(completeLines(`{"type":"` + kind + `"}`))) {
 			if err != nil {
 				t.Fatal(err)
 			}

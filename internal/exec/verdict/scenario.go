@@ -12,35 +12,35 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// scenario adds findings about the scenario itself: inputs that a tool rejected (S12), placeholder answers (S16),
+// checkScenario adds findings about the scenario itself: inputs that a tool rejected (S12), placeholder answers (S16),
 // rules that answered nothing (S13), and the other warnings of `claudeless check` (S09).
-func (l *findings) scenario(runs []*process) {
+func (l *findings) checkScenario(runs []*process) {
 	warnings := scenarios.Lint(l.in.Scenario, scenarios.LintOptions{Tools: l.in.Tools, Placeholder: AnswerPlaceholder})
-	l.rejectedInputs(runs, warnings)
+	l.checkRejectedInputs(runs, warnings)
 	unused := l.unusedRules(warnings)
 	for _, w := range warnings {
-		f := placed(Finding{ID: "S09", Level: l.warning(), Text: w.Message, Advice: w.Hint}, w.Pos)
+		f := atPosition(Finding{ID: "S09", Level: l.warningLevel(), Text: w.Message, Advice: w.Hint}, w.Pos)
 		if strings.HasPrefix(w.Message, scenarios.PlaceholderAnswer) {
 			f.ID, f.Level, f.Advice = "S16", levelError, "write the answer of the rule"
 		}
 		told := slices.ContainsFunc(unused, func(u Finding) bool { return u.Advice == w.Message })
-		if !told && !l.reported(f) {
+		if !told && !l.isReported(f) {
 			l.list = append(l.list, f)
 		}
 	}
 	l.list = append(l.list, unused...)
 }
 
-// warning returns the level of findings that only --strict turns into errors.
-func (l *findings) warning() string {
+// warningLevel returns the level of findings that only --strict turns into errors.
+func (l *findings) warningLevel() string {
 	if l.in.Strict {
 		return levelError
 	}
 	return levelWarn
 }
 
-// reported reports whether another finding says the same about a line.
-func (l *findings) reported(f Finding) bool {
+// isReported reports whether another finding says the same about a line.
+func (l *findings) isReported(f Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == f.File && g.Line == f.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == f.Text)
 	})
@@ -51,7 +51,7 @@ func (l *findings) unusedRules(warnings diag.List) []Finding {
 	var all []Finding
 	for _, rule := range journal.Summarize(l.in.Entries).UnusedRules(l.in.Scenario) {
 		all = append(all, Finding{
-			ID: "S13", Level: l.warning(), Text: rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
+			ID: "S13", Level: l.warningLevel(), Text: rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
 			Advice: "send a prompt that it matches, or remove the rule",
 		})
 	}
@@ -69,8 +69,8 @@ func (l *findings) unusedRules(warnings diag.List) []Finding {
 	return all
 }
 
-// rejectedInputs adds S12 findings: calls whose input the tool rejected.
-func (l *findings) rejectedInputs(runs []*process, warnings diag.List) {
+// checkRejectedInputs adds S12 findings: calls whose input the tool rejected.
+func (l *findings) checkRejectedInputs(runs []*process, warnings diag.List) {
 	for _, p := range runs {
 		var rule journal.Match // the rule that answered last
 		for _, e := range p.entries {
@@ -79,7 +79,7 @@ func (l *findings) rejectedInputs(runs []*process, warnings diag.List) {
 			}
 			if t := e.Tool; t != nil && t.RanWith == nil && t.IsError {
 				at := Finding{File: rule.File, Line: rule.Line}
-				l.rejected(scriptedCall{t.Tool, t.Input, t.Result}, p.attribute(at), warnings)
+				l.addRejected(scriptedCall{t.Tool, t.Input, t.Result}, p.attribute(at), warnings)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (l *findings) rejectedInputs(runs []*process, warnings diag.List) {
 		for _, c := range e.Request.Calls {
 			if c.IsError {
 				at := Finding{File: e.Request.File, Line: e.Request.Line, Time: e.Time}
-				l.rejected(scriptedCall{c.Tool, c.Input, c.Result}, at, warnings)
+				l.addRejected(scriptedCall{c.Tool, c.Input, c.Result}, at, warnings)
 			}
 		}
 	}
@@ -103,8 +103,8 @@ type scriptedCall struct {
 	result string
 }
 
-// rejected adds the finding about one call, at the position of the lint warning or of its rule.
-func (l *findings) rejected(c scriptedCall, f Finding, warnings diag.List) {
+// addRejected adds the finding about one call, at the position of the lint warning or of its rule.
+func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
 	why, ok := rejection(c)
 	if !ok || l.in.Scenario.ExpectsInput(c.tool, c.input) {
 		return
@@ -122,7 +122,7 @@ func (l *findings) rejected(c scriptedCall, f Finding, warnings diag.List) {
 			break
 		}
 	}
-	if !l.reported(f) {
+	if !l.isReported(f) {
 		l.list = append(l.list, f)
 	}
 }
@@ -146,25 +146,25 @@ func rejection(c scriptedCall) (why string, ok bool) {
 	return "", false
 }
 
-// unplayed is S05: turns and steps that the run did not reach.
-func unplayed(in Input) []Finding {
+// unplayedFindings returns S05 findings: turns and steps that the run did not reach.
+func unplayedFindings(in Input) []Finding {
 	p := playback{in: &in, progress: map[string]*sequenceProgress{}}
 	homes := map[processKey]string{} // configuration directory of each process
 	for _, e := range in.Entries {
 		switch {
 		case e.Run != nil:
-			homes[keyOf(e)] = e.Run.Env["CLAUDE_CONFIG_DIR"]
+			homes[processKeyOf(e)] = e.Run.Env["CLAUDE_CONFIG_DIR"]
 		case e.Start != nil:
-			p.driven = p.driven || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
+			p.hasHost = p.hasHost || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
 		case e.Unplayed != nil:
 			p.findings = append(p.findings, unplayedStep(e, e.Unplayed))
 		case e.Match != nil && !e.Match.Injected:
-			p.matched(e, e.SessionID+"\x00"+homes[keyOf(e)], e.Match.Rule)
+			p.recordMatch(e, e.SessionID+"\x00"+homes[processKeyOf(e)], e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
 			p.applyRequest(e, e.Request)
 		}
 	}
-	return p.end()
+	return p.finish()
 }
 
 // playback tracks how far the scripts of the sessions were played. API clients that name no session are not tracked,
@@ -174,7 +174,7 @@ type playback struct {
 	findings []Finding
 	progress map[string]*sequenceProgress // by session id
 	order    []*sequenceProgress
-	driven   bool // a host drove one of them
+	hasHost  bool // a host drove one of the sessions
 }
 
 // sequenceProgress is the progress of one session.
@@ -206,7 +206,7 @@ func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
 	}
 	if next {
 		e.PID = 0 // the line was written by the server
-		p.matched(e, session, q.Rule)
+		p.recordMatch(e, session, q.Rule)
 	}
 }
 
@@ -236,26 +236,26 @@ func callInterrupted(c journal.ExecutedCall) bool {
 	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
 }
 
-// matched records that a rule answered a prompt of a session.
-func (p *playback) matched(e journal.Entry, session, name string) {
+// recordMatch records that a rule answered a prompt of a session.
+func (p *playback) recordMatch(e journal.Entry, session, name string) {
 	s := p.session(session)
 	rule, turn := parseRuleName(name)
 	if before := s.turns; before != nil && (rule != before.rule || turn != before.next) {
-		p.findings = append(p.findings, before.missed(e)...)
+		p.findings = append(p.findings, before.missedTurns(e)...)
 	}
-	s.turns = p.in.sequence(rule, turn+1)
+	s.turns = p.in.remainingTurns(rule, turn+1)
 }
 
-// end returns the findings, including those about sequences that were not finished.
-func (p *playback) end() []Finding {
+// finish returns the findings, including those about sequences that were not finished.
+func (p *playback) finish() []Finding {
 	for _, s := range p.order {
 		if s.turns != nil {
-			p.findings = append(p.findings, s.turns.missed(journal.Entry{})...)
+			p.findings = append(p.findings, s.turns.missedTurns(journal.Entry{})...)
 		}
 	}
 	for _, s := range p.order {
 		for _, f := range s.unplayed() {
-			if p.driven { // a host may have interrupted it, which only a later prompt shows
+			if p.hasHost { // a host may have interrupted it, which only a later prompt shows
 				f.Level = levelWarn
 			}
 			p.findings = append(p.findings, f)
@@ -273,9 +273,9 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 
 // sequence is a rule whose turns are being played.
 type sequence struct {
-	rule int
-	next int // index of the next turn
-	all  []diag.Position
+	rule      int
+	next      int             // index of the next turn
+	positions []diag.Position // of the turns
 }
 
 // parseRuleName parses the name of a rule: -1 for a rule outside [[responses]], and for the turn of a rule's own
@@ -299,8 +299,8 @@ func indexOf(name, before string) (int, bool) {
 	return n, ok && err == nil
 }
 
-// sequence returns the remaining turns of a rule; nil = none.
-func (in *Input) sequence(rule, at int) *sequence {
+// remainingTurns returns the turns of a rule that remain from index at on; nil = none.
+func (in *Input) remainingTurns(rule, at int) *sequence {
 	if in.Scenario == nil {
 		return nil
 	}
@@ -308,12 +308,12 @@ func (in *Input) sequence(rule, at int) *sequence {
 	if at >= len(turns) {
 		return nil
 	}
-	return &sequence{rule: rule, next: at, all: turns}
+	return &sequence{rule: rule, next: at, positions: turns}
 }
 
-// endedEarly is S05 for a process that a signal ended before the script was finished.
-func (l *findings) endedEarly(p *process) {
-	signal, code := p.endedBy()
+// checkEarlyEnd adds finding S05 for a process that a signal ended before the script was finished.
+func (l *findings) checkEarlyEnd(p *process) {
+	signal, code := p.endSignal()
 	if signal == "" || slices.Contains(l.in.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
 		return
 	}
@@ -332,8 +332,8 @@ func (l *findings) endedEarly(p *process) {
 	l.list = append(l.list, f)
 }
 
-// endedBy returns the signal that ended a process with a session, and its exit code; empty = it ended normally.
-func (p *process) endedBy() (signal string, code int) {
+// endSignal returns the signal that ended a process with a session, and its exit code; empty = it ended normally.
+func (p *process) endSignal() (signal string, code int) {
 	sent := p.hostAction("signal")
 	switch {
 	case p.setup == nil:
@@ -342,7 +342,7 @@ func (p *process) endedBy() (signal string, code int) {
 		return "SIGKILL", 137
 	case p.exit.Signal != "":
 		return p.exit.Signal, p.exit.Code
-	case sent != nil && sent.Signal == "SIGINT" && !p.streamed:
+	case sent != nil && sent.Signal == "SIGINT" && !p.usesControlProtocol:
 		return sent.Signal, p.exit.Code
 	}
 	return "", 0
@@ -368,10 +368,10 @@ func (p *process) interruptedRule() *journal.Match {
 	return rule
 }
 
-// missed returns findings for the remaining turns.
-func (s *sequence) missed(e journal.Entry) []Finding {
-	return []Finding{placed(Finding{
+// missedTurns returns findings for the remaining turns.
+func (s *sequence) missedTurns(e journal.Entry) []Finding {
+	return []Finding{atPosition(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.next),
 		Advice: "send the prompt that it expects in the same session, or remove the turn", Time: e.Time, PID: e.PID,
-	}, s.all[s.next])}
+	}, s.positions[s.next])}
 }

@@ -30,7 +30,7 @@ func bash() []protocol.Tool {
 // fromVerdict returns the findings about a run, each as "ID level line".
 func fromVerdict(t *testing.T, in verdict.Input, scenario, lines string) []string {
 	t.Helper()
-	for e, err := range journal.Read(strings.NewReader(complete(lines))) {
+	for e, err := range journal.Read(strings.NewReader(completeLines(lines))) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestScenarioFindings(t *testing.T) {
 	)
 	const rule = `{ pattern = { type = "exact", text = "hi" }, response = "x" },` + "\n"
 	oneLine := "responses = [ " + rule + "\n" + rule + "]\n"
-	run := func(lines string) string { return setup + answered + lines + result + closed }
+	run := func(lines string) string { return setupLines + answered + lines + result + closedLines }
 	request := func(isError bool) string {
 		return fmt.Sprintf(`{"type":"request","session":"A","attempt":1,"path":"/v1/messages","model":"m","status":200,"prompt":"hi","rule":"responses[0]","file":"s.toml","line":1,"calls":[{"tool":"Bash","tool_use_id":"t","input":{"comand":"x"},"result":%q,"is_error":%t}]}`+"\n", refusal, isError)
 	}
@@ -79,8 +79,8 @@ func TestScenarioFindings(t *testing.T) {
 		{"another error", twoSteps, run(fmt.Sprintf(call, "Bash", "exit 1", true, "")), verdict.Input{}, []string{"S09 warn 3"}},
 		{"an MCP tool", twoSteps, run(fmt.Sprintf(call, "mcp__s__t", "MCP error -32602: no", true, "")), verdict.Input{}, []string{"S12 error 1", "S09 warn 3"}},
 		{"the words of MCP from another tool", twoSteps, run(fmt.Sprintf(call, "Bash", "MCP error -32602: no", true, "")), verdict.Input{}, []string{"S09 warn 3"}},
-		{"over the API", twoSteps, setup + request(true) + closed, verdict.Input{}, []string{"S12 error 3"}},
-		{"over the API, accepted", twoSteps, setup + request(false) + closed, verdict.Input{}, []string{"S09 warn 3"}},
+		{"over the API", twoSteps, setupLines + request(true) + closedLines, verdict.Input{}, []string{"S12 error 3"}},
+		{"over the API, accepted", twoSteps, setupLines + request(false) + closedLines, verdict.Input{}, []string{"S09 warn 3"}},
 		{"strict", twoSteps, run(""), verdict.Input{Rules: verdict.Rules{Strict: true}}, []string{"S09 error 3"}},
 		{"lenient", twoSteps, run(fmt.Sprintf(call, "Bash", refusal, true, "")), verdict.Input{Lenient: true}, []string{}},
 		{"a rule that answered nothing", strings.Replace(other, "hi", "x", 1) + other, run(""), verdict.Input{}, []string{"S13 warn 4"}},
@@ -134,7 +134,7 @@ func TestCutShort(t *testing.T) {
 		{"SIGKILL by the runner", "", before + more, []int{1}, false},
 		{"SIGKILL before the session", "", start + prompt + match, nil, false},
 		{"SIGINT", "", before + more + broken + abort + ended, nil, true},
-		{"SIGINT of a driven process", "", setup + prompt + match + more + broken + abort + ended, nil, false},
+		{"SIGINT of a driven process", "", setupLines + prompt + match + more + broken + abort + ended, nil, false},
 		{"no signal", "", before + more + abort + ended, nil, false},
 		{"under a fault", "", strings.Replace(start, `"ppid"`, `"fault":"no-result","ppid"`, 1) + text + prompt + match + term, nil, false},
 		{"a scripted failure", hang, before + term, nil, false},
@@ -190,7 +190,7 @@ func TestStartedAndRecorded(t *testing.T) {
 func TestScenarioWithoutDigest(t *testing.T) {
 	dir := t.TempDir()
 	file, log := filepath.Join(dir, "s.toml"), filepath.Join(dir, "log.jsonl")
-	lines := complete(strings.Replace(setup, `"scenario_file":""`, fmt.Sprintf(`"scenario_file":%q`, file), 1) + turn + closed)
+	lines := completeLines(strings.Replace(setupLines, `"scenario_file":""`, fmt.Sprintf(`"scenario_file":%q`, file), 1) + turnLines + closedLines)
 	for name, text := range map[string]string{file: "default_response = \"x\"\n", log: lines} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -225,7 +225,7 @@ func TestTerminalOfUnusedRules(t *testing.T) {
 			r.Findings = append(r.Findings, verdict.Finding{ID: "S13", Level: "warn", Text: "it answered no prompt"})
 		}
 		var b strings.Builder
-		if err := r.Write(&b, verdict.Lines); err != nil {
+		if err := r.Write(&b, verdict.FormatLines); err != nil {
 			t.Fatal(err)
 		}
 		if shown := strings.Count(b.String(), "warn S13"); shown != 3 || !strings.Contains(b.String(), want) || want == "" && strings.Contains(b.String(), "more rule") {

@@ -12,28 +12,28 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// strictness adds findings about set-ups in which a test could pass for the wrong reason.
-func (l *findings) strictness(runs []*process) {
-	l.noRuns()
+// checkSetUps adds findings about set-ups in which a test could pass for the wrong reason.
+func (l *findings) checkSetUps(runs []*process) {
+	l.checkNoRuns()
 	for _, p := range runs {
-		l.setUp(p)
-		l.prompts(p)
-		l.calls(p)
-		l.endedEarly(p)
+		l.checkStart(p)
+		l.checkPrompts(p)
+		l.checkCalls(p)
+		l.checkEarlyEnd(p)
 	}
-	l.unansweredRequests()
-	l.requestedCalls()
-	l.repeatedOnceRules()
-	l.list = append(l.list, unplayed(l.in)...)
+	l.checkAPIPrompts()
+	l.checkAPICalls()
+	l.checkOnceRules()
+	l.list = append(l.list, unplayedFindings(l.in)...)
 	if l.in.Scenario != nil {
-		l.unrecordedServers()
-		l.scenario(runs)
+		l.checkUnrecordedServers()
+		l.checkScenario(runs)
 	}
 }
 
-// unrecordedServers adds finding S20: the calls of an MCP server are not recorded with a real claude, unless the
+// checkUnrecordedServers adds finding S20: the calls of an MCP server are not recorded with a real claude, unless the
 // server is a fixture that exec started.
-func (l *findings) unrecordedServers() {
+func (l *findings) checkUnrecordedServers() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.in.Entries, is) }
 	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.in.Started() {
 		return
@@ -50,8 +50,8 @@ func (l *findings) unrecordedServers() {
 	}
 }
 
-// noRuns adds finding S10: a command that never started claude and sent no request to its API has tested nothing.
-func (l *findings) noRuns() {
+// checkNoRuns adds finding S10: a command that never started claude and sent no request to its API has tested nothing.
+func (l *findings) checkNoRuns() {
 	if !l.in.AllowNoRuns && !l.in.Started() {
 		l.list = append(l.list, NoRuns())
 	}
@@ -77,9 +77,9 @@ func (in *Input) Started() bool {
 	})
 }
 
-// repeatedOnceRules returns an S02 finding for each rule with once that answered a second prompt. This is possible
-// because the Messages API does not know runs.
-func (l *findings) repeatedOnceRules() {
+// checkOnceRules adds an S02 finding for each rule with once that answered a second prompt. This is possible because
+// the Messages API does not know runs.
+func (l *findings) checkOnceRules() {
 	if l.in.Scenario == nil {
 		return
 	}
@@ -99,7 +99,7 @@ func (l *findings) repeatedOnceRules() {
 		}
 		if used[use{e.Source, q.Rule}] {
 			l.list = append(l.list, Finding{
-				ID: "S02", Level: levelError, Text: "the rule has `once` and was used up when another prompt matched: " + quoted(q.Prompt), Advice: "add a rule for it",
+				ID: "S02", Level: levelError, Text: "the rule has `once` and was used up when another prompt matched: " + quoteShort(q.Prompt), Advice: "add a rule for it",
 				File: q.File, Line: q.Line, Time: e.Time,
 			})
 		}
@@ -107,8 +107,8 @@ func (l *findings) repeatedOnceRules() {
 	}
 }
 
-// setUp adds findings S01, S07 and S08: problems before the first prompt.
-func (l *findings) setUp(p *process) {
+// checkStart adds findings S01, S07 and S08: problems before the first prompt.
+func (l *findings) checkStart(p *process) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
 		l.add(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
 			"name one with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
@@ -125,37 +125,37 @@ func (l *findings) setUp(p *process) {
 	}
 }
 
-// prompts adds S02 findings: prompts that no rule answers.
-func (l *findings) prompts(p *process) {
+// checkPrompts adds S02 findings: prompts that no rule answers.
+func (l *findings) checkPrompts(p *process) {
 	for _, e := range p.entries {
 		m := e.Match
 		if m == nil || m.Rule != "" || m.Injected {
 			continue
 		}
-		l.unanswered(m.Prompt, m.Nearest, p.attribute(Finding{}))
+		l.addUnanswered(m.Prompt, m.Nearest, p.attribute(Finding{}))
 	}
 }
 
-// unansweredRequests adds S02 findings for the API: prompts that no rule answers.
-func (l *findings) unansweredRequests() {
+// checkAPIPrompts adds S02 findings for the API: prompts that no rule answers.
+func (l *findings) checkAPIPrompts() {
 	for _, e := range l.in.Entries {
 		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
 			var nearest []string
 			if l.in.Scenario != nil {
 				nearest = scenarios.NewEngine(l.in.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: q.Prompt})
 			}
-			l.unanswered(q.Prompt, nearest, Finding{Time: e.Time})
+			l.addUnanswered(q.Prompt, nearest, Finding{Time: e.Time})
 		}
 	}
 }
 
-func (l *findings) unanswered(prompt string, nearest []string, f Finding) {
+func (l *findings) addUnanswered(prompt string, nearest []string, f Finding) {
 	u := Unmatched{Prompt: prompt, Nearest: append([]string{}, nearest...), Rule: MissingRule(prompt)}
 	if l.in.Scenario != nil {
 		u.File = l.in.Scenario.File()
 	}
-	f.ID, f.Level, f.Text, f.Advice = "S02", levelError, "no rule matches the prompt "+quoted(prompt), u.advice()
-	l.list, l.unmatched = append(l.list, u.near(f)), append(l.unmatched, u)
+	f.ID, f.Level, f.Text, f.Advice = "S02", levelError, "no rule matches the prompt "+quoteShort(prompt), u.advice()
+	l.list, l.unmatched = append(l.list, u.atNearestRule(f)), append(l.unmatched, u)
 }
 
 // advice returns the nearest rules and a rule to paste.
@@ -170,8 +170,8 @@ func (u Unmatched) advice() string {
 	return strings.Join(append(slices.Clone(nearest), "a rule to paste, or to have written by --accept:", u.Rule), "\n")
 }
 
-// near returns the finding with the position of the nearest rule, which is the one to change.
-func (u Unmatched) near(f Finding) Finding {
+// atNearestRule returns the finding with the position of the nearest rule, which is the one to change.
+func (u Unmatched) atNearestRule(f Finding) Finding {
 	for _, text := range u.Nearest {
 		head, _, ok := strings.Cut(text, ": responses[")
 		colon := strings.LastIndex(head, ":")
@@ -186,8 +186,8 @@ func (u Unmatched) near(f Finding) Finding {
 	return f
 }
 
-// calls adds S03 and S04 findings: scripted calls that cannot have run.
-func (l *findings) calls(p *process) {
+// checkCalls adds S03 and S04 findings: scripted calls that cannot have run.
+func (l *findings) checkCalls(p *process) {
 	denied := map[string]bool{}
 	var rule journal.Match // the rule that answered last
 	add := func(f Finding) {
@@ -218,8 +218,8 @@ func (l *findings) calls(p *process) {
 	}
 }
 
-// requestedCalls adds S03 and S04 findings for the API: calls that its clients cannot have run.
-func (l *findings) requestedCalls() {
+// checkAPICalls adds S03 and S04 findings for the API: calls that its clients cannot have run.
+func (l *findings) checkAPICalls() {
 	from := len(l.list)
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
 		f := word(tool)
@@ -265,7 +265,7 @@ func noFixtureCase(result string) bool {
 
 func unknownArguments(tool, result string) Finding {
 	return Finding{
-		ID: "S19", Level: levelError, Text: "the fixture has no case for a call of " + tool + ": " + quoted(result),
+		ID: "S19", Level: levelError, Text: "the fixture has no case for a call of " + tool + ": " + quoteShort(result),
 		Advice: "add a case with these arguments to the fixture, or a `result` for all others",
 	}
 }

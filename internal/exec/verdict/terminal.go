@@ -12,43 +12,43 @@ type Format int
 
 // The formats: lines for people, GitHub workflow commands, Markdown for the summary of a step, JUnit, and JSON.
 const (
-	Lines Format = iota
-	Annotations
-	Markdown
-	JUnit
-	JSON
+	FormatLines Format = iota
+	FormatAnnotations
+	FormatMarkdown
+	FormatJUnit
+	FormatJSON
 )
 
 // Write writes the report in a format.
 func (r *Report) Write(w io.Writer, as Format) error {
 	switch as {
-	case Annotations:
-		return r.annotations(w)
-	case Markdown:
-		return r.markdown(w)
-	case JUnit:
-		return r.junit(w)
-	case JSON:
+	case FormatAnnotations:
+		return r.writeAnnotations(w)
+	case FormatMarkdown:
+		return r.writeMarkdown(w)
+	case FormatJUnit:
+		return r.writeJUnit(w)
+	case FormatJSON:
 		enc := json.NewEncoder(w)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		return enc.Encode(r)
 	default:
-		return r.terminal(w)
+		return r.writeTerminal(w)
 	}
 }
 
-// prefix begins every line of the report on stderr.
-const prefix = "claudeless: verdict: "
+// linePrefix begins every line of the report on stderr.
+const linePrefix = "claudeless: verdict: "
 
-// mostUnused is how many warnings about unused rules are shown, because one scenario may serve many tests.
-const mostUnused = 3
+// maxUnusedShown is how many warnings about unused rules are shown, because one scenario may serve many tests.
+const maxUnusedShown = 3
 
-// terminal writes the report for people: one line per problem, the advice below it, and a summary line.
-func (r *Report) terminal(w io.Writer) error {
+// writeTerminal writes the report for people: one line per problem, the advice below it, and a summary line.
+func (r *Report) writeTerminal(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) {
-		b.WriteString(prefix + strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\n"+prefix+"  ") + "\n")
+		b.WriteString(linePrefix + strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\n"+linePrefix+"  ") + "\n")
 	}
 	unmet := 0
 	for _, x := range r.Expectations {
@@ -66,7 +66,7 @@ func (r *Report) terminal(w io.Writer) error {
 		case f.Level == levelError:
 			errors++
 		case f.ID == "S13":
-			if unused++; unused > mostUnused {
+			if unused++; unused > maxUnusedShown {
 				continue
 			}
 		}
@@ -75,12 +75,12 @@ func (r *Report) terminal(w io.Writer) error {
 			line("  %s", strings.TrimRight(advice, "\n"))
 		}
 	}
-	if unused > mostUnused {
-		line("%s answered no prompt, too; --json lists them", count(unused-mostUnused, "more rule"))
+	if unused > maxUnusedShown {
+		line("%s answered no prompt, too; --json lists them", countWithNoun(unused-maxUnusedShown, "more rule"))
 	}
 	for _, f := range r.Faults {
 		line("%-20s %-9s exit %3d %7.1f s", f.Name, f.Outcome, f.Code, f.MS/1000)
-		if !f.Clean() {
+		if !f.IsAcceptable() {
 			line("  %s: %s", f.Bug, f.Advice)
 		}
 	}
@@ -93,8 +93,8 @@ func (r *Report) terminal(w io.Writer) error {
 	if r.Faults != nil {
 		line("%s: %s", r.Verdict, r.outcomes())
 	} else {
-		line("%s: %s, %s met, %s", r.Verdict, count(len(r.Runs), "run")+" of claude",
-			fmt.Sprintf("%d of %s", len(r.Expectations)-unmet, count(len(r.Expectations), "expectation")), count(errors, "error"))
+		line("%s: %s, %s met, %s", r.Verdict, countWithNoun(len(r.Runs), "run")+" of claude",
+			fmt.Sprintf("%d of %s", len(r.Expectations)-unmet, countWithNoun(len(r.Expectations), "expectation")), countWithNoun(errors, "error"))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -103,7 +103,7 @@ func (r *Report) terminal(w io.Writer) error {
 // outcomes counts the outcomes of the faults.
 func (r *Report) outcomes() string {
 	var said strings.Builder
-	said.WriteString(count(len(r.Faults), "fault"))
+	said.WriteString(countWithNoun(len(r.Faults), "fault"))
 	for _, outcome := range []string{"survived", "failed", "hung", "crashed", "lied"} {
 		n := 0
 		for _, f := range r.Faults {
@@ -120,7 +120,7 @@ func (r *Report) outcomes() string {
 
 // String returns one line for people.
 func (t *Terminal) String() string {
-	parts := []string{count(t.Screens, "screen")}
+	parts := []string{countWithNoun(t.Screens, "screen")}
 	if len(t.States) > 0 {
 		parts = append(parts, "states: "+strings.Join(t.States, ", "))
 	}
@@ -132,7 +132,7 @@ func (t *Terminal) String() string {
 		parts = append(parts, d.State+" "+answer)
 	}
 	if t.LostKeys > 0 {
-		parts = append(parts, count(t.LostKeys, "key")+" sent while nothing was reading")
+		parts = append(parts, countWithNoun(t.LostKeys, "key")+" sent while nothing was reading")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -20,15 +20,15 @@ import (
 // Judge judges one run, or several with different scenarios.
 func Judge(in Input) Report {
 	r := Report{Expectations: []Expectation{}, Runs: []Run{}, Findings: []Finding{}, Unmatched: []Unmatched{}}
-	for _, one := range in.split() {
+	for _, one := range in.splitByScenario() {
 		more := judge(one)
 		r.Expectations = append(r.Expectations, more.Expectations...)
 		r.Runs = append(r.Runs, more.Runs...)
 		r.Findings = append(r.Findings, more.Findings...)
 		r.Unmatched = append(r.Unmatched, more.Unmatched...)
 	}
-	r.Findings = append(r.Findings, in.wrongCounts(len(r.Runs))...)
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
+	r.Findings = append(r.Findings, in.checkCounts(len(r.Runs))...)
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(levelRank(a.Level), levelRank(b.Level)) })
 	r.Verdict = "ok"
 	if r.ExitCode() != 0 {
 		r.Verdict = "failed"
@@ -47,24 +47,24 @@ func judge(in Input) Report {
 		r.Runs = append(r.Runs, p.Run)
 	}
 	l := findings{in: in, list: append([]Finding{}, in.Findings...), unmatched: []Unmatched{}}
-	l.conduct(runs, in.Killed)
-	l.list = append(l.list, apiConduct(in.Entries)...)
-	l.list = append(l.list, l.recorded()...)
+	l.checkConduct(runs, in.Killed)
+	l.list = append(l.list, apiFindings(in.Entries)...)
+	l.list = append(l.list, l.recordedFindings()...)
 	if !in.Lenient {
-		l.strictness(runs)
+		l.checkSetUps(runs)
 	}
 	r.Findings, r.Unmatched = l.list, l.unmatched
-	if in.Torn > 0 {
+	if in.UnreadableLines > 0 {
 		r.Findings = append(r.Findings, Finding{
-			ID: "J01", Level: levelWarn, Text: count(in.Torn, "line") + " of the journal could not be read",
+			ID: "J01", Level: levelWarn, Text: countWithNoun(in.UnreadableLines, "line") + " of the journal could not be read",
 			Advice: "a process was killed while it wrote, or the file is not a journal",
 		})
 	}
 	return r
 }
 
-// recorded returns the findings that processes wrote themselves, once per process.
-func (l *findings) recorded() []Finding {
+// recordedFindings returns the findings that processes wrote themselves, once per process.
+func (l *findings) recordedFindings() []Finding {
 	var all []Finding
 	known := map[string]bool{}
 	for _, e := range l.in.Entries {
@@ -87,7 +87,9 @@ func (l *findings) recorded() []Finding {
 	return all
 }
 
-func rank(level string) int { return slices.Index([]string{levelError, levelWarn, levelInfo}, level) }
+func levelRank(level string) int {
+	return slices.Index([]string{levelError, levelWarn, levelInfo}, level)
+}
 
 // expectations judges the [[expect]] blocks over the whole run, together with the results of single calls that
 // processes checked.
@@ -115,17 +117,17 @@ func expectations(in Input) []Expectation {
 // process is a run together with its journal lines.
 type process struct {
 	Run
-	entries    []journal.Entry
-	start      *journal.Start
-	setup      *journal.Run // nil = it had no session
-	exit       *journal.Exit
-	began      time.Time
-	ended      time.Time // time of its last line
-	results    []*journal.Result
-	host       []*journal.Host
-	streamed   bool // driven over the control protocol
-	firstTurn  int  // index of the first prompt in the journal; -1 = none
-	lastResult int  // index of the last result; -1 = none
+	entries             []journal.Entry
+	start               *journal.Start
+	setup               *journal.Run // nil = it had no session
+	exit                *journal.Exit
+	began               time.Time
+	ended               time.Time // time of its last line
+	results             []*journal.Result
+	host                []*journal.Host
+	usesControlProtocol bool // driven over the control protocol
+	firstTurn           int  // index of the first prompt in the journal; -1 = none
+	lastResult          int  // index of the last result; -1 = none
 }
 
 // splitByProcess groups the lines of a journal by process. A process id may be reused by a later process.
@@ -133,7 +135,7 @@ func splitByProcess(entries []journal.Entry) []*process {
 	var all []*process
 	current := map[processKey]*process{}
 	for i, e := range entries {
-		p := current[keyOf(e)]
+		p := current[processKeyOf(e)]
 		switch {
 		case e.Expectation != nil || e.Finding != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil || e.OAuth != nil:
 			continue
@@ -141,7 +143,7 @@ func splitByProcess(entries []journal.Entry) []*process {
 			continue
 		case p == nil || e.Start != nil && len(p.entries) > 0:
 			p = &process{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, began: e.When, firstTurn: -1, lastResult: -1}
-			current[keyOf(e)] = p
+			current[processKeyOf(e)] = p
 			all = append(all, p)
 		}
 		p.add(i, e)
@@ -159,7 +161,7 @@ func (p *process) add(i int, e journal.Entry) {
 	case e.Start != nil:
 		p.start, p.Argv, p.CWD, p.Parent = e.Start, e.Start.Argv, e.Start.CWD, e.Start.Parent
 	case e.Run != nil:
-		p.setup, p.Argv, p.CWD, p.streamed = e.Run, e.Run.Argv, e.Run.CWD, e.Run.InputFormat == "stream-json"
+		p.setup, p.Argv, p.CWD, p.usesControlProtocol = e.Run, e.Run.Argv, e.Run.CWD, e.Run.InputFormat == "stream-json"
 	case e.Prompt != nil:
 		p.Prompts = append(p.Prompts, e.Prompt.Prompt)
 		if p.firstTurn < 0 {

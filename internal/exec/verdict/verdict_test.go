@@ -16,7 +16,7 @@ import (
 func judge(t *testing.T, lines string) verdict.Report {
 	t.Helper()
 	var in verdict.Input
-	for e, err := range journal.Read(strings.NewReader(complete(lines))) {
+	for e, err := range journal.Read(strings.NewReader(completeLines(lines))) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func judge(t *testing.T, lines string) verdict.Report {
 	return verdict.Judge(in)
 }
 
-func complete(lines string) string {
+func completeLines(lines string) string {
 	var out strings.Builder
 	for line := range strings.Lines(lines) {
 		line = strings.TrimSpace(line)
@@ -44,8 +44,8 @@ func complete(lines string) string {
 	return out.String()
 }
 
-// ids returns the findings with their levels.
-func ids(r verdict.Report) []string {
+// findingIDs returns the findings with their levels.
+func findingIDs(r verdict.Report) []string {
 	list := []string{}
 	for _, f := range r.Findings {
 		list = append(list, f.ID+" "+f.Level)
@@ -53,16 +53,16 @@ func ids(r verdict.Report) []string {
 	return list
 }
 
-const setup = `{"type":"start","argv":["claude","-p"],"cwd":"/w","ppid":9}
+const setupLines = `{"type":"start","argv":["claude","-p"],"cwd":"/w","ppid":9}
 {"type":"run","argv":["claude","-p"],"cwd":"/w","env":{},"settings":[],"scenario":"s","scenario_file":"","model":"m","permission_mode":"default","input_format":"stream-json"}
 `
 
-const turn = `{"type":"prompt","uuid":"U","prompt":"hi"}
+const turnLines = `{"type":"prompt","uuid":"U","prompt":"hi"}
 {"type":"match","rule":"default_response","prompt":"hi"}
 {"type":"result","subtype":"success","is_error":false,"num_turns":1,"total_cost_usd":0,"permission_denials":[]}
 `
 
-const closed = `{"type":"host","what":"stdin_closed","results":1}
+const closedLines = `{"type":"host","what":"stdin_closed","results":1}
 {"type":"exit","code":0,"ms":3}
 `
 
@@ -74,7 +74,7 @@ func TestConduct(t *testing.T) {
 		var b strings.Builder
 		for i := range n {
 			pid := `"pid":` + strings.Repeat("1", i+1) + `,`
-			for line := range strings.Lines(setup + `{"type":"prompt","uuid":"U","prompt":"hi"}` + "\n" + ending) {
+			for line := range strings.Lines(setupLines + `{"type":"prompt","uuid":"U","prompt":"hi"}` + "\n" + ending) {
 				b.WriteString("{" + pid + `"session_id":"` + pid[6:] + `",` + line[1:])
 			}
 		}
@@ -84,47 +84,47 @@ func TestConduct(t *testing.T) {
 		return strings.ReplaceAll(text, `{"type"`, `{"pid":2,"session_id":"`+session+`","type"`)
 	}
 	hook := func(attachment string) string {
-		return setup + turn + `{"type":"attachment","attachment":` + attachment + "}\n" + closed
+		return setupLines + turnLines + `{"type":"attachment","attachment":` + attachment + "}\n" + closedLines
 	}
 	for _, tt := range []struct {
 		name, lines string
 		want        []string
 	}{
-		{"C02 C03 C04 C05 C09 C10 C13 a caller that behaves", setup + turn + closed, nil},
-		{"C01 stdout closed early", setup + `{"type":"host","what":"stdout_closed"}` + "\n" + closed, []string{"C01 error"}},
-		{"C01 stdout closed after the result", setup + turn + `{"type":"host","what":"stdout_closed","results":1}` + "\n" + closed, nil},
-		{"C01 stdout not read", setup + turn + `{"type":"host","what":"stdout_blocked"}` + "\n" + closed, []string{"C01 error"}},
-		{"C02 unanswered", setup + turn + `{"type":"host","what":"request_unanswered","request_id":"r","subtype":"can_use_tool"}` + "\n" + closed, []string{"C02 error"}},
-		{"C02 twice", setup + turn + `{"type":"host","what":"answered_twice","request_id":"r","subtype":"can_use_tool"}` + "\n" + closed, []string{"C02 error"}},
-		{"C02 late", setup + turn + `{"type":"host","what":"answered_late","request_id":"r","subtype":"can_use_tool","ms":6000}` + "\n" + closed, []string{"C02 error"}},
-		{"C03 initialize after the first message", setup + turn + `{"type":"host","what":"late_initialize"}` + "\n" + closed, []string{"C03 warn"}},
-		{"C04 C05 killed with stdin open", setup + turn, []string{"C04 warn", "C05 warn"}},
+		{"C02 C03 C04 C05 C09 C10 C13 a caller that behaves", setupLines + turnLines + closedLines, nil},
+		{"C01 stdout closed early", setupLines + `{"type":"host","what":"stdout_closed"}` + "\n" + closedLines, []string{"C01 error"}},
+		{"C01 stdout closed after the result", setupLines + turnLines + `{"type":"host","what":"stdout_closed","results":1}` + "\n" + closedLines, nil},
+		{"C01 stdout not read", setupLines + turnLines + `{"type":"host","what":"stdout_blocked"}` + "\n" + closedLines, []string{"C01 error"}},
+		{"C02 unanswered", setupLines + turnLines + `{"type":"host","what":"request_unanswered","request_id":"r","subtype":"can_use_tool"}` + "\n" + closedLines, []string{"C02 error"}},
+		{"C02 twice", setupLines + turnLines + `{"type":"host","what":"answered_twice","request_id":"r","subtype":"can_use_tool"}` + "\n" + closedLines, []string{"C02 error"}},
+		{"C02 late", setupLines + turnLines + `{"type":"host","what":"answered_late","request_id":"r","subtype":"can_use_tool","ms":6000}` + "\n" + closedLines, []string{"C02 error"}},
+		{"C03 initialize after the first message", setupLines + turnLines + `{"type":"host","what":"late_initialize"}` + "\n" + closedLines, []string{"C03 warn"}},
+		{"C04 C05 killed with stdin open", setupLines + turnLines, []string{"C04 warn", "C05 warn"}},
 		{
-			"C04 terminated with stdin open", setup + turn + `{"type":"host","what":"signal","signal":"SIGTERM","stdin_open":true,"results":1}` + "\n" + `{"type":"exit","code":143,"signal":"SIGTERM","ms":3}`,
+			"C04 terminated with stdin open", setupLines + turnLines + `{"type":"host","what":"signal","signal":"SIGTERM","stdin_open":true,"results":1}` + "\n" + `{"type":"exit","code":143,"signal":"SIGTERM","ms":3}`,
 			[]string{"C04 warn"},
 		},
-		{"C05 killed after stdin was closed", setup + turn + `{"type":"host","what":"stdin_closed","results":1}` + "\n", []string{"C05 warn"}},
-		{"C05 no time after SIGTERM", setup + turn + `{"type":"host","what":"stdin_closed","results":1}` + "\n" + `{"type":"host","what":"signal","signal":"SIGTERM"}`, []string{"C05 warn"}},
-		{"C05 terminated in order", setup + turn + `{"type":"host","what":"stdin_closed"}` + "\n" + `{"type":"host","what":"signal","signal":"SIGTERM"}` + "\n" + `{"type":"exit","code":143,"signal":"SIGTERM","ms":3}`, nil},
+		{"C05 killed after stdin was closed", setupLines + turnLines + `{"type":"host","what":"stdin_closed","results":1}` + "\n", []string{"C05 warn"}},
+		{"C05 no time after SIGTERM", setupLines + turnLines + `{"type":"host","what":"stdin_closed","results":1}` + "\n" + `{"type":"host","what":"signal","signal":"SIGTERM"}`, []string{"C05 warn"}},
+		{"C05 terminated in order", setupLines + turnLines + `{"type":"host","what":"stdin_closed"}` + "\n" + `{"type":"host","what":"signal","signal":"SIGTERM"}` + "\n" + `{"type":"exit","code":143,"signal":"SIGTERM","ms":3}`, nil},
 		{"C07 a storm", again(12, failed), []string{"C07 error"}},
 		{"C07 three tries", again(3, failed), nil},
 		{"C07 what cannot succeed", again(5, forbidden), []string{"C07 error"}},
 		{"C07 what cannot succeed, tried again once", again(2, forbidden), nil},
 		{"C08 a flag that is not there", `{"type":"start","argv":["claude","--x"],"cwd":"/w","ppid":9}` + "\n" + `{"type":"exit","code":1,"refused":"error: unknown option '--x'","ms":1}`, []string{"C08 error"}},
 		{"C08 the version is asked for", `{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n" + `{"type":"exit","code":0,"ms":1}`, nil},
-		{"C09 a secret in argv", strings.Replace(setup, `"ppid":9`, `"ppid":9,"secrets":["argv[2]"]`, 1) + turn + closed, []string{"C09 error"}},
-		{"C10 no sandbox", strings.Replace(setup, `"env"`, `"skips_permissions":true,"env"`, 1) + turn + closed, []string{"C10 info"}},
+		{"C09 a secret in argv", strings.Replace(setupLines, `"ppid":9`, `"ppid":9,"secrets":["argv[2]"]`, 1) + turnLines + closedLines, []string{"C09 error"}},
+		{"C10 no sandbox", strings.Replace(setupLines, `"env"`, `"skips_permissions":true,"env"`, 1) + turnLines + closedLines, []string{"C10 info"}},
 		{
-			"C11 one session, two processes", setup + strings.Join(strings.SplitAfter(turn, "\n")[:2], "") + other(setup+turn, "S") + strings.SplitAfter(turn, "\n")[2] + other(closed, "S") + closed,
+			"C11 one session, two processes", setupLines + strings.Join(strings.SplitAfter(turnLines, "\n")[:2], "") + other(setupLines+turnLines, "S") + strings.SplitAfter(turnLines, "\n")[2] + other(closedLines, "S") + closedLines,
 			[]string{"C11 error"},
 		},
-		{"C11 one session, one after the other", setup + turn + other(setup+turn, "S") + closed + other(closed, "S"), nil},
+		{"C11 one session, one after the other", setupLines + turnLines + other(setupLines+turnLines, "S") + closedLines + other(closedLines, "S"), nil},
 		{
-			"C11 one goes on while two others come", setup + strings.Join(strings.SplitAfter(turn, "\n")[:2], "") + other(setup+turn+closed, "S") + strings.ReplaceAll(other(setup+turn+closed, "S"), `"pid":2`, `"pid":3`) +
-				strings.SplitAfter(turn, "\n")[2] + closed,
+			"C11 one goes on while two others come", setupLines + strings.Join(strings.SplitAfter(turnLines, "\n")[:2], "") + other(setupLines+turnLines+closedLines, "S") + strings.ReplaceAll(other(setupLines+turnLines+closedLines, "S"), `"pid":2`, `"pid":3`) +
+				strings.SplitAfter(turnLines, "\n")[2] + closedLines,
 			[]string{"C11 error", "C11 error"},
 		},
-		{"C13 inside another session", strings.Replace(setup, `"ppid":9`, `"ppid":9,"leaks":["CLAUDECODE"]`, 1) + turn + closed, []string{"C13 warn"}},
+		{"C13 inside another session", strings.Replace(setupLines, `"ppid":9`, `"ppid":9,"leaks":["CLAUDECODE"]`, 1) + turnLines + closedLines, []string{"C13 warn"}},
 		{"C16 a slow hook", hook(`{"type":"hook_cancelled","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}`), []string{"C16 warn"}},
 		{"C16 a hook that fails", hook(`{"type":"hook_non_blocking_error","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse","exitCode":1}`), []string{"C16 warn"}},
 		{"C16 a hook of a later event fails", hook(`{"type":"hook_non_blocking_error","hookName":"TaskCompleted","hookEvent":"TaskCompleted","exitCode":1}`), []string{"C16 warn"}},
@@ -135,7 +135,7 @@ func TestConduct(t *testing.T) {
 			if tt.want == nil {
 				tt.want = []string{}
 			}
-			if diff := cmp.Diff(tt.want, ids(judge(t, tt.lines))); diff != "" {
+			if diff := cmp.Diff(tt.want, findingIDs(judge(t, tt.lines))); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})
@@ -191,7 +191,7 @@ times = 1
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var in verdict.Input
-			for e, err := range journal.Read(strings.NewReader(complete(tt.lines))) {
+			for e, err := range journal.Read(strings.NewReader(completeLines(tt.lines))) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -220,19 +220,19 @@ func TestGateTimeout(t *testing.T) {
 		timeout  = `{"type":"gate","name":"g","event":"timeout","ms":30000}` + "\n" +
 			`{"type":"finding","id":"T01","level":"error","text":"the gate g was not released: the gate was not released in time","advice":"release it","file":"s.toml","line":7}` + "\n"
 	)
-	r := judge(t, setup+reached+timeout+turn+closed)
-	if diff := cmp.Diff([]string{"T01 error"}, ids(r)); diff != "" || r.ExitCode() != verdict.ExitStrict || r.Verdict != "failed" {
+	r := judge(t, setupLines+reached+timeout+turnLines+closedLines)
+	if diff := cmp.Diff([]string{"T01 error"}, findingIDs(r)); diff != "" || r.ExitCode() != verdict.ExitStrict || r.Verdict != "failed" {
 		t.Errorf("exit %d, findings (-want +got):\n%s", r.ExitCode(), diff)
 	}
 	var junit strings.Builder
-	if err := r.Write(&junit, verdict.JUnit); err != nil || !strings.Contains(junit.String(), `file="s.toml" line="7"`) {
+	if err := r.Write(&junit, verdict.FormatJUnit); err != nil || !strings.Contains(junit.String(), `file="s.toml" line="7"`) {
 		t.Errorf("%v in\n%s", err, &junit)
 	}
-	if r := judge(t, setup+turn+closed+strings.ReplaceAll(reached+released, `"type"`, `"pid":7,"type"`)); len(r.Runs) != 1 {
+	if r := judge(t, setupLines+turnLines+closedLines+strings.ReplaceAll(reached+released, `"type"`, `"pid":7,"type"`)); len(r.Runs) != 1 {
 		t.Errorf("the server of the gates counts as a run of claude: %+v", r.Runs)
 	}
-	if r := judge(t, setup+reached+released+turn+closed); len(ids(r)) > 0 || r.ExitCode() != 0 {
-		t.Errorf("released in time: %v, exit %d", ids(r), r.ExitCode())
+	if r := judge(t, setupLines+reached+released+turnLines+closedLines); len(findingIDs(r)) > 0 || r.ExitCode() != 0 {
+		t.Errorf("released in time: %v, exit %d", findingIDs(r), r.ExitCode())
 	}
 }
 
@@ -240,7 +240,7 @@ func BenchmarkJudge(b *testing.B) {
 	var text strings.Builder
 	const lines = 100_000
 	for range lines / 7 {
-		text.WriteString(complete(setup + turn + closed))
+		text.WriteString(completeLines(setupLines + turnLines + closedLines))
 	}
 	in := text.String()
 	b.SetBytes(int64(len(in)))
@@ -272,7 +272,7 @@ func TestUnplayedOverTheAPI(t *testing.T) {
 		"no host":                     {[]string{alone, left}, "S05 error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff([]string{tt.want}, ids(judge(t, strings.Join(tt.lines, "\n")))); diff != "" {
+			if diff := cmp.Diff([]string{tt.want}, findingIDs(judge(t, strings.Join(tt.lines, "\n")))); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})

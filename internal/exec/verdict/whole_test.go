@@ -33,8 +33,8 @@ func TestWholeVerdicts(t *testing.T) {
 			continue
 		}
 		var in verdict.Input
-		lines := strings.NewReplacer("SETUP\n", setup, "TURN\n", turn, "CLOSED\n", closed).Replace(files[base+".jsonl"])
-		for e, err := range journal.Read(strings.NewReader(complete(lines))) {
+		lines := strings.NewReplacer("SETUP\n", setupLines, "TURN\n", turnLines, "CLOSED\n", closedLines).Replace(files[base+".jsonl"])
+		for e, err := range journal.Read(strings.NewReader(completeLines(lines))) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,14 +26,14 @@ func processID(pid int) string {
 	return fmt.Sprintf(" (process %d)", pid)
 }
 
-func count(n int, noun string) string {
+func countWithNoun(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func quoted(s string) string {
+func quoteShort(s string) string {
 	const most = 100
 	if r := []rune(s); len(r) > most {
 		return fmt.Sprintf("%q…", string(r[:most]))

@@ -15,8 +15,8 @@ type sessionSet struct {
 	byID  map[string]*builder
 	// damaged lists the files with unreadable lines.
 	damaged []Damage
-	// contents keeps the contents of files that were read.
-	contents bool
+	// keepContents keeps the contents of files that were read.
+	keepContents bool
 	// requestsOnly is set if there were requests to our API without its responses.
 	requestsOnly bool
 }
@@ -24,16 +24,16 @@ type sessionSet struct {
 // builder builds a session while its recordings are read.
 type builder struct {
 	Session
-	source     string // kind of input that provides the prompts
-	results    map[string]*Result
-	calls      map[string]*Call
-	byMsg      map[string]*Message
-	agents     map[string]*Agent // by the id of the call that started them
-	rawResults map[string]json.RawMessage
-	idSeen     map[string]bool
-	earlyHooks []Hook // hooks that ran before the next prompt
-	finished   bool   // the last prompt has a result
-	contents   bool   // keep the contents of files that were read
+	source       string // kind of input that provides the prompts
+	results      map[string]*Result
+	calls        map[string]*Call
+	byMsg        map[string]*Message
+	agents       map[string]*Agent // by the id of the call that started them
+	rawResults   map[string]json.RawMessage
+	idSeen       map[string]bool
+	earlyHooks   []Hook // hooks that ran before the next prompt
+	finished     bool   // the last prompt has a result
+	keepContents bool   // keep the contents of files that were read
 }
 
 func newBuilder(id string) *builder {
@@ -49,14 +49,14 @@ func (s *sessionSet) session(id, source string) *builder {
 	b := s.byID[key]
 	if b == nil {
 		b = newBuilder(id)
-		b.source, b.contents = source, s.contents
+		b.source, b.keepContents = source, s.keepContents
 		s.byID[key] = b
 		s.order = append(s.order, key)
 	}
 	return b
 }
 
-func (b *builder) id(ids ...string) {
+func (b *builder) addIDs(ids ...string) {
 	for _, id := range ids {
 		if id != "" && !b.idSeen[id] {
 			b.idSeen[id] = true
@@ -65,14 +65,14 @@ func (b *builder) id(ids ...string) {
 	}
 }
 
-func (b *builder) prompt(p *Prompt) {
+func (b *builder) addPrompt(p *Prompt) {
 	p.Hooks, b.earlyHooks = b.earlyHooks, nil
 	b.Prompts = append(b.Prompts, p)
 	b.finished = false
 }
 
-// hook adds a hook to the current prompt; hooks before the first prompt belong to it.
-func (b *builder) hook(h Hook) {
+// addHook adds a hook to the current prompt. Hooks before the first prompt belong to that prompt.
+func (b *builder) addHook(h Hook) {
 	if len(b.Prompts) == 0 || b.finished {
 		b.earlyHooks = append(b.earlyHooks, h)
 		return
@@ -84,7 +84,7 @@ func (b *builder) hook(h Hook) {
 // currentPrompt returns the prompt to which a message belongs.
 func (b *builder) currentPrompt(at Place) *Prompt {
 	if len(b.Prompts) == 0 || b.finished {
-		b.prompt(&Prompt{At: at, Unrecorded: true})
+		b.addPrompt(&Prompt{At: at, Unrecorded: true})
 	}
 	return b.Prompts[len(b.Prompts)-1]
 }
@@ -92,14 +92,14 @@ func (b *builder) currentPrompt(at Place) *Prompt {
 // addBlocks adds blocks to their message. agent is the id of the call that started the sub-agent, empty for the main
 // conversation.
 func (b *builder) addBlocks(at Place, m wireMessage, agent string) {
-	b.id(m.ID)
+	b.addIDs(m.ID)
 	key := agent + "\x00" + m.ID
 	msg := b.byMsg[key]
 	if msg == nil || m.ID == "" {
 		msg = &Message{At: at, ID: m.ID}
 		b.byMsg[key] = msg
 		if agent != "" {
-			a := b.agent(agent)
+			a := b.agentFor(agent)
 			a.Messages = append(a.Messages, msg)
 		} else {
 			p := b.currentPrompt(at)
@@ -110,11 +110,11 @@ func (b *builder) addBlocks(at Place, m wireMessage, agent string) {
 		msg.StopReason = *m.StopReason
 	}
 	for _, raw := range m.Content {
-		b.block(at, msg, raw)
+		b.addBlock(at, msg, raw)
 	}
 }
 
-func (b *builder) agent(call string) *Agent {
+func (b *builder) agentFor(call string) *Agent {
 	a := b.agents[call]
 	if a == nil {
 		a = &Agent{}
@@ -123,7 +123,7 @@ func (b *builder) agent(call string) *Agent {
 	return a
 }
 
-func (b *builder) block(at Place, msg *Message, raw wireBlock) {
+func (b *builder) addBlock(at Place, msg *Message, raw wireBlock) {
 	switch raw.Type {
 	case "text":
 		msg.Blocks = append(msg.Blocks, Block{Text: raw.Text})
@@ -137,7 +137,7 @@ func (b *builder) block(at Place, msg *Message, raw wireBlock) {
 		if raw.ID != "" {
 			b.calls[raw.ID] = c
 		}
-		b.id(raw.ID)
+		b.addIDs(raw.ID)
 		msg.Blocks = append(msg.Blocks, Block{Call: c})
 	default:
 		if raw.Type != "" {
@@ -193,8 +193,8 @@ func (w *wireBlocks) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// plain returns the text of the blocks and the number of blocks that are not text.
-func (w wireBlocks) plain() (text string, other int) {
+// plainText returns the text of the blocks and the number of blocks that are not text.
+func (w wireBlocks) plainText() (text string, other int) {
 	var texts []string
 	for _, b := range w {
 		if b.Type == "text" {
@@ -206,11 +206,11 @@ func (w wireBlocks) plain() (text string, other int) {
 	return strings.Join(texts, "\n"), other
 }
 
-// result records the result of a call; a richer result that is already known is kept.
-func (b *builder) result(at Place, block wireBlock) *Result {
+// addResult records the result of a call. A richer result that is already known is kept.
+func (b *builder) addResult(at Place, block wireBlock) *Result {
 	r := &Result{At: at, IsError: block.IsError}
 	if block.Content != nil {
-		r.Text, r.Other = block.Content.plain()
+		r.Text, r.OtherParts = block.Content.plainText()
 	}
 	b.results[block.ToolUseID] = r
 	return r
@@ -226,7 +226,7 @@ func (b *builder) finish() {
 			c.Agent = a
 		}
 		if c.Agent != nil {
-			c.Agent.report(c)
+			c.Agent.addReport(c)
 		}
 		if c.Agent != nil && len(c.Agent.Messages) == 0 {
 			c.Agent = nil
@@ -257,24 +257,24 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	out = slices.DeleteFunc(out, func(one *Session) bool { return len(one.Prompts) == 0 })
 	if len(out) == 0 {
 		if s.requestsOnly {
-			return nil, fmt.Errorf("%w: this journal is from claudeless serve and has only the requests; import the transcript of the claude session, or a journal of `claudeless serve --record`", ErrNothing)
+			return nil, fmt.Errorf("%w: this journal is from claudeless serve and has only the requests; import the transcript of the claude session, or a journal of `claudeless serve --record`", ErrNoConversation)
 		}
 		if len(s.damaged) > 0 {
-			return nil, fmt.Errorf("%w: %s", ErrNothing, &s.damaged[0])
+			return nil, fmt.Errorf("%w: %s", ErrNoConversation, &s.damaged[0])
 		}
-		return nil, ErrNothing
+		return nil, ErrNoConversation
 	}
 	out[0].Damaged = s.damaged
 	return out, nil
 }
 
-// richness lists the kinds of input, the most detailed first.
-var richness = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
+// sourceOrder lists the kinds of input, the most detailed first.
+var sourceOrder = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
 // join adds to b what only other contains.
 func (b *builder) join(other *builder) {
 	rich, poor := b, other
-	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(richness[:], other.source) > slices.Index(richness[:], b.source) {
+	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(sourceOrder[:], other.source) > slices.Index(sourceOrder[:], b.source) {
 		rich, poor = other, b
 	}
 	for id, c := range rich.calls {
@@ -282,7 +282,7 @@ func (b *builder) join(other *builder) {
 		if from == nil {
 			continue
 		}
-		c.fill(from)
+		c.fillFrom(from)
 	}
 	for i, p := range rich.Prompts {
 		if p.Unrecorded && i < len(poor.Prompts) {
@@ -319,8 +319,8 @@ func (b *builder) join(other *builder) {
 	b.Session, b.calls, b.source = merged, rich.calls, rich.source
 }
 
-// fill adds to c what only another record of the same call contains.
-func (c *Call) fill(from *Call) {
+// fillFrom adds to c what only another record of the same call contains.
+func (c *Call) fillFrom(from *Call) {
 	if c.Result == nil {
 		c.Result = from.Result
 	} else if from.Result != nil {
@@ -337,12 +337,12 @@ func (c *Call) fill(from *Call) {
 	}
 }
 
-// ErrNothing reports that the files contain no conversation.
-var ErrNothing = errors.New("no prompt with an answer in the input")
+// ErrNoConversation reports that the files contain no conversation.
+var ErrNoConversation = errors.New("no prompt with an answer in the input")
 
-// report adds the last message of a sub-agent if the input contains only its calls: the result of the call that
+// addReport adds the last message of a sub-agent if the input contains only its calls: the result of the call that
 // started it repeats that message.
-func (a *Agent) report(c *Call) {
+func (a *Agent) addReport(c *Call) {
 	n := len(a.Messages)
 	if n == 0 || c.Result == nil || c.Result.IsError {
 		return

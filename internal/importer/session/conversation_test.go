@@ -97,7 +97,7 @@ func writeSession(b *strings.Builder, s *session.Session) {
 		fmt.Fprintf(b, "  damaged: %s\n", d.String())
 	}
 	for _, p := range s.Prompts {
-		fmt.Fprintf(b, "  prompt %s %q%s\n", p.At, p.Text, facts("unrecorded", fmt.Sprint(p.Unrecorded), "notice", fmt.Sprint(p.Notice), "other", fmt.Sprint(p.Other)))
+		fmt.Fprintf(b, "  prompt %s %q%s\n", p.At, p.Text, facts("unrecorded", fmt.Sprint(p.Unrecorded), "notice", fmt.Sprint(p.Notice), "other", fmt.Sprint(p.OtherParts)))
 		for _, h := range p.Hooks {
 			fmt.Fprintf(b, "    hook %s %s%s\n", h.At, h.Name, facts("outcome", h.Outcome))
 		}
@@ -116,11 +116,11 @@ func writeMessages(b *strings.Builder, indent string, messages []*session.Messag
 		for _, block := range m.Blocks {
 			switch c := block.Call; {
 			case c != nil:
-				fmt.Fprintf(b, "%s  call %s %s %s %s%s\n", indent, c.At, c.ID, c.Tool, c.Input, facts("harmless", fmt.Sprint(c.Harmless())))
+				fmt.Fprintf(b, "%s  call %s %s %s %s%s\n", indent, c.At, c.ID, c.Tool, c.Input, facts("harmless", fmt.Sprint(c.IsHarmless())))
 				if r := c.Result; r != nil {
-					fmt.Fprintf(b, "%s    result %s %q%s\n", indent, r.At, r.Text, facts("error", fmt.Sprint(r.IsError), "denied", fmt.Sprint(r.Denied), "other", fmt.Sprint(r.Other), "raw", string(r.Raw)))
+					fmt.Fprintf(b, "%s    result %s %q%s\n", indent, r.At, r.Text, facts("error", fmt.Sprint(r.IsError), "denied", fmt.Sprint(r.Denied), "other", fmt.Sprint(r.OtherParts), "raw", string(r.Raw)))
 					if r.File != nil {
-						fmt.Fprintf(b, "%s    file %s %q%s\n", indent, r.File.Path, r.File.Content, facts("whole", fmt.Sprint(r.File.Whole)))
+						fmt.Fprintf(b, "%s    file %s %q%s\n", indent, r.File.Path, r.File.Content, facts("whole", fmt.Sprint(r.File.IsComplete)))
 					}
 				}
 				if a := c.Agent; a != nil {

@@ -57,7 +57,7 @@ type recordingReader struct {
 }
 
 func newRecordingReader(o Options) *recordingReader {
-	s := &sessionSet{byID: map[string]*builder{}, contents: o.Contents}
+	s := &sessionSet{byID: map[string]*builder{}, keepContents: o.Contents}
 	return &recordingReader{o: o, set: s, traffic: &trafficReader{set: s, reader: history.NewReader(1024), conversations: map[string]*trafficConversation{}}}
 }
 
@@ -93,8 +93,8 @@ func withAgents(files []string) []string {
 
 // format parses the lines of one kind of file.
 type format interface {
-	// line parses one line; the error says why it does not belong to the format.
-	line(at Place, raw []byte) error
+	// parseLine parses one line; the error says why it does not belong to the format.
+	parseLine(at Place, raw []byte) error
 }
 
 const expectedFormats = "neither a transcript (lines with parentUuid or sessionId), nor a stream-json log (type and session_id), " +
@@ -103,20 +103,20 @@ const expectedFormats = "neither a transcript (lines with parentUuid or sessionI
 func (r *recordingReader) file(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
-		return &Error{Place{File: name}, reason(err)}
+		return &Error{Place{File: name}, errorReason(err)}
 	}
 	if info.IsDir() {
 		return &Error{Place{File: name}, "is a directory; name the .jsonl files in it"}
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return &Error{Place{File: name}, reason(err)}
+		return &Error{Place{File: name}, errorReason(err)}
 	}
 	defer f.Close()
 	return r.read(name, f)
 }
 
-func reason(err error) string {
+func errorReason(err error) string {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err.Error()
 	}
@@ -139,13 +139,13 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 		var err error
 		line, size, err = readLine(in, line[:0])
 		if err != nil && !errors.Is(err, io.EOF) {
-			return &Error{Place{name, n}, reason(err)}
+			return &Error{Place{name, n}, errorReason(err)}
 		}
 		total += size
 		if r.o.Progress != nil {
 			r.o.Progress.Read(total)
 		}
-		if failed := into.take(Place{name, n}, line, size); failed != nil {
+		if failed := into.parse(Place{name, n}, line, size); failed != nil {
 			return failed
 		}
 		if err != nil {
@@ -171,8 +171,8 @@ type lineReader struct {
 	damage Damage
 }
 
-// take parses one line, which had size bytes in the file. It returns an error only for a first line.
-func (l *lineReader) take(at Place, line []byte, size int64) error {
+// parse parses one line, which had size bytes in the file. It returns an error only for a first line.
+func (l *lineReader) parse(at Place, line []byte, size int64) error {
 	raw := bytes.TrimSpace(line)
 	if len(raw) == 0 && size <= maxLine {
 		return nil
@@ -189,7 +189,7 @@ func (l *lineReader) take(at Place, line []byte, size int64) error {
 	}
 	err := errTooLong
 	if !tooLong {
-		err = l.format.line(at, raw)
+		err = l.format.parseLine(at, raw)
 	}
 	if err == nil {
 		l.lines++
@@ -223,7 +223,7 @@ func readLine(in *bufio.Reader, line []byte) (kept []byte, size int64, err error
 	}
 }
 
-func describe(raw []byte) string {
+func describeLine(raw []byte) string {
 	if bytes.IndexByte(raw, 0) >= 0 {
 		return "is binary: "
 	}
@@ -237,7 +237,7 @@ func (r *recordingReader) format(at Place, raw []byte) (format, *Error) {
 	if f := r.detect(at, raw); f != nil {
 		return f, nil
 	}
-	return nil, &Error{Place{File: at.File}, describe(raw) + expectedFormats}
+	return nil, &Error{Place{File: at.File}, describeLine(raw) + expectedFormats}
 }
 
 // detect recognizes the format of a file by its first line; nil = unknown.
@@ -262,7 +262,7 @@ func (r *recordingReader) detect(at Place, raw []byte) format {
 	switch {
 	case head.Time != "" && head.PID != nil && head.Type != "":
 		return &journalReader{set: r.set, traffic: r.traffic, mode: map[int]string{}, cwd: map[int]string{}, environ: map[int][]string{}}
-	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || unwrapped(raw) != nil:
+	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || unwrapFrame(raw) != nil:
 		return &tapeReader{into: &streamReader{set: r.set}}
 	case head.Type == "":
 		return nil
@@ -279,13 +279,13 @@ func (r *recordingReader) detect(at Place, raw []byte) format {
 // arrayReader reads a log whose events are in one array.
 type arrayReader struct{ into *streamReader }
 
-func (l *arrayReader) line(at Place, raw []byte) error {
+func (l *arrayReader) parseLine(at Place, raw []byte) error {
 	var events []json.RawMessage
 	if err := json.Unmarshal(raw, &events); err != nil {
 		return errors.New("an array of events that is incomplete or spans several lines")
 	}
 	for _, ev := range events {
-		if err := l.into.line(at, ev); err != nil {
+		if err := l.into.parseLine(at, ev); err != nil {
 			return err
 		}
 	}

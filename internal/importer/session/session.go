@@ -107,10 +107,10 @@ type Prompt struct {
 	// Unrecorded is set if the input does not contain the text.
 	Unrecorded bool
 	// Notice is set for a message about finished background work, which no person wrote.
-	Notice   bool
-	Other    int    // number of parts other than text: images, documents
-	Hooks    []Hook // hooks that ran during the turn
-	Messages []*Message
+	Notice     bool
+	OtherParts int    // number of parts other than text: images, documents
+	Hooks      []Hook // hooks that ran during the turn
+	Messages   []*Message
 }
 
 // Hook is one run of a hook.
@@ -182,20 +182,20 @@ type Agent struct {
 
 // Result is the result of a call.
 type Result struct {
-	At      Place
-	Text    string
-	IsError bool
-	Denied  bool
-	Other   int             // number of parts other than text
-	Raw     json.RawMessage // MCP result as the server sent it; nil = not recorded
-	File    *File           // content shown by a Read call
+	At         Place
+	Text       string
+	IsError    bool
+	Denied     bool
+	OtherParts int             // number of parts other than text
+	Raw        json.RawMessage // MCP result as the server sent it; nil = not recorded
+	File       *File           // content shown by a Read call
 }
 
 // File is a part of a file that a call has shown.
 type File struct {
-	Path    string
-	Content string
-	Whole   bool
+	Path       string
+	Content    string
+	IsComplete bool
 }
 
 // Server returns the MCP server of a tool and the server's name for it; ok is false for built-in tools.
@@ -231,8 +231,8 @@ func appendCalls(all []*Call, messages []*Message) []*Call {
 	return all
 }
 
-// Harmless reports whether a call of a built-in tool changed nothing.
-func (c *Call) Harmless() bool {
+// IsHarmless reports whether a call of a built-in tool changed nothing.
+func (c *Call) IsHarmless() bool {
 	switch c.Tool {
 	case "Bash":
 		var in struct{ Command string }

@@ -65,7 +65,7 @@ var knownEvents = [...]string{
 	"auth_status", "command_lifecycle", "tool_use_summary", "prompt_suggestion", "update_environment_variables",
 }
 
-func (r *streamReader) line(at Place, raw []byte) error {
+func (r *streamReader) parseLine(at Place, raw []byte) error {
 	var ev streamEvent
 	if err := decode(raw, &ev); err != nil {
 		return err
@@ -75,27 +75,27 @@ func (r *streamReader) line(at Place, raw []byte) error {
 	}
 	if r.current == "" { // the first frames of a host have no session id
 		if ev.Type == "user" && ev.Message != nil {
-			r.pending = append(r.pending, typed(at, ev.Message))
+			r.pending = append(r.pending, typedPrompt(at, ev.Message))
 		}
 		return nil
 	}
 	source := cmp.Or(r.source, "stream")
 	b := r.set.session(r.current, source)
-	b.id(r.current, ev.UUID)
-	b.sourceFile(at.File)
+	b.addIDs(r.current, ev.UUID)
+	b.addSourceFile(at.File)
 	if b.Date == "" && len(ev.Timestamp) >= 10 {
 		b.Date = ev.Timestamp[:10]
 	}
 	for _, p := range r.pending {
-		b.prompt(p)
+		b.addPrompt(p)
 	}
 	r.pending = nil
-	r.event(b, at, &ev)
+	r.handleEvent(b, at, &ev)
 	return nil
 }
 
-// hookEvent handles a stream event about a hook.
-func (b *builder) hookEvent(at Place, ev *streamEvent) {
+// addHookEvent handles a stream event about a hook.
+func (b *builder) addHookEvent(at Place, ev *streamEvent) {
 	switch {
 	case ev.Type == "control_request" && ev.Request.Subtype == "hook_callback":
 		in := ev.Request.Input
@@ -103,23 +103,23 @@ func (b *builder) hookEvent(at Place, ev *streamEvent) {
 		if in.Tool != "" {
 			name += ":" + in.Tool
 		}
-		b.hook(Hook{at, name, ""})
+		b.addHook(Hook{at, name, ""})
 	case ev.Subtype == "hook_response":
 		came := ""
 		if ev.Outcome != "success" {
 			came = "failed"
 		}
-		b.hook(Hook{at, cmp.Or(ev.HookName, ev.HookEvent), came})
+		b.addHook(Hook{at, cmp.Or(ev.HookName, ev.HookEvent), came})
 	}
 }
 
-func (b *builder) sourceFile(name string) {
+func (b *builder) addSourceFile(name string) {
 	if !slices.Contains(b.Files, name) {
 		b.Files = append(b.Files, name)
 	}
 }
 
-func (r *streamReader) event(b *builder, at Place, ev *streamEvent) {
+func (r *streamReader) handleEvent(b *builder, at Place, ev *streamEvent) {
 	switch {
 	case ev.Type == "system" && ev.Subtype == "init":
 		b.CWD, b.Version, b.Tools = ev.CWD, ev.Version, ev.Tools
@@ -131,32 +131,32 @@ func (r *streamReader) event(b *builder, at Place, ev *streamEvent) {
 	case ev.Type == "system" && ev.Subtype == "compact_boundary":
 		b.Compacted = append(b.Compacted, at)
 	case ev.Type == "system" && ev.Subtype == "permission_denied":
-		b.denied(ev.ToolUseID)
+		b.markDenied(ev.ToolUseID)
 	case ev.Type == "assistant" && ev.Message != nil:
-		b.assistant(at, ev.Message, ev.ParentToolUseID, ev.Error != "" || ev.IsAPIError, Failure{Status: ev.APIErrorStatus, Kind: ev.Error})
+		b.addAssistant(at, ev.Message, ev.ParentToolUseID, ev.Error != "" || ev.IsAPIError, Failure{Status: ev.APIErrorStatus, Kind: ev.Error})
 	case ev.Type == "user" && ev.Message != nil:
-		r.user(b, at, ev)
+		r.handleUser(b, at, ev)
 	case ev.Type == "result":
 		for _, d := range ev.Denials {
-			b.denied(d.ToolUseID)
+			b.markDenied(d.ToolUseID)
 		}
-		b.status(ev.APIErrorStatus)
+		b.setStatus(ev.APIErrorStatus)
 		b.finished = true
 	case ev.Type == "system" || slices.Contains(knownEvents[:], ev.Type):
-		b.hookEvent(at, ev)
+		b.addHookEvent(at, ev)
 	default:
 		b.Unknown[ev.Type]++
 	}
 }
 
-func (b *builder) denied(id string) {
+func (b *builder) markDenied(id string) {
 	if r := b.results[id]; r != nil {
 		r.Denied = true
 	}
 }
 
-// status adds the status in the result to a failure.
-func (b *builder) status(status int) {
+// setStatus adds the status in the result to a failure.
+func (b *builder) setStatus(status int) {
 	if status == 0 || len(b.Prompts) == 0 {
 		return
 	}
@@ -166,26 +166,26 @@ func (b *builder) status(status int) {
 	}
 }
 
-func typed(at Place, m *wireMessage) *Prompt {
-	text, other := m.Content.plain()
-	return &Prompt{At: at, Text: text, Other: other, Notice: strings.HasPrefix(text, "<task-notification>")}
+func typedPrompt(at Place, m *wireMessage) *Prompt {
+	text, other := m.Content.plainText()
+	return &Prompt{At: at, Text: text, OtherParts: other, Notice: strings.HasPrefix(text, "<task-notification>")}
 }
 
-func (r *streamReader) user(b *builder, at Place, ev *streamEvent) {
+func (r *streamReader) handleUser(b *builder, at Place, ev *streamEvent) {
 	if hasResult(ev.Message.Content) {
 		for _, block := range ev.Message.Content {
 			if block.Type == "tool_result" {
-				r.result(b, at, ev, block)
+				r.handleResult(b, at, ev, block)
 			}
 		}
 		return
 	}
-	p := typed(at, ev.Message)
+	p := typedPrompt(at, ev.Message)
 	if ev.ParentToolUseID != "" {
-		b.agent(ev.ParentToolUseID).Prompt = p.Text
+		b.agentFor(ev.ParentToolUseID).Prompt = p.Text
 		return
 	}
-	if ev.IsSynthetic || notTyped(p.Text) {
+	if ev.IsSynthetic || isGeneratedText(p.Text) {
 		return
 	}
 	if ev.IsReplay { // it may repeat a message that the input direction contains
@@ -199,11 +199,11 @@ func (r *streamReader) user(b *builder, at Place, ev *streamEvent) {
 			return
 		}
 	}
-	b.prompt(p)
+	b.addPrompt(p)
 }
 
-func (r *streamReader) result(b *builder, at Place, ev *streamEvent, block wireBlock) {
-	res := b.result(at, block)
+func (r *streamReader) handleResult(b *builder, at Place, ev *streamEvent, block wireBlock) {
+	res := b.addResult(at, block)
 	for _, m := range ev.Meta {
 		if m.ID == block.ToolUseID && m.NonExecutionKind != "" {
 			res.Denied = true
@@ -215,17 +215,17 @@ func (r *streamReader) result(b *builder, at Place, ev *streamEvent, block wireB
 // tapeReader reads frames of both directions, each wrapped in an object.
 type tapeReader struct{ into *streamReader }
 
-func (r *tapeReader) line(at Place, raw []byte) error {
+func (r *tapeReader) parseLine(at Place, raw []byte) error {
 	r.into.source = "tape"
-	frame := unwrapped(raw)
+	frame := unwrapFrame(raw)
 	if frame == nil {
 		return decode(raw, &struct{}{}) // a header or a note
 	}
-	return r.into.line(at, frame)
+	return r.into.parseLine(at, frame)
 }
 
-// unwrapped returns the frame in a line of a tape; nil = none.
-func unwrapped(raw []byte) json.RawMessage {
+// unwrapFrame returns the frame in a line of a tape; nil = none.
+func unwrapFrame(raw []byte) json.RawMessage {
 	var w struct{ Frame, Message, Data, Payload, Line, JSON, Msg, Raw json.RawMessage }
 	if json.Unmarshal(raw, &w) != nil {
 		return nil

@@ -22,12 +22,12 @@ type trafficReader struct {
 
 // trafficConversation is one conversation.
 type trafficConversation struct {
-	groups int      // number of history groups already used
-	failed *Failure // of the last request; it counts unless the request is repeated
-	at     Place
+	groups  int      // number of history groups already used
+	failure *Failure // failure of the last request; it counts unless the request is repeated
+	at      Place
 }
 
-func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
+func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) {
 	request, err := r.reader.Read(e.Request, history.Client{Session: e.Session, Agent: e.Agent, Path: e.Path, UserAgent: e.Client, Header: http.Header{}})
 	if err != nil || len(request.Messages) == 0 {
 		return // it was refused because of its content
@@ -40,14 +40,14 @@ func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 	}
 	b := r.set.session(id, "traffic")
 	b.ID = named
-	b.sourceFile(at.File)
+	b.addSourceFile(at.File)
 	b.Date = cmp.Or(b.Date, date)
 	if isSideRequest(request) {
 		return
 	}
-	b.id(named, e.Agent)
+	b.addIDs(named, e.Agent)
 	if e.Agent == "" {
-		b.client(e, request)
+		b.addClient(e, request)
 	}
 	t := r.conversations[id+"\x00"+e.Agent]
 	if t == nil {
@@ -56,11 +56,11 @@ func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 	}
 	w := trafficWriter{builder: b, at: at}
 	if e.Agent != "" {
-		w.who = "agent:" + e.Agent
-		b.agent(w.who).ID = e.Agent
+		w.agent = "agent:" + e.Agent
+		b.agentFor(w.agent).ID = e.Agent
 	}
-	w.groups(t, groups)
-	w.answer(t, e)
+	w.addGroups(t, groups)
+	w.addAnswer(t, e)
 }
 
 // isSideRequest reports whether a request is not part of the conversation. Older versions of Claude Code send small
@@ -87,8 +87,8 @@ func sessionIn(metadata json.RawMessage) string {
 	return id
 }
 
-// client records what the request says about the client.
-func (b *builder) client(e *journal.Exchange, request *history.Request) {
+// addClient records what the request says about the client.
+func (b *builder) addClient(e *journal.Exchange, request *history.Request) {
 	if version, ok := strings.CutPrefix(e.Client, "claude-cli/"); ok {
 		b.Version, _, _ = strings.Cut(version, " ")
 	}
@@ -104,31 +104,31 @@ func (b *builder) client(e *journal.Exchange, request *history.Request) {
 type trafficWriter struct {
 	*builder
 
-	at  Place
-	who string // sub-agent of the conversation; empty = the main one
+	at    Place
+	agent string // sub-agent of the conversation; empty = the main one
 }
 
-// groups adds the new part of a history.
-func (w *trafficWriter) groups(t *trafficConversation, groups []history.Group) {
+// addGroups adds the new part of a history.
+func (w *trafficWriter) addGroups(t *trafficConversation, groups []history.Group) {
 	from := t.groups
 	switch {
-	case from >= len(groups) && t.failed != nil: // the request was repeated
-		t.failed = nil
+	case from >= len(groups) && t.failure != nil: // the request was repeated
+		t.failure = nil
 		return
 	case from > len(groups): // the history was truncated
 		w.Compacted = append(w.Compacted, w.at)
 		from = len(groups) - 1
 	}
-	if t.failed != nil && from < len(groups) {
-		w.failure(t)
+	if t.failure != nil && from < len(groups) {
+		w.recordFailure(t)
 	}
 	for _, g := range groups[min(from, len(groups)):] {
 		if g.Assistant {
-			w.addBlocks(w.at, assistantOf(g), w.who)
+			w.addBlocks(w.at, assistantOf(g), w.agent)
 			continue
 		}
 		for i := range g.Steps {
-			w.step(&g.Steps[i])
+			w.addStep(&g.Steps[i])
 		}
 	}
 	t.groups = len(groups)
@@ -146,71 +146,71 @@ func assistantOf(g history.Group) wireMessage {
 	return m
 }
 
-func (w *trafficWriter) step(s *history.Step) {
+func (w *trafficWriter) addStep(s *history.Step) {
 	switch s.Kind {
 	case history.Results, history.ClosedResults:
 		for _, r := range s.Results {
-			out := w.result(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
+			out := w.addResult(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
 			out.Text = r.Text
 			var blocks wireBlocks
 			if json.Unmarshal(r.Content, &blocks) == nil {
-				_, out.Other = blocks.plain()
+				_, out.OtherParts = blocks.plainText()
 			}
 		}
 	case history.Prompt, history.Notice:
-		if w.who != "" {
-			if a := w.agent(w.who); a.Prompt == "" {
+		if w.agent != "" {
+			if a := w.agentFor(w.agent); a.Prompt == "" {
 				a.Prompt = s.Text
 			}
 			return
 		}
-		w.prompt(&Prompt{At: w.at, Text: s.Text, Other: len(s.Files), Notice: s.Kind == history.Notice})
+		w.addPrompt(&Prompt{At: w.at, Text: s.Text, OtherParts: len(s.Files), Notice: s.Kind == history.Notice})
 	case history.AddedPrompt, history.InjectedText, history.RetryText, history.ResumeText, history.Interrupt, history.Summary: // none of these messages starts a turn
 	}
 }
 
-// answer adds the response.
-func (w *trafficWriter) answer(t *trafficConversation, e *journal.Exchange) {
+// addAnswer adds the response.
+func (w *trafficWriter) addAnswer(t *trafficConversation, e *journal.Exchange) {
 	var m wireMessage
 	var failed struct {
 		Error struct{ Type, Message string }
 	}
 	switch {
 	case e.Status == http.StatusOK && json.Unmarshal(e.Response, &m) == nil && m.Role == "assistant":
-		w.addBlocks(w.at, m, w.who)
+		w.addBlocks(w.at, m, w.agent)
 		t.groups++
 		return
 	case json.Unmarshal(e.Response, &failed) == nil && failed.Error.Type != "":
-		t.failed = &Failure{Kind: failed.Error.Type, Text: failed.Error.Message}
+		t.failure = &Failure{Kind: failed.Error.Type, Text: failed.Error.Message}
 	default:
-		t.failed = &Failure{}
+		t.failure = &Failure{}
 	}
 	if t.at = w.at; e.Status >= http.StatusBadRequest {
-		t.failed.Status = e.Status
+		t.failure.Status = e.Status
 	}
 }
 
-// failure records a failure that was not followed by a successful retry.
-func (w *trafficWriter) failure(t *trafficConversation) {
-	if w.who == "" {
-		w.addFailure(t.at, *t.failed)
+// recordFailure records a failure that was not followed by a successful retry.
+func (w *trafficWriter) recordFailure(t *trafficConversation) {
+	if w.agent == "" {
+		w.addFailure(t.at, *t.failure)
 		t.groups++
 	}
-	t.failed = nil
+	t.failure = nil
 }
 
 // finish records the failures at the ends of conversations.
 func (r *trafficReader) finish() {
 	for key, t := range r.conversations {
 		id, agent, _ := strings.Cut(key, "\x00")
-		if t.failed != nil {
-			w := trafficWriter{builder: r.set.session(id, "traffic"), who: agent}
-			w.failure(t)
+		if t.failure != nil {
+			w := trafficWriter{builder: r.set.session(id, "traffic"), agent: agent}
+			w.recordFailure(t)
 		}
 	}
 	for _, key := range r.set.order {
 		if b := r.set.byID[key]; b.source == "traffic" {
-			b.adopt()
+			b.assignAgents()
 		}
 	}
 }
@@ -224,7 +224,7 @@ type journalReader struct {
 	traffic *trafficReader
 }
 
-func (r *journalReader) line(at Place, raw []byte) error {
+func (r *journalReader) parseLine(at Place, raw []byte) error {
 	for e, err := range journal.Read(bytes.NewReader(raw)) {
 		if err != nil {
 			return journal.ErrTorn
@@ -240,40 +240,40 @@ func (r *journalReader) line(at Place, raw []byte) error {
 			if !e.When.IsZero() {
 				date = e.When.UTC().Format("2006-01-02")
 			}
-			r.traffic.exchange(at, date, e.Exchange)
+			r.traffic.addExchange(at, date, e.Exchange)
 		}
 		r.set.requestsOnly = r.set.requestsOnly || e.Request != nil
 		if e.SessionID == "" {
 			continue
 		}
 		b := r.set.session(e.SessionID, "journal")
-		b.id(e.SessionID)
-		b.sourceFile(at.File)
+		b.addIDs(e.SessionID)
+		b.addSourceFile(at.File)
 		b.CWD, b.Mode, b.Environ = r.cwd[e.PID], r.mode[e.PID], r.environ[e.PID]
 		if b.Date == "" && !e.When.IsZero() {
 			b.Date = e.When.UTC().Format("2006-01-02")
 		}
-		b.entry(at, &e)
+		b.addEntry(at, &e)
 	}
 	return nil
 }
 
-func (b *builder) entry(at Place, e *journal.Entry) {
+func (b *builder) addEntry(at Place, e *journal.Entry) {
 	switch {
 	case e.Prompt != nil:
 		if e.Prompt.Injected {
 			return
 		}
-		b.id(e.Prompt.UUID)
+		b.addIDs(e.Prompt.UUID)
 		p := &Prompt{At: at, Text: e.Prompt.Prompt}
 		var blocks wireBlocks
 		if e.Prompt.Blocks != nil && json.Unmarshal(e.Prompt.Blocks, &blocks) == nil {
-			_, p.Other = blocks.plain()
+			_, p.OtherParts = blocks.plainText()
 		}
 		p.Notice = strings.HasPrefix(p.Text, "<task-notification>")
-		b.prompt(p)
+		b.addPrompt(p)
 	case e.Model != nil:
-		b.model(at, e.Model)
+		b.addModelMessage(at, e.Model)
 	case e.Permission != nil:
 		if e.Permission.Decision == "reject" {
 			b.rawResults["denied "+e.Permission.ToolUseID] = json.RawMessage("true")
@@ -284,26 +284,26 @@ func (b *builder) entry(at Place, e *journal.Entry) {
 		}
 	case e.Tool != nil:
 		t := e.Tool
-		r := b.result(at, wireBlock{ToolUseID: t.ToolUseID, IsError: t.IsError})
+		r := b.addResult(at, wireBlock{ToolUseID: t.ToolUseID, IsError: t.IsError})
 		r.Text = t.Result
 		r.Denied = b.rawResults["denied "+t.ToolUseID] != nil
 		var blocks wireBlocks
 		if t.Blocks != nil && json.Unmarshal(t.Blocks, &blocks) == nil {
-			_, r.Other = blocks.plain()
+			_, r.OtherParts = blocks.plainText()
 		}
 	case e.Result != nil:
-		b.status(e.Result.APIStatus)
+		b.setStatus(e.Result.APIStatus)
 		b.finished = true
 	}
 }
 
-func (b *builder) model(at Place, m *journal.Model) {
+func (b *builder) addModelMessage(at Place, m *journal.Model) {
 	var blocks wireBlocks
 	if json.Unmarshal(m.Blocks, &blocks) != nil {
 		return
 	}
 	if m.Model == "<synthetic>" {
-		if text, _ := blocks.plain(); m.Error != "" && m.Agent == "" {
+		if text, _ := blocks.plainText(); m.Error != "" && m.Agent == "" {
 			b.addFailure(at, Failure{Kind: m.Error, Text: text})
 		}
 		return

@@ -117,7 +117,7 @@ func (a *attachedHook) UnmarshalJSON(raw []byte) error {
 // hookType is the type of all kept lines about hooks.
 const hookType = "hook"
 
-func (l *transcriptLine) tellsOfHook() bool {
+func (l *transcriptLine) isAboutHook() bool {
 	if l.Type == "attachment" && l.Attachment != nil {
 		_, ran := l.Attachment.outcome()
 		return ran
@@ -125,12 +125,12 @@ func (l *transcriptLine) tellsOfHook() bool {
 	return l.Type == "system" && l.Subtype == "stop_hook_summary"
 }
 
-// hookLine handles a transcript line about hooks.
-func (b *builder) hookLine(n *node) {
+// addHookLine handles a transcript line about hooks.
+func (b *builder) addHookLine(n *node) {
 	l := n.line
 	if l.Attachment != nil {
 		came, _ := l.Attachment.outcome()
-		b.hook(Hook{n.at, cmp.Or(l.Attachment.HookName, l.Attachment.HookEvent), came})
+		b.addHook(Hook{n.at, cmp.Or(l.Attachment.HookName, l.Attachment.HookEvent), came})
 		return
 	}
 	if len(b.Prompts) == 0 {
@@ -143,7 +143,7 @@ func (b *builder) hookLine(n *node) {
 		if l.Prevented {
 			came = "blocked"
 		}
-		b.hook(Hook{n.at, "Stop", came})
+		b.addHook(Hook{n.at, "Stop", came})
 	}
 }
 
@@ -174,7 +174,7 @@ var ignoredTypes = [...]string{
 	"agent-setting", "pr-link", "speculation-accept", "task-summary", "attribution-snapshot", "hook-run", "file-history-delta",
 }
 
-func (t *transcriptReader) line(at Place, raw []byte) error {
+func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 	var l transcriptLine
 	if err := decode(raw, &l); err != nil {
 		return err
@@ -195,13 +195,13 @@ func (t *transcriptReader) line(at Place, raw []byte) error {
 		return nil
 	}
 	b := t.set.session(l.SessionID, "transcript")
-	b.meta(at, &l, t.agent)
+	b.addMeta(at, &l, t.agent)
 	switch {
 	case (l.Type == "user" || l.Type == "assistant") && l.Message != nil, l.Type == "system" && l.Subtype == "compact_boundary":
-		t.keep(at, l.lineBody)
-	case l.tellsOfHook():
+		t.storeLine(at, l.lineBody)
+	case l.isAboutHook():
 		l.Type = hookType
-		t.keep(at, l.lineBody)
+		t.storeLine(at, l.lineBody)
 	case l.Type == "system" || l.Type == "user" || l.Type == "assistant" || slices.Contains(ignoredTypes[:], l.Type):
 	default:
 		b.Unknown[l.Type]++
@@ -209,11 +209,11 @@ func (t *transcriptReader) line(at Place, raw []byte) error {
 	return nil
 }
 
-// keep stores a line until the branch is known.
-func (t *transcriptReader) keep(at Place, l lineBody) {
+// storeLine stores a line until the branch is known.
+func (t *transcriptReader) storeLine(at Place, l lineBody) {
 	if l.ToolUseResult == nil {
 		l.ToolUseResult = &noResult
-	} else if !t.set.contents {
+	} else if !t.set.keepContents {
 		l.ToolUseResult.File.Content = ""
 	}
 	l.Type, l.SessionID = t.intern(l.Type), t.intern(l.SessionID)
@@ -246,7 +246,7 @@ func decode(raw []byte, into any) error {
 
 // resolve follows the branch and fills the session.
 func (t *transcriptReader) resolve(branch string) error {
-	on, err := t.branch(branch)
+	on, err := t.linesOnBranch(branch)
 	if err != nil {
 		return err
 	}
@@ -261,23 +261,23 @@ func (t *transcriptReader) resolve(branch string) error {
 		l := n.line
 		b := t.set.session(l.SessionID, "transcript")
 		if t.agent != "" || l.IsSidechain {
-			b.agentLine(n, t.agent, t.toolUse)
+			b.addAgentLine(n, t.agent, t.startingCall)
 			continue
 		}
 		isResult := l.Type == "user" && l.Message != nil && hasResult(l.Message.Content)
 		if on[l.UUID] || l.UUID == "" || isResult || l.Message != nil && l.Type == "assistant" && l.Message.ID != "" && messages[l.Message.ID] {
-			b.mainLine(n)
+			b.addMainLine(n)
 		}
 	}
 	for _, key := range t.set.order {
-		t.set.byID[key].adopt()
+		t.set.byID[key].assignAgents()
 	}
 	t.nodes = nil
 	return nil
 }
 
-// branch returns the set of lines from the first one to the newest, or through id.
-func (t *transcriptReader) branch(id string) (map[string]bool, error) {
+// linesOnBranch returns the set of lines from the first one to the newest, or through id.
+func (t *transcriptReader) linesOnBranch(id string) (map[string]bool, error) {
 	leaf := t.last
 	if _, ours := t.parent[id]; id != "" && ours {
 		leaf = id
@@ -306,9 +306,9 @@ func agentOfFile(file string) string {
 	return strings.TrimSuffix(name, ".jsonl")
 }
 
-// meta records what every line says about the session.
-func (b *builder) meta(at Place, l *transcriptLine, agentID string) {
-	b.id(l.SessionID, l.UUID, l.RequestID, l.PromptID, l.AgentID)
+// addMeta records what every line says about the session.
+func (b *builder) addMeta(at Place, l *transcriptLine, agentID string) {
+	b.addIDs(l.SessionID, l.UUID, l.RequestID, l.PromptID, l.AgentID)
 	if len(b.Files) == 0 || b.Files[len(b.Files)-1] != at.File {
 		b.Files = append(b.Files, at.File)
 	}
@@ -325,104 +325,104 @@ func (b *builder) meta(at Place, l *transcriptLine, agentID string) {
 	}
 }
 
-// mainLine handles a line of the main conversation.
-func (b *builder) mainLine(n *node) {
+// addMainLine handles a line of the main conversation.
+func (b *builder) addMainLine(n *node) {
 	l := n.line
 	switch {
 	case l.Type == "assistant" && l.Message != nil:
-		b.assistantLine(n, "")
+		b.addAssistantLine(n, "")
 	case l.Type == "user" && l.Message != nil:
-		b.userLine(n)
+		b.addUserLine(n)
 	case l.Type == hookType:
-		b.hookLine(n)
+		b.addHookLine(n)
 	case l.Type == "system":
 		b.Compacted = append(b.Compacted, n.at)
 	}
 }
 
-func (b *builder) assistantLine(n *node, agent string) {
+func (b *builder) addAssistantLine(n *node, agent string) {
 	l := n.line
-	b.assistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
+	b.addAssistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
 }
 
-// assistant adds what the model said, or the failure whose text it is.
-func (b *builder) assistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
+// addAssistant adds what the model said, or the failure whose text it is.
+func (b *builder) addAssistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
 	if m.Model != "<synthetic>" {
 		b.addBlocks(at, *m, agent)
 	} else if failed && agent == "" {
-		f.Text, _ = m.Content.plain()
+		f.Text, _ = m.Content.plainText()
 		b.addFailure(at, f)
 	}
 }
 
-func (b *builder) userLine(n *node) {
+func (b *builder) addUserLine(n *node) {
 	l := n.line
 	for _, block := range l.Message.Content {
 		if block.Type == "tool_result" {
-			b.toolResult(n, block)
+			b.addToolResult(n, block)
 		}
 	}
-	text, other := l.Message.Content.plain()
-	if l.IsMeta || l.IsSummary || hasResult(l.Message.Content) || notTyped(text) {
+	text, other := l.Message.Content.plainText()
+	if l.IsMeta || l.IsSummary || hasResult(l.Message.Content) || isGeneratedText(text) {
 		return
 	}
 	var origin struct{ Kind string }
 	notice := json.Unmarshal(l.Origin, &origin) == nil && origin.Kind == "task-notification" || strings.HasPrefix(text, "<task-notification>")
-	b.prompt(&Prompt{At: n.at, Text: text, Other: other, Notice: notice})
+	b.addPrompt(&Prompt{At: n.at, Text: text, OtherParts: other, Notice: notice})
 }
 
 func hasResult(blocks wireBlocks) bool {
 	return slices.ContainsFunc(blocks, func(b wireBlock) bool { return b.Type == "tool_result" })
 }
 
-// notTyped reports whether the CLI wrote the text of a user message itself.
-func notTyped(text string) bool {
+// isGeneratedText reports whether the CLI wrote the text of a user message itself.
+func isGeneratedText(text string) bool {
 	return strings.HasPrefix(text, "<local-command-") || strings.HasPrefix(text, "[Request interrupted by user") ||
 		strings.HasPrefix(text, "<bash-stdout>") || strings.HasPrefix(text, "<system-reminder>")
 }
 
-func (b *builder) toolResult(n *node, block wireBlock) {
+func (b *builder) addToolResult(n *node, block wireBlock) {
 	l := n.line
-	r := b.result(n.at, block)
+	r := b.addResult(n.at, block)
 	r.Denied = l.DenialKind != ""
 	b.addDetails(r, block.ToolUseID, l.ToolUseResult)
 }
 
 // addDetails adds the CLI's own form of a result.
 func (b *builder) addDetails(r *Result, call string, u *toolUseResult) {
-	if f := u.File; f.FilePath != "" && b.contents {
-		r.File = &File{Path: f.FilePath, Content: f.Content, Whole: f.StartLine <= 1 && f.NumLines == f.TotalLines}
+	if f := u.File; f.FilePath != "" && b.keepContents {
+		r.File = &File{Path: f.FilePath, Content: f.Content, IsComplete: f.StartLine <= 1 && f.NumLines == f.TotalLines}
 	}
 	if u.AgentID != "" {
-		a := b.agent(call)
+		a := b.agentFor(call)
 		a.ID, a.Background = u.AgentID, u.IsAsync
 	}
 }
 
-// agentLine handles a line of a sub-agent; toolUse returns the call that started it.
-func (b *builder) agentLine(n *node, agentID string, toolUse func(agentID string) string) {
+// addAgentLine handles a line of a sub-agent. toolUse returns the call that started it.
+func (b *builder) addAgentLine(n *node, agentID string, toolUse func(agentID string) string) {
 	l := n.line
 	agentID = cmp.Or(agentID, l.AgentID)
 	key := "agent:" + agentID
 	if id := toolUse(agentID); id != "" {
 		key = id
 	}
-	a := b.agent(key)
+	a := b.agentFor(key)
 	a.ID = agentID
 	switch {
 	case l.Type == "assistant" && l.Message != nil:
-		b.assistantLine(n, key)
+		b.addAssistantLine(n, key)
 	case l.Type == "user" && l.Message != nil && hasResult(l.Message.Content):
 		for _, block := range l.Message.Content {
-			b.toolResult(n, block)
+			b.addToolResult(n, block)
 		}
 	case l.Type == "user" && l.Message != nil && !l.IsMeta && a.Prompt == "":
-		a.Prompt, _ = l.Message.Content.plain()
+		a.Prompt, _ = l.Message.Content.plainText()
 	}
 }
 
-// toolUse returns the call that started a sub-agent, from the file next to the sub-agent's.
-func (t *transcriptReader) toolUse(agentID string) string {
+// startingCall returns the call that started a sub-agent, from the file next to the sub-agent's.
+func (t *transcriptReader) startingCall(agentID string) string {
 	raw, err := os.ReadFile(filepath.Join(filepath.Dir(t.file), "agent-"+agentID+".meta.json"))
 	if err != nil {
 		return ""
@@ -434,8 +434,9 @@ func (t *transcriptReader) toolUse(agentID string) string {
 	return meta.ToolUseID
 }
 
-// adopt assigns agents without a known call to the call whose result contains their id, or whose prompt is theirs.
-func (b *builder) adopt() {
+// assignAgents assigns agents without a known call to the call whose result contains their id, or whose prompt is
+// theirs.
+func (b *builder) assignAgents() {
 	for key, a := range b.agents {
 		if !strings.HasPrefix(key, "agent:") {
 			continue

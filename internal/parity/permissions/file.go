@@ -33,8 +33,8 @@ type File struct {
 	// Known are calls with an accepted difference.
 	Known []*KnownDecision `toml:"known"`
 
-	name string
-	ix   *diag.Index
+	name  string
+	index *diag.Index
 }
 
 // Group is one session: rules, a mode, and the calls that the model makes. In rules
@@ -112,7 +112,7 @@ type KnownDecision struct {
 // Load reads files and returns all their problems; invalid files are omitted.
 func Load(names []string) (all []*File, problems diag.List) {
 	for _, name := range names {
-		f, list := read(name)
+		f, list := readFile(name)
 		if problems = append(problems, list...); list.Err() == nil {
 			all = append(all, f)
 		}
@@ -120,7 +120,7 @@ func Load(names []string) (all []*File, problems diag.List) {
 	return all, problems
 }
 
-func read(name string) (*File, diag.List) {
+func readFile(name string) (*File, diag.List) {
 	src, err := os.ReadFile(name)
 	if err != nil {
 		if path, ok := errors.AsType[*fs.PathError](err); ok {
@@ -128,37 +128,36 @@ func read(name string) (*File, diag.List) {
 		}
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: "cannot read the calls: " + err.Error()}}
 	}
-	f := &File{name: name, ix: diag.IndexTOML(name, src)}
-	if doubt := f.ix.FirstProblem(); doubt != nil {
+	f := &File{name: name, index: diag.IndexTOML(name, src)}
+	if doubt := f.index.FirstProblem(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
-	problems := append(f.ix.Bind(f), f.locate()...)
+	problems := append(f.index.Bind(f), f.recordLines()...)
 	problems.Sort()
 	return f, problems
 }
 
-// locate records the lines of calls and known decisions, and checks what the format
-// does not.
-func (f *File) locate() (problems diag.List) {
+// recordLines records the lines of calls and known decisions, and checks what the format does not.
+func (f *File) recordLines() (problems diag.List) {
 	names := map[string]bool{}
 	for i, g := range f.Groups {
 		g.file = f
 		at := diag.Path{"groups", i}
 		if names[g.Name] {
-			problems = append(problems, f.ix.DiagnosticAt(append(at, "name"), fmt.Sprintf("duplicate group %q", g.Name)))
+			problems = append(problems, f.index.DiagnosticAt(append(at, "name"), fmt.Sprintf("duplicate group %q", g.Name)))
 		}
 		names[g.Name] = true
 		for j := range g.Calls {
 			c := &g.Calls[j]
-			c.line = f.ix.Pos(append(slices.Clone(at), "calls", j)).Line
+			c.line = f.index.Pos(append(slices.Clone(at), "calls", j)).Line
 			if !strings.HasPrefix(string(c.Input), "{") && c.Input != nil {
-				problems = append(problems, f.ix.DiagnosticAt(append(slices.Clone(at), "calls", j), "the input of a call must be a table"))
+				problems = append(problems, f.index.DiagnosticAt(append(slices.Clone(at), "calls", j), "the input of a call must be a table"))
 			}
 		}
 	}
 	for i, k := range f.Known {
 		if k.Group != "" && !names[k.Group] {
-			d := f.ix.DiagnosticAt(diag.Path{"known", i, "group"}, fmt.Sprintf("unknown group %q", k.Group))
+			d := f.index.DiagnosticAt(diag.Path{"known", i, "group"}, fmt.Sprintf("unknown group %q", k.Group))
 			d.Hint = diag.NameHint(k.Group, slices.Sorted(maps.Keys(names)))
 			problems = append(problems, d)
 		}
@@ -169,15 +168,15 @@ func (f *File) locate() (problems diag.List) {
 	}{{"files", f.Files}, {"home", f.Home}} {
 		for _, name := range slices.Sorted(maps.Keys(table.files)) {
 			if !filepath.IsLocal(filepath.FromSlash(name)) || path.Clean(name) != name {
-				problems = append(problems, f.ix.DiagnosticAt(diag.Path{table.key, name}, "the path of a file must be in its shortest form and inside the directory"))
+				problems = append(problems, f.index.DiagnosticAt(diag.Path{table.key, name}, "the path of a file must be in its shortest form and inside the directory"))
 			}
 		}
 	}
 	return problems
 }
 
-// excuse returns the reason of a known difference for a call; empty = none.
-func (f *File) excuse(group string, c *Call) (reason string) {
+// reasonFor returns the reason of a known difference for a call; empty = none.
+func (f *File) reasonFor(group string, c *Call) (reason string) {
 	for _, k := range f.Known {
 		if (k.Group == "" || k.Group == group) && k.Call == c.Text() {
 			k.used = true

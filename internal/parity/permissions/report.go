@@ -45,9 +45,9 @@ func (g *Group) Judge(ours, theirs []Outcome) []*Verdict {
 	for i := range g.Calls {
 		c := &g.Calls[i]
 		v := &Verdict{File: g.file.name, Line: c.line, Group: g.Name, Call: c.Text(), Ours: ours[i], Real: theirs[i]}
-		v.Status = compare(ours[i].Decision, theirs[i].Decision)
+		v.Status = compareDecisions(ours[i].Decision, theirs[i].Decision)
 		if v.Status == StatusLooser || v.Status == StatusStricter {
-			if v.Known = g.file.excuse(g.Name, c); v.Known != "" {
+			if v.Known = g.file.reasonFor(g.Name, c); v.Known != "" {
 				v.Status = StatusExcused
 			}
 		}
@@ -62,7 +62,7 @@ func (g *Group) NotCompared(why string) []*Verdict {
 	return g.Judge(none, none)
 }
 
-func compare(ours, theirs Decision) Status {
+func compareDecisions(ours, theirs Decision) Status {
 	order := []Decision{Allow, Ask, Deny}
 	left, right := slices.Index(order, ours), slices.Index(order, theirs)
 	switch {
@@ -84,7 +84,7 @@ func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 			return v.File == f.name && v.Call == k.Call && (k.Group == "" || k.Group == v.Group) && v.Status == StatusNotCompared
 		})
 		if !k.used && !missed {
-			d := f.ix.DiagnosticAt(diag.Path{"known", i, "call"}, "this call is decided the same, or it is not in the file")
+			d := f.index.DiagnosticAt(diag.Path{"known", i, "call"}, "this call is decided the same, or it is not in the file")
 			d.Hint = "remove the entry"
 			list = append(list, d)
 		}

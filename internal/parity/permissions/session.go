@@ -161,7 +161,7 @@ func (e *event) read(found map[string]Outcome) (begun []string) {
 		case e.Type == "assistant" && b.Type == "tool_use":
 			begun = append(begun, b.ID)
 		case e.Type == "user" && b.Type == "tool_result" && found[b.ToolUseID].Decision == "":
-			found[b.ToolUseID] = Outcome{Missing: "the tool rejects the input: " + text(b.Content)}
+			found[b.ToolUseID] = Outcome{Missing: "the tool rejects the input: " + blockText(b.Content)}
 		}
 	}
 	if e.Type == "control_request" && e.Request.Subtype == "can_use_tool" {
@@ -180,7 +180,7 @@ func (e *event) read(found map[string]Outcome) (begun []string) {
 	return begun
 }
 
-func text(raw json.RawMessage) string {
+func blockText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		s = string(raw)

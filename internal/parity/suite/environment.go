@@ -22,9 +22,9 @@ import (
 type laneRun struct {
 	*Job
 	Lane
-	sys     *process.System
-	rec     parity.Recording
-	started time.Time
+	sys       *process.System
+	recording parity.Recording
+	started   time.Time
 
 	env     []string
 	servers []*proc.Process
@@ -43,13 +43,13 @@ func Directories(dir string) (cwd, home string) {
 	return filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")
 }
 
-func (p *laneRun) config() string { return p.path("home", ".claude") }
+func (p *laneRun) configDir() string { return p.path("home", ".claude") }
 
-// real reports whether the real claude runs.
-func (p *laneRun) real() bool { return p.Program != "" }
+// isReal reports whether the real claude runs.
+func (p *laneRun) isReal() bool { return p.Program != "" }
 
-func (p *laneRun) problem(kind, text string) {
-	p.rec.Problems = append(p.rec.Problems, parity.Problem{Kind: kind, Text: text})
+func (p *laneRun) addProblem(kind, text string) {
+	p.recording.Problems = append(p.recording.Problems, parity.Problem{Kind: kind, Text: text})
 }
 
 // prepare creates the environment, replacing that of the previous lane.
@@ -57,12 +57,12 @@ func (p *laneRun) prepare(ctx context.Context) error {
 	if err := os.RemoveAll(p.path()); err != nil {
 		return err
 	}
-	for _, dir := range []string{p.path("cwd"), p.path("bin"), p.path("tmp"), p.path("rec", "mcp"), p.config()} {
+	for _, dir := range []string{p.path("cwd"), p.path("bin"), p.path("tmp"), p.path("rec", "mcp"), p.configDir()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	p.rec.Paths = map[string]string{
+	p.recording.Paths = map[string]string{
 		p.path("cwd"): "<cwd>", p.path("home"): "<home>", p.path("tmp"): "<tmp>", p.path(): "<dir>",
 		strings.NewReplacer("/", "-", ".", "-").Replace(p.path("cwd")): "<project>",
 	}
@@ -70,11 +70,11 @@ func (p *laneRun) prepare(ctx context.Context) error {
 		return err
 	}
 	var err error
-	p.api, err = listenAPI(ctx, apiOptions{Scenario: p.scenarioFile(), Record: p.path("rec", "api.jsonl"), CWD: p.path("cwd"), System: p.sys})
+	p.api, err = listenAPI(ctx, apiOptions{Scenario: p.scenarioFile(), Journal: p.path("rec", "api.jsonl"), CWD: p.path("cwd"), System: p.sys})
 	if err != nil {
 		return err
 	}
-	p.rec.Paths[strings.TrimPrefix(p.api.URL, "http://")] = "<api>"
+	p.recording.Paths[strings.TrimPrefix(p.api.URL, "http://")] = "<api>"
 	if p.DefaultURL {
 		backend, err := url.Parse(p.api.URL)
 		if err != nil {
@@ -99,9 +99,9 @@ func (p *laneRun) writeFiles() error {
 	if err != nil {
 		return err
 	}
-	all[filepath.Join(p.config(), ".claude.json")] = seed
+	all[filepath.Join(p.configDir(), ".claude.json")] = seed
 	if p.Case.Settings != nil {
-		all[filepath.Join(p.config(), "settings.json")] = p.Case.Settings
+		all[filepath.Join(p.configDir(), "settings.json")] = p.Case.Settings
 	}
 	if p.Case.MCP != nil {
 		all[p.path("mcp.json")] = p.Case.MCP
@@ -165,7 +165,7 @@ func (p *laneRun) scenarioFile() string {
 // environ returns the complete environment of the program.
 func (p *laneRun) environ(addr string) {
 	p.env = []string{
-		"PATH=" + p.path("bin") + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.path("home"), "CLAUDE_CONFIG_DIR=" + p.config(), "TMPDIR=" + p.path("tmp"),
+		"PATH=" + p.path("bin") + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.path("home"), "CLAUDE_CONFIG_DIR=" + p.configDir(), "TMPDIR=" + p.path("tmp"),
 		"TERM=dumb", "LANG=C.UTF-8", "SHELL=/bin/bash", "USER=somebody", "TZ=UTC", "IS_SANDBOX=1",
 		"ANTHROPIC_API_KEY=" + dummyKey, "ANTHROPIC_BASE_URL=" + addr,
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
@@ -183,7 +183,7 @@ func (p *laneRun) environ(addr string) {
 			p.env = append(p.env, kv)
 		}
 	}
-	if p.real() {
+	if p.isReal() {
 		return
 	}
 	p.env = append(p.env, "CLAUDELESS_SCENARIO="+p.scenarioFile(), "CLAUDELESS_CAPTURE="+p.path("rec", "journal.jsonl"), "CLAUDELESS_STRICT_MCP=report", "CLAUDELESS_ENVIRONMENT=login")
@@ -208,7 +208,7 @@ func (p *laneRun) startFixtures(ctx context.Context) error {
 			return fmt.Errorf("serving %s: %s", s.Fixture, strings.TrimSpace(server.StderrTail()))
 		}
 		p.env = append(p.env, s.Name+"_URL=http://"+u.Host)
-		p.rec.Paths[u.Host] = "<" + s.Name + ">"
+		p.recording.Paths[u.Host] = "<" + s.Name + ">"
 	}
 	return nil
 }

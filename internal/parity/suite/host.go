@@ -46,13 +46,13 @@ func (h *host) step(s parity.CaseStep, text string) string {
 		if !h.wait("control_request/can_use_tool") {
 			return "claude asked for no permission within the time limit"
 		}
-		h.answer(h.decision(s.Verb, text))
+		h.respond(h.decision(s.Verb, text))
 	case "refuse":
 		if !h.denyAll() {
 			return "no result"
 		}
 	case "answer":
-		h.answer(json.RawMessage(strings.ReplaceAll(text, "$rpc", h.rpc)))
+		h.respond(json.RawMessage(strings.ReplaceAll(text, "$rpc", h.rpc)))
 	case "signal":
 		h.child.Signal(map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[text])
 	}
@@ -62,7 +62,7 @@ func (h *host) step(s parity.CaseStep, text string) string {
 // denyAll denies every permission request until a result arrives.
 func (h *host) denyAll() bool {
 	for {
-		behind, line, ok := h.out.next(h.ctx, h.position, func(line string) bool {
+		behind, line, ok := h.out.waitForLine(h.ctx, h.position, func(line string) bool {
 			kind := parity.KindOf(json.RawMessage(line))
 			return strings.HasPrefix(kind, "result") || kind == "control_request/can_use_tool"
 		})
@@ -75,7 +75,7 @@ func (h *host) denyAll() bool {
 			return true
 		}
 		h.id = id
-		h.answer(h.decision("deny", ""))
+		h.respond(h.decision("deny", ""))
 	}
 }
 
@@ -91,7 +91,7 @@ func (h *host) decision(verb, text string) any {
 	return map[string]any{"behavior": "allow", "updatedInput": json.RawMessage(text)}
 }
 
-func (h *host) answer(body any) {
+func (h *host) respond(body any) {
 	h.send(map[string]any{"type": "control_response", "response": map[string]any{"subtype": "success", "request_id": h.id, "response": body}})
 }
 
@@ -106,7 +106,7 @@ func (h *host) send(v any) {
 // wait waits for an event whose kind has this prefix and which meets the
 // conditions.
 func (h *host) wait(kind string, where ...string) bool {
-	behind, line, ok := h.out.next(h.ctx, h.position, func(line string) bool {
+	behind, line, ok := h.out.waitForLine(h.ctx, h.position, func(line string) bool {
 		if !strings.HasPrefix(parity.KindOf(json.RawMessage(line)), kind) {
 			return false
 		}

@@ -52,16 +52,16 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 			return nil, errors.Join(fmt.Errorf("preparing %s: %w", job.Case.Name, err), p.close(ctx))
 		}
 		before := unroutedPackets()
-		p.runs(ctx)
+		p.runAll(ctx)
 		if n := unroutedPackets() - before; job.Isolated && n > 0 {
-			p.problem("network", fmt.Sprintf("tried to reach the network (%d times)", n))
+			p.addProblem("network", fmt.Sprintf("tried to reach the network (%d times)", n))
 		}
 		err := errors.Join(p.close(ctx), p.collectResults())
 		if err != nil {
 			return nil, fmt.Errorf("recording %s: %w", job.Case.Name, err)
 		}
-		p.rec.Duration = s.Now().Sub(p.started)
-		all = append(all, &p.rec)
+		p.recording.Duration = s.Now().Sub(p.started)
+		all = append(all, &p.recording)
 	}
 	return all, nil
 }

@@ -16,7 +16,7 @@ import (
 // laneRunner plays cases with both programs.
 type laneRunner struct {
 	Options
-	isolates bool // lanes have their own network namespace
+	isIsolated bool // lanes have their own network namespace
 }
 
 func newLaneRunner(o Options) laneRunner {
@@ -28,13 +28,13 @@ func newLaneRunner(o Options) laneRunner {
 // and warns if they cannot.
 func (r *laneRunner) checkIsolation(ctx context.Context) {
 	err := CheckIsolation(ctx, r.System, r.Self, r.Isolated...)
-	if r.isolates = err == nil; err != nil && ctx.Err() == nil {
+	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: the lanes share this machine's network: %v\n", err)
 	}
 }
 
-// each calls do for every number, with limited concurrency.
-func (r *laneRunner) each(ctx context.Context, numbers []int, do func(i int)) {
+// forEach calls do for every number, with limited concurrency.
+func (r *laneRunner) forEach(ctx context.Context, numbers []int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
 	jobs := r.Jobs
@@ -73,7 +73,7 @@ func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase f
 	job := &Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []Lane{
 		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
 	}}
-	if !r.isolates {
+	if !r.isIsolated {
 		if job.DefaultURL {
 			return nil, ErrNotIsolated
 		}

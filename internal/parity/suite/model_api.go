@@ -17,7 +17,7 @@ import (
 // apiOptions configure a modelAPI. All are required.
 type apiOptions struct {
 	Scenario string // file
-	Record   string // journal file
+	Journal  string // journal file
 	CWD      string // working directory of the run
 	System   *process.System
 }
@@ -29,7 +29,7 @@ type modelAPI struct {
 	URL string
 
 	servers []byte
-	record  *os.File
+	journal *os.File
 	cancel  context.CancelFunc
 	done    chan error
 }
@@ -44,21 +44,21 @@ func listenAPI(ctx context.Context, o apiOptions) (*modelAPI, error) {
 	if a.servers, err = s.ServerConfig("claudeless", ""); err != nil {
 		return nil, err
 	}
-	if a.record, err = os.Create(o.Record); err != nil {
+	if a.journal, err = os.Create(o.Journal); err != nil {
 		return nil, fmt.Errorf("recording requests: %w", err)
 	}
 	handler, err := api.New(api.Options{
-		Scenario: s, Capture: a.record, CWD: o.CWD, PID: o.System.PID,
+		Scenario: s, Capture: a.journal, CWD: o.CWD, PID: o.System.PID,
 		Clock: clock.New(clock.Options{Now: o.System.Now, NewID: o.System.NewID}),
 	})
 	if err != nil {
-		return nil, errors.Join(err, a.record.Close())
+		return nil, errors.Join(err, a.journal.Close())
 	}
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	ln, err := localhttp.Listen(ctx, localhttp.Options{})
 	if err != nil {
 		a.cancel()
-		return nil, errors.Join(err, a.record.Close())
+		return nil, errors.Join(err, a.journal.Close())
 	}
 	a.URL = "http://" + ln.Addr().String()
 	go func() { a.done <- localhttp.Serve(ctx, ln, handler, localhttp.Options{Grace: time.Millisecond}) }() // ends with Close
@@ -72,5 +72,5 @@ func (a *modelAPI) Servers() []byte { return a.servers }
 // Close stops the server.
 func (a *modelAPI) Close() error {
 	a.cancel()
-	return errors.Join(<-a.done, a.record.Close())
+	return errors.Join(<-a.done, a.journal.Close())
 }

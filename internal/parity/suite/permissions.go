@@ -47,7 +47,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 		again[i], verdicts[i] = i, g.NotCompared("the run was interrupted")
 	}
 	for left := o.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
-		r.each(ctx, again, func(i int) {
+		r.forEach(ctx, again, func(i int) {
 			if found := r.compareGroup(ctx, groups[i]); ctx.Err() == nil {
 				verdicts[i] = found
 			}
@@ -55,7 +55,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 		if left <= 0 {
 			break
 		}
-		again = slices.DeleteFunc(again, func(i int) bool { return !slices.ContainsFunc(verdicts[i], different) })
+		again = slices.DeleteFunc(again, func(i int) bool { return !slices.ContainsFunc(verdicts[i], differs) })
 	}
 	res.Calls = slices.Concat(verdicts...)
 	for _, f := range files {
@@ -64,7 +64,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	return res, nil
 }
 
-func different(v *permissions.Verdict) bool { return v.Status != permissions.StatusSame }
+func differs(v *permissions.Verdict) bool { return v.Status != permissions.StatusSame }
 
 // compareGroup plays one group.
 func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.Group) []*permissions.Verdict {
@@ -108,11 +108,11 @@ type report interface {
 func (f ReportFiles) write(r report) (err error) {
 	if f.JSON != "" {
 		raw, failed := r.JSON()
-		err = errors.Join(failed, write(f.JSON, raw))
+		err = errors.Join(failed, writeFile(f.JSON, raw))
 	}
 	if f.JUnit != "" {
 		var b bytes.Buffer
-		err = errors.Join(err, r.JUnit(&b), write(f.JUnit, b.Bytes()))
+		err = errors.Join(err, r.JUnit(&b), writeFile(f.JUnit, b.Bytes()))
 	}
 	return err
 }

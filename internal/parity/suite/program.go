@@ -28,8 +28,8 @@ type Program struct {
 // ErrNoClaude says that no real claude was found.
 var ErrNoClaude = errors.New("no claude to compare with")
 
-// module is the module path in the build information of claudeless binaries.
-const module = "github.com/claudeless/claudeless"
+// modulePath is the module path in the build information of claudeless binaries.
+const modulePath = "github.com/claudeless/claudeless"
 
 // Find finds the real claude: the given path, CLAUDE_BIN, or the one on PATH; never
 // claudeless itself.
@@ -39,7 +39,7 @@ func Find(ctx context.Context, s *process.System, given, self string) (Program, 
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		if info, err := buildinfo.ReadFile(target); err == nil && (info.Main.Path == module || strings.HasPrefix(info.Path, module+"/")) {
+		if info, err := buildinfo.ReadFile(target); err == nil && (info.Main.Path == modulePath || strings.HasPrefix(info.Path, modulePath+"/")) {
 			return Program{}, fmt.Errorf("%w: %s is claudeless itself", ErrNoClaude, path)
 		}
 	}
@@ -71,10 +71,10 @@ func identify(ctx context.Context, s *process.System, path string) (Program, err
 	case strings.Contains(said, "claudeless"):
 		return Program{}, fmt.Errorf("%w: %s is claudeless itself", ErrNoClaude, path)
 	}
-	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, cut(said))
+	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, truncate(said))
 }
 
-func cut(s string) string {
+func truncate(s string) string {
 	if r := []rune(s); len(r) > 80 {
 		return string(r[:80]) + "…"
 	}
@@ -134,7 +134,7 @@ func install(ctx context.Context, s *process.System, dir, spec string) (err erro
 		Timeout: 10 * time.Minute,
 	})
 	if err == nil && res.Exit.Code != 0 {
-		err = fmt.Errorf("npm: %s %s", res.Exit, cut(strings.TrimSpace(string(res.Stderr)+string(res.Stdout))))
+		err = fmt.Errorf("npm: %s %s", res.Exit, truncate(strings.TrimSpace(string(res.Stderr)+string(res.Stdout))))
 	}
 	if err != nil {
 		return err

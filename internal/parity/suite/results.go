@@ -15,17 +15,17 @@ import (
 
 // collectResults reads the files that the lane has written.
 func (p *laneRun) collectResults() (err error) {
-	p.rec.Hooks = linesOf(p.path("rec", "hooks.jsonl"))
-	p.rec.MCP = map[string][]json.RawMessage{}
+	p.recording.Hooks = linesOf(p.path("rec", "hooks.jsonl"))
+	p.recording.MCP = map[string][]json.RawMessage{}
 	records, err := filepath.Glob(p.path("rec", "mcp", "*.jsonl"))
 	for _, name := range records {
-		p.rec.MCP[strings.TrimSuffix(filepath.Base(name), ".jsonl")] = linesOf(name)
+		p.recording.MCP[strings.TrimSuffix(filepath.Base(name), ".jsonl")] = linesOf(name)
 	}
 	file := "journal.jsonl"
-	if p.real() {
+	if p.isReal() {
 		file = "api.jsonl"
 	}
-	if p.rec.Requests, err = requests(p.path("rec", file), err); err != nil {
+	if p.recording.Requests, err = readRequests(p.path("rec", file), err); err != nil {
 		return err
 	}
 	return errors.Join(p.collectFiles(), p.collectTranscripts())
@@ -48,7 +48,7 @@ func linesOf(name string) []json.RawMessage {
 
 // collectFiles reads the files of the working directory.
 func (p *laneRun) collectFiles() error {
-	p.rec.Files = map[string]string{}
+	p.recording.Files = map[string]string{}
 	root := p.path("cwd")
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == root {
@@ -63,14 +63,14 @@ func (p *laneRun) collectFiles() error {
 		}
 		switch {
 		case d.IsDir():
-			p.rec.Files[name+"/"] = ""
+			p.recording.Files[name+"/"] = ""
 		case d.Type()&fs.ModeSymlink != 0:
 			target, err := os.Readlink(path)
-			p.rec.Files[name] = "→ " + target
+			p.recording.Files[name] = "→ " + target
 			return err
 		case d.Type().IsRegular():
 			data, err := os.ReadFile(path)
-			p.rec.Files[name] = string(data)
+			p.recording.Files[name] = string(data)
 			return err
 		}
 		return nil
@@ -80,8 +80,8 @@ func (p *laneRun) collectFiles() error {
 // collectTranscripts reads the session files; their paths omit the name of the
 // project.
 func (p *laneRun) collectTranscripts() error {
-	p.rec.Transcripts = map[string][]json.RawMessage{}
-	root := filepath.Join(p.config(), "projects")
+	p.recording.Transcripts = map[string][]json.RawMessage{}
+	root := filepath.Join(p.configDir(), "projects")
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -91,7 +91,7 @@ func (p *laneRun) collectTranscripts() error {
 		}
 		name, err := filepath.Rel(root, path)
 		_, name, _ = strings.Cut(filepath.ToSlash(name), "/")
-		p.rec.Transcripts[name] = linesOf(path)
+		p.recording.Transcripts[name] = linesOf(path)
 		return err
 	})
 }
@@ -109,8 +109,8 @@ type modelRequest struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// requests reads the model requests from the journal of claudeless, which ran as the server or as claude.
-func requests(name string, err error) ([]json.RawMessage, error) {
+// readRequests reads the model requests from the journal of claudeless, which ran as the server or as claude.
+func readRequests(name string, err error) ([]json.RawMessage, error) {
 	file, openErr := os.Open(name)
 	if errors.Is(openErr, fs.ErrNotExist) || err != nil {
 		return nil, err // a command that sends no request writes none

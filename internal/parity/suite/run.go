@@ -16,21 +16,21 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// runs executes the runs of the case.
-func (p *laneRun) runs(ctx context.Context) {
+// runAll executes the runs of the case.
+func (p *laneRun) runAll(ctx context.Context) {
 	for i := range p.Case.Runs {
-		if !p.run(ctx, &p.Case.Runs[i]) {
+		if !p.runOnce(ctx, &p.Case.Runs[i]) {
 			return
 		}
 	}
 }
 
-// run executes one run. It returns false if the remaining runs make no sense.
-func (p *laneRun) run(ctx context.Context, r *parity.CaseRun) bool {
+// runOnce executes one run. It returns false if the remaining runs make no sense.
+func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 	program := cmp.Or(p.Program, p.path("bin", "claude"))
-	args, err := p.args(r.Args)
+	args, err := p.arguments(r.Args)
 	if err != nil {
-		p.problem("start", err.Error())
+		p.addProblem("start", err.Error())
 		return false
 	}
 	errs := &bytes.Buffer{} // read after Stop, when all writers have ended
@@ -39,7 +39,7 @@ func (p *laneRun) run(ctx context.Context, r *parity.CaseRun) bool {
 		Stderr:  errs, Grace: time.Millisecond,
 	})
 	if err != nil {
-		p.problem("start", err.Error())
+		p.addProblem("start", err.Error())
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
@@ -49,7 +49,7 @@ func (p *laneRun) run(ctx context.Context, r *parity.CaseRun) bool {
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		p.problem("timeout", fmt.Sprintf("%s did not end within %s; it was killed", p.name(), p.Timeout))
+		p.addProblem("timeout", fmt.Sprintf("%s did not end within %s; it was killed", p.laneName(), p.Timeout))
 	}
 	exit, ended := child.Exit()
 	out.waitQuiet(ctx)
@@ -59,27 +59,27 @@ func (p *laneRun) run(ctx context.Context, r *parity.CaseRun) bool {
 		exit, _ = child.Exit()
 	}
 	if talked != "" && ended {
-		p.problem("dialogue", talked)
+		p.addProblem("dialogue", talked)
 	}
-	p.rec.Runs = append(p.rec.Runs, parity.Run{Stdout: out.text(), Stderr: errs.String(), Code: exit.Code, Signal: exit.Signal})
+	p.recording.Runs = append(p.recording.Runs, parity.Run{Stdout: out.text(), Stderr: errs.String(), Code: exit.Code, Signal: exit.Signal})
 	return ended
 }
 
-func (p *laneRun) name() string {
-	if p.real() {
+func (p *laneRun) laneName() string {
+	if p.isReal() {
 		return p.Program
 	}
 	return "the double"
 }
 
-// args returns the arguments of a run, preceded by the servers of the case.
-func (p *laneRun) args(given []string) ([]string, error) {
+// arguments returns the arguments of a run, preceded by the servers of the case.
+func (p *laneRun) arguments(given []string) ([]string, error) {
 	var args []string
 	command := len(given) > 0 && !strings.HasPrefix(given[0], "-") && given[0] == "mcp"
 	if p.Case.MCP != nil && !command {
 		args = append(args, "--mcp-config="+p.path("mcp.json"))
 	}
-	if p.real() && !command {
+	if p.isReal() && !command {
 		if servers := p.api.Servers(); servers != nil {
 			file := p.path("servers.json")
 			if err := os.WriteFile(file, servers, 0o644); err != nil {
@@ -144,14 +144,14 @@ func (o *output) waitQuiet(ctx context.Context) {
 	}
 }
 
-// next waits for a line from index i on for which holds returns true; it returns
-// the index after it. ok is false if the stream or the time ended before.
-func (o *output) next(ctx context.Context, i int, holds func(line string) bool) (behind int, line string, ok bool) {
+// waitForLine waits for a line from index i on for which matches returns true. It returns the index after that line. ok
+// is false if the stream or the time ended before.
+func (o *output) waitForLine(ctx context.Context, i int, matches func(line string) bool) (behind int, line string, ok bool) {
 	for {
 		o.mu.Lock()
 		more := o.more
 		for ; i < len(o.lines); i++ {
-			if holds(o.lines[i]) {
+			if matches(o.lines[i]) {
 				line = o.lines[i]
 				o.mu.Unlock()
 				return i + 1, line, true

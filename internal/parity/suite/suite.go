@@ -40,8 +40,8 @@ type Options struct {
 	DefaultURL bool
 	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty = those of their files.
 	Protocol string
-	// Retries is how often what differs is compared once more: programs that race with
-	// themselves differ by chance. What differs every time is a difference.
+	// Retries is how often a case that differs is compared once more. Programs with races differ by chance; only a
+	// difference in every comparison is reported.
 	Retries int
 	// Isolated are the arguments that call [Serve].
 	Isolated []string
@@ -89,10 +89,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	again := make([]int, len(all))
 	for i, c := range all {
 		again[i], res.Cases[i] = i, r.verdict(c)
-		res.Cases[i].Status, res.Cases[i].Why = parity.StatusNotCompared, []string{"the run was interrupted"}
+		res.Cases[i].Status, res.Cases[i].Reasons = parity.StatusNotCompared, []string{"the run was interrupted"}
 	}
 	for left := o.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
-		r.each(ctx, again, func(i int) {
+		r.forEach(ctx, again, func(i int) {
 			if v := r.runCase(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
 				res.Cases[i] = v
 			}
@@ -139,7 +139,7 @@ func (r *caseRunner) verdict(c *parity.Case) *parity.Verdict {
 func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, before *parity.Verdict) *parity.Verdict {
 	v := r.verdict(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
-		v.Status, v.Why = parity.StatusNotComparable, c.Incomparable
+		v.Status, v.Reasons = parity.StatusNotComparable, c.Incomparable
 		return v
 	}
 	recordings, err := r.play(ctx, r.Timeout, func(string) (*parity.Case, error) { return c, nil })
@@ -150,7 +150,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, before 
 	}
 	left, right := recordings[0], recordings[1]
 	v.OursMS, v.RealMS = left.Duration.Milliseconds(), right.Duration.Milliseconds()
-	if v.Why = parity.TimedOut(left, right); v.Why != nil {
+	if v.Reasons = parity.TimedOut(left, right); v.Reasons != nil {
 		v.Status = parity.StatusNotCompared
 		return v
 	}
@@ -167,7 +167,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, before 
 	r.known.Excuse(c.Name, c.File, r.Right.Version, v.Differences)
 	v.Judge()
 	if refusal := parity.Refused(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
-		v.Status, v.Why = parity.StatusNotCompared, []string{refusal}
+		v.Status, v.Reasons = parity.StatusNotCompared, []string{refusal}
 	}
 	if before.Status == parity.StatusDiffers && v.Status != parity.StatusDiffers {
 		v.Flaky = before.Unexcused()
@@ -191,7 +191,7 @@ func (res *Result) Write(f ReportFiles, s *process.System) error {
 	return errors.Join(err, f.write(&res.Report), res.WriteText(s.Stdout))
 }
 
-func write(name string, data []byte) error {
+func writeFile(name string, data []byte) error {
 	if err := os.WriteFile(name, data, 0o644); err != nil {
 		return fmt.Errorf("writing a report: %w", err)
 	}

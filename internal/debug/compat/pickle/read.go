@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	errShort = errors.New("the pickle is incomplete")
-	errStack = errors.New("the pickle reads below its stack")
+	errIncomplete     = errors.New("the pickle is incomplete")
+	errStackUnderflow = errors.New("the pickle reads below its stack")
 
 	errTooMany = fmt.Errorf("pickle has more than %d values", maxValues)
 )
@@ -83,9 +83,9 @@ func (m *reader) scalar(op uint64) bool {
 	case 'J':
 		m.push(big.NewInt(int64(int32(uint32(m.uint(4))))))
 	case 0x8a:
-		m.push(m.long(m.sized(1)))
+		m.push(m.long(m.lengthPrefixed(1)))
 	case 0x8b:
-		m.push(m.long(m.sized(4)))
+		m.push(m.long(m.lengthPrefixed(4)))
 	case 'G':
 		m.push(math.Float64frombits(bits.ReverseBytes64(m.uint(8))))
 	case 'I', 'L', 'F':
@@ -122,17 +122,17 @@ func (m *reader) textNumber(op uint64) {
 func (m *reader) text(op uint64) bool {
 	switch op {
 	case 0x8c, 'U':
-		m.push(string(m.sized(1)))
+		m.push(string(m.lengthPrefixed(1)))
 	case 'X', 'T':
-		m.push(string(m.sized(4)))
+		m.push(string(m.lengthPrefixed(4)))
 	case 0x8d:
-		m.push(string(m.sized(8)))
+		m.push(string(m.lengthPrefixed(8)))
 	case 'C':
-		m.push(m.sized(1))
+		m.push(m.lengthPrefixed(1))
 	case 'B':
-		m.push(m.sized(4))
+		m.push(m.lengthPrefixed(4))
 	case 0x8e, 0x96:
-		m.push(m.sized(8))
+		m.push(m.lengthPrefixed(8))
 	case 'S':
 		m.push(strings.Trim(m.line(), `'"`))
 	case 'V':
@@ -182,7 +182,7 @@ func (m *reader) container(op uint64) bool {
 // add appends values to the container below them on the stack.
 func (m *reader) add(items []any) {
 	if len(m.stack) == 0 || m.err != nil {
-		m.fail(errStack)
+		m.fail(errStackUnderflow)
 		return
 	}
 	switch c := m.stack[len(m.stack)-1].(type) {
@@ -195,13 +195,13 @@ func (m *reader) add(items []any) {
 	case *Object: // a subclass of list or dict: its items are part of its state
 		c.State = &Tuple{Items: []any{c.State, &Tuple{Items: items}}}
 	default:
-		m.fail(errStack)
+		m.fail(errStackUnderflow)
 	}
 }
 
 func (m *reader) addTo(d *Dict, items []any) {
 	if len(items)%2 != 0 {
-		m.fail(errStack)
+		m.fail(errStackUnderflow)
 		return
 	}
 	for pair := range slices.Chunk(items, 2) {
@@ -258,7 +258,7 @@ func (m *reader) setMemo(n uint64) {
 func (m *reader) getMemo(n uint64) {
 	v, ok := m.memo[n]
 	if !ok {
-		m.fail(errStack)
+		m.fail(errStackUnderflow)
 	}
 	m.push(v)
 }
@@ -283,7 +283,7 @@ func (m *reader) object(op uint64) bool {
 	case 'o':
 		v := m.popMark()
 		if len(v) == 0 {
-			m.fail(errStack)
+			m.fail(errStackUnderflow)
 			return true
 		}
 		m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}})
@@ -339,7 +339,7 @@ func (m *reader) pop() any {
 func (m *reader) peek(n int) []any {
 	at := len(m.stack) - n
 	if m.err != nil || at < 0 || slices.Contains(m.stack[at:], any(mark{})) {
-		m.fail(errStack)
+		m.fail(errStackUnderflow)
 		return make([]any, n)
 	}
 	return m.stack[at:]
@@ -361,14 +361,14 @@ func (m *reader) popMark() []any {
 			return items
 		}
 	}
-	m.fail(errStack)
+	m.fail(errStackUnderflow)
 	return nil
 }
 
 // take reads n bytes, or returns nil if fewer remain.
 func (m *reader) take(n int) []byte {
 	if m.err != nil || n < 0 || n > len(m.data)-m.pos {
-		m.fail(errShort)
+		m.fail(errIncomplete)
 		return nil
 	}
 	m.pos += n
@@ -382,11 +382,11 @@ func (m *reader) uint(size int) (u uint64) {
 	return u
 }
 
-// sized reads bytes that follow their length, which has size bytes.
-func (m *reader) sized(size int) []byte {
+// lengthPrefixed reads bytes that follow their length, which has size bytes.
+func (m *reader) lengthPrefixed(size int) []byte {
 	n := m.uint(size)
 	if n > uint64(len(m.data)) {
-		m.fail(errShort)
+		m.fail(errIncomplete)
 	}
 	return m.take(int(n))
 }
@@ -394,7 +394,7 @@ func (m *reader) sized(size int) []byte {
 func (m *reader) line() string {
 	text, _, ok := bytes.Cut(m.data[m.pos:], []byte("\n"))
 	if !ok || m.err != nil {
-		m.fail(errShort)
+		m.fail(errIncomplete)
 		return ""
 	}
 	m.pos += len(text) + 1

@@ -15,32 +15,32 @@ const reprDepth = 12
 // Repr returns a value as Python's repr would, at most about limit bytes of it.
 // What Python would create by a call is displayed as that call.
 func Repr(v any, limit int) string {
-	p := &printer{left: limit}
+	p := &printer{remaining: limit}
 	p.value(v, 0)
-	if p.left < 0 {
+	if p.remaining < 0 {
 		return strings.ToValidUTF8(p.b.String()[:limit], "") + "…"
 	}
 	return p.b.String()
 }
 
 type printer struct {
-	b    strings.Builder
-	left int // may become negative once; then nothing more is written
+	b         strings.Builder
+	remaining int // bytes that may still be written; may become negative once, then nothing more is written
 }
 
 func (p *printer) text(s string) {
-	if p.left >= 0 {
-		if len(s) > p.left+1 {
-			s = s[:p.left+1]
+	if p.remaining >= 0 {
+		if len(s) > p.remaining+1 {
+			s = s[:p.remaining+1]
 		}
 		p.b.WriteString(s)
-		p.left -= len(s)
+		p.remaining -= len(s)
 	}
 }
 
 func (p *printer) value(v any, depth int) {
 	switch {
-	case p.left < 0:
+	case p.remaining < 0:
 		return
 	case depth > reprDepth:
 		p.text("…")
@@ -56,9 +56,9 @@ func (p *printer) value(v any, depth int) {
 	case float64:
 		p.text(floatRepr(x))
 	case string:
-		p.text(quote(x[:min(len(x), p.left+2)]))
+		p.text(quote(x[:min(len(x), p.remaining+2)]))
 	case []byte:
-		p.text("b" + quoteBytes(x[:min(len(x), p.left+2)]))
+		p.text("b" + quoteBytes(x[:min(len(x), p.remaining+2)]))
 	case *List:
 		p.list("[", x.Items, "]", depth)
 	case *Tuple:
@@ -81,7 +81,7 @@ func (p *printer) value(v any, depth int) {
 }
 
 func (p *printer) integer(n *big.Int) {
-	if n.BitLen() > 4*(p.left+16) { // more digits than are displayed
+	if n.BitLen() > 4*(p.remaining+16) { // more digits than are displayed
 		p.text(fmt.Sprintf("<int of %d bits>", n.BitLen()))
 		return
 	}
@@ -91,7 +91,7 @@ func (p *printer) integer(n *big.Int) {
 func (p *printer) list(open string, items []any, end string, depth int) {
 	p.text(open)
 	for i, item := range items {
-		if p.left < 0 {
+		if p.remaining < 0 {
 			return
 		}
 		if i > 0 {
@@ -117,7 +117,7 @@ func (p *printer) set(s *Set, depth int) {
 func (p *printer) dict(d *Dict, depth int) {
 	p.text("{")
 	for i, key := range d.Keys {
-		if p.left < 0 {
+		if p.remaining < 0 {
 			return
 		}
 		if i > 0 {
@@ -131,7 +131,7 @@ func (p *printer) dict(d *Dict, depth int) {
 }
 
 func (p *printer) object(o *Object, depth int) {
-	if text, ok := o.ownRepr(); ok {
+	if text, ok := o.storedRepr(); ok {
 		p.text(text)
 		return
 	}
@@ -149,8 +149,8 @@ func (p *printer) object(o *Object, depth int) {
 	}
 }
 
-// ownRepr returns the representation that dill stored for an object.
-func (o *Object) ownRepr() (string, bool) {
+// storedRepr returns the representation that dill stored for an object.
+func (o *Object) storedRepr() (string, bool) {
 	g, ok := o.Callee.(*Global)
 	if !ok || g.Module != "dill._dill" || g.Name != "_eval_repr" {
 		return "", false
