@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/simtest"
 )
 
-// conformance is a script of packages/conformance: the same names have the same meaning in the three languages.
-type conformance struct {
+// conformanceCase is a script of packages/conformance: the same names have the same meaning in the three languages.
+type conformanceCase struct {
 	Name     string            `json:"name"`
 	Script   []json.RawMessage `json:"script"`
 	On       []answer          `json:"on"`
@@ -67,7 +67,7 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var scripts []conformance
+	var scripts []conformanceCase
 	if err := json.Unmarshal(text, &scripts); err != nil {
 		t.Fatal(err)
 	}
@@ -108,22 +108,22 @@ func TestConformance(t *testing.T) {
 }
 
 // play plays a script with claude or the Messages API, as its runs require.
-func (c *conformance) play(t *testing.T, f *recordingTB) scriptedClaude {
+func (c *conformanceCase) play(t *testing.T, f *recordingTB) scriptedClaude {
 	t.Helper()
-	script := steps(t, c.Script)
+	script := scenarioSteps(t, c.Script)
 	if len(c.Runs) > 0 && c.Runs[0].API != "" {
 		api := simtest.Server(f, script...)
 		for _, rule := range c.On {
-			api.On(rule.prompt(), steps(t, rule.Steps)...)
+			api.On(rule.prompt(), scenarioSteps(t, rule.Steps)...)
 		}
 		for _, run := range c.Runs {
-			run.overAPI(t, api)
+			run.sendToAPI(t, api)
 		}
 		return api
 	}
 	claude := simtest.New(f, script...)
 	for _, rule := range c.On {
-		claude.On(rule.prompt(), steps(t, rule.Steps)...)
+		claude.On(rule.prompt(), scenarioSteps(t, rule.Steps)...)
 	}
 	directory := t.TempDir()
 	for _, run := range c.Runs {
@@ -132,7 +132,7 @@ func (c *conformance) play(t *testing.T, f *recordingTB) scriptedClaude {
 	return claude
 }
 
-func steps(t *testing.T, forms []json.RawMessage) []any {
+func scenarioSteps(t *testing.T, forms []json.RawMessage) []any {
 	t.Helper()
 	var all []any
 	for _, form := range forms {
@@ -183,7 +183,7 @@ func (a *recordedRequest) ask(t *testing.T, claude *simtest.Claude, directory st
 	}
 }
 
-func (a *recordedRequest) overAPI(t *testing.T, api *simtest.API) {
+func (a *recordedRequest) sendToAPI(t *testing.T, api *simtest.API) {
 	t.Helper()
 	prompt, _ := json.Marshal(a.API)
 	resp, err := http.Post(api.URL+"/v1/messages", "application/json", strings.NewReader(

@@ -68,8 +68,8 @@ func (s *scenarioScript) hold(prompt any) *Hold {
 	defer s.mu.Unlock()
 	for _, r := range s.rules {
 		if reflect.DeepEqual(r.pattern, pattern) {
-			s.holds++
-			h := &Hold{tb: s.tb, dir: s.gates(), name: fmt.Sprintf("hold-%d", s.holds)}
+			s.holdCount++
+			h := &Hold{tb: s.tb, dir: s.gates(), name: fmt.Sprintf("hold-%d", s.holdCount)}
 			r.steps[0]["gate"] = h.name
 			return h
 		}

@@ -17,10 +17,10 @@ import (
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
 	"a client of the Messages API takes the URL of simtest.Server"
 
-// newRefusals starts the server behind the base URL of a Claude, for the caller to close. The scripted claude sends
-// no requests, so a client of this server is not the scripted claude. It is refused immediately, and the journal gets
+// newRefusalServer starts the server behind the base URL of a Claude. The caller closes it. The scripted claude sends
+// no requests, so a client of this server is not the scripted claude: it is refused immediately, and the journal gets
 // finding G01.
-func newRefusals(s *scenarioScript) *httptest.Server {
+func newRefusalServer(s *scenarioScript) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // the texts that are in the journal
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

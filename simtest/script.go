@@ -26,17 +26,17 @@ type scenarioScript struct {
 	file     string // of a scenario that is a file; empty = the rules are the scenario
 	position string
 
-	mu    sync.Mutex
-	rules []*rule
-	holds int // made so far
+	mu        sync.Mutex
+	rules     []*rule
+	holdCount int // number of holds made so far
 }
 
 // rule is one prompt pattern and its steps, with the place that wrote it.
 type rule struct {
-	pattern map[string]any
-	steps   []map[string]any
-	limit   ruleLimit
-	place   string
+	pattern  map[string]any
+	steps    []map[string]any
+	limit    ruleLimit
+	position string // file and line of the test that added the rule
 }
 
 // ruleLimit says how often a rule answers.
@@ -52,7 +52,8 @@ func newScript(tb testing.TB, place, file string) *scenarioScript {
 	return &scenarioScript{tb: tb, dir: tb.TempDir(), file: file, position: place}
 }
 
-func (s *scenarioScript) run() string     { return s.dir } // of CLAUDELESS_RUN
+// runID returns the value of CLAUDELESS_RUN.
+func (s *scenarioScript) runID() string   { return s.dir } // of CLAUDELESS_RUN
 func (s *scenarioScript) journal() string { return filepath.Join(s.dir, "journal.jsonl") }
 func (s *scenarioScript) scenario() string {
 	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
@@ -84,7 +85,7 @@ func (s *scenarioScript) pattern(prompt any) map[string]any {
 
 func (s *scenarioScript) add(pattern map[string]any, script []any, limit ruleLimit, place string) {
 	s.tb.Helper()
-	list, err := steps(script)
+	list, err := scenarioSteps(script)
 	if err == nil && len(list) == 0 {
 		err = errors.New("what does the model answer? Give it a step")
 	}
@@ -93,7 +94,7 @@ func (s *scenarioScript) add(pattern map[string]any, script []any, limit ruleLim
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rules = append(s.rules, &rule{pattern: pattern, steps: list, limit: limit, place: place})
+	s.rules = append(s.rules, &rule{pattern: pattern, steps: list, limit: limit, position: place})
 }
 
 // write writes the scenario to a temporary file and renames it, because a claude may be reading it.
@@ -180,7 +181,7 @@ func scenario(rules []*rule) ([]byte, error) {
 		}
 		line, err := json.Marshal(entry)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.place, err)
+			return nil, fmt.Errorf("%s: %w", r.position, err)
 		}
 		b.Write(line)
 		if i < len(rules)-1 {
@@ -192,11 +193,11 @@ func scenario(rules []*rule) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// firstRule is the line of the first rule in [scenario].
-const firstRule = 3
+// firstRuleLine is the line of the first rule in [scenario].
+const firstRuleLine = 3
 
-// caller returns the file and line outside this package that called into it.
-func caller() string {
+// callerPosition returns the file and line outside this package that called into it.
+func callerPosition() string {
 	_, here, _, _ := runtime.Caller(0)
 	for depth := 1; ; depth++ {
 		_, file, line, ok := runtime.Caller(depth)

@@ -34,7 +34,7 @@ type API struct {
 // has the rules of [API.On]. It ends with the test, which fails with the verdict.
 func Server(tb testing.TB, steps ...any) *API {
 	tb.Helper()
-	s := newScript(tb, caller(), "")
+	s := newScript(tb, callerPosition(), "")
 	out, err := os.OpenFile(s.journal(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		tb.Fatalf("simtest: %v", err)
@@ -58,7 +58,7 @@ func Server(tb testing.TB, steps ...any) *API {
 // by it as well: each request is read from its beginning.
 func (a *API) On(prompt any, steps ...any) *API {
 	a.script.tb.Helper()
-	a.script.addSteps(prompt, steps, caller())
+	a.script.addSteps(prompt, steps, callerPosition())
 	a.reload()
 	return a
 }
@@ -66,18 +66,18 @@ func (a *API) On(prompt any, steps ...any) *API {
 // Prompts returns the prompts so far, in order; a repeated request counts once. It waits for running requests, so
 // read a stream to its end first.
 func (a *API) Prompts() []Prompt {
-	a.settle()
+	a.waitRecorded()
 	return a.script.prompts()
 }
 
 // Tools returns the calls whose results have arrived, in order. It waits for running requests.
 func (a *API) Tools() []Tool {
-	a.settle()
+	a.waitRecorded()
 	return a.script.tools()
 }
 
-// settle waits until requests that a client has seen answered are in the journal.
-func (a *API) settle() {
+// waitRecorded waits until requests whose answer a client has received are in the journal.
+func (a *API) waitRecorded() {
 	a.active.Lock()
 	defer a.active.Unlock()
 }

@@ -20,8 +20,8 @@ type Claude struct {
 	// Path is the program: the first claude on PATH, where PATH was set.
 	Path string
 
-	script *scenarioScript
-	refuse string // the base URL: an address where every client is refused
+	script     *scenarioScript
+	refusalURL string // the base URL: an address where every client is refused
 }
 
 // Tool is a call that ran.
@@ -44,7 +44,7 @@ type Prompt struct {
 // an API key. In a parallel test it does not change the environment; pass [Claude.Env] to commands instead.
 func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
-	c := open(tb, newScript(tb, caller(), ""))
+	c := open(tb, newScript(tb, callerPosition(), ""))
 	if len(steps) > 0 {
 		c.script.add(map[string]any{"type": "any"}, steps, onlyOnce, c.script.position)
 	}
@@ -63,14 +63,14 @@ func File(tb testing.TB, path string) *Claude {
 	if _, err := verdict.LoadScenario(abs); err != nil {
 		tb.Fatalf("simtest: the scenario has mistakes\n%v", err)
 	}
-	return open(tb, newScript(tb, caller(), abs))
+	return open(tb, newScript(tb, callerPosition(), abs))
 }
 
 // On adds a rule: a prompt that contains the text (or matches a *regexp.Regexp)
 // is answered by these steps.
 func (c *Claude) On(prompt any, steps ...any) *Claude {
 	c.script.tb.Helper()
-	c.script.addSteps(prompt, steps, caller())
+	c.script.addSteps(prompt, steps, callerPosition())
 	c.script.write()
 	return c
 }
@@ -99,17 +99,17 @@ func open(tb testing.TB, s *scenarioScript) *Claude {
 	}
 	setup := runner.Setup{
 		Self: self, Scenario: s.scenario(), Journal: s.journal(), Config: filepath.Join(s.dir, "config"),
-		RunID: s.run(), Extra: []string{playClaudeVariable + "=1"},
+		RunID: s.runID(), Extra: []string{playClaudeVariable + "=1"},
 	}
 	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
 		tb.Fatalf("simtest: %v", err)
 	}
-	refusals := newRefusals(s)
+	refusals := newRefusalServer(s)
 	tb.Cleanup(func() {
 		refusals.Close() // every finding is in the journal
 		s.judge()
 	})
-	c.refuse = refusals.URL
+	c.refusalURL = refusals.URL
 	c.setenv()
 	return c
 }
@@ -123,7 +123,7 @@ func (c *Claude) variables() []string {
 		"HOME=" + c.home(),
 		"CLAUDE_CONFIG_DIR=" + filepath.Join(c.script.dir, "config"),
 		"ANTHROPIC_API_KEY=claudeless-canary-" + filepath.Base(c.script.dir),
-		"ANTHROPIC_BASE_URL=" + c.refuse,
+		"ANTHROPIC_BASE_URL=" + c.refusalURL,
 		"CLAUDELESS_ENVIRONMENT=no-traffic",
 		"GOPATH=" + build.Default.GOPATH,
 	}
@@ -133,7 +133,7 @@ func (c *Claude) variables() []string {
 	return env
 }
 
-// setenv sets the variables, unless the test is parallel: then testing refuses.
+// setenv sets the variables, unless the test is parallel: package testing refuses that.
 func (c *Claude) setenv() {
 	defer func() { _ = recover() }()
 	for _, kv := range c.variables() {

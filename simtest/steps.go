@@ -70,8 +70,8 @@ type Message []any
 // Say makes one message of several parts: texts, followed by calls.
 func Say(parts ...any) Message { return parts }
 
-// steps returns the steps of a scenario: one per message of the model. A failure belongs to the message after it.
-func steps(script []any) ([]map[string]any, error) {
+// scenarioSteps returns the steps of a scenario: one per message of the model. A failure belongs to the message after it.
+func scenarioSteps(script []any) ([]map[string]any, error) {
 	var out []map[string]any
 	var failure map[string]any
 	for i, step := range script {

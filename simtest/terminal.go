@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// Terminal is a pseudo-terminal in which the interactive claude runs; see [Claude.Terminal]. If a method cannot do
-// its work, it fails the test and shows the screen.
+// Terminal is a pseudo-terminal in which the interactive claude runs; see [Claude.Terminal]. A method that fails ends
+// the test and shows the screen.
 type Terminal struct {
 	tb       testing.TB
 	terminal *tape.Terminal

@@ -24,7 +24,7 @@ func (s *scenarioScript) judge() {
 // problems returns the problems of the run, one text each.
 func (s *scenarioScript) problems() []string {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
-	runner.Sweep(s.run(), &in)
+	runner.Sweep(s.runID(), &in)
 	if err := in.ReadFiles([]string{s.journal()}, s.scenario()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}
 	}
@@ -73,8 +73,8 @@ func (s *scenarioScript) positionText(file string, line int) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := line - firstRule; i >= 0 && i < len(s.rules) {
-		return s.rules[i].place + ": "
+	if i := line - firstRuleLine; i >= 0 && i < len(s.rules) {
+		return s.rules[i].position + ": "
 	}
 	return s.position + ": "
 }

@@ -145,7 +145,7 @@ func (x *exchange) recordTemplateErrors(f *replay, err error) {
 		x.service.record(x.namespace, found)
 	}
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && x.r.Context().Err() == nil {
-		note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
+		note(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
 	if _, reply, _ := f.Reply(); reply.Endless {
 		note(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
@@ -238,7 +238,7 @@ func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, as hist
 	for _, u := range uses {
 		if u.ID == r.ID {
 			x.journalLine.Calls = append(x.journalLine.Calls, journal.ExecutedCall{
-				Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, Unasked: as == history.ClosedResults,
+				Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, EndedTurn: as == history.ClosedResults,
 			})
 		}
 	}

@@ -46,7 +46,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 		line.Settings = append(line.Settings, string(layer.Source))
 	}
 	for _, fault := range p.Settings.Faults {
-		line.SettingsFaults = append(line.SettingsFaults, fault.String())
+		line.IgnoredSettings = append(line.IgnoredSettings, fault.String())
 	}
 	for _, name := range journalEnv() {
 		if value := sys.Getenv(name); value != "" {

@@ -87,7 +87,7 @@ func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Re
 // reportTemplates writes to the journal which templates of a reply failed or had no value.
 func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
-		p.o.Records.WriteJournal(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
+		p.o.Records.WriteJournal(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
 	if reply.Endless {
 		p.o.Records.WriteJournal(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))

@@ -48,7 +48,7 @@ func explain(s *process.System, name string) error {
 	for e, err := range journal.Read(file) {
 		text := e.Explain()
 		switch {
-		case errors.Is(err, journal.ErrTorn):
+		case errors.Is(err, journal.ErrIncompleteLine):
 			text = name + ": " + err.Error()
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)

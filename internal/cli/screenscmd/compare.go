@@ -81,12 +81,12 @@ func (c *Diff) printCells(s *process.System, counts []book.CellCount) error {
 	var total book.CellCount
 	kinds, states := map[string]book.CellCount{}, []string{}
 	for _, n := range counts {
-		total = total.Plus(n)
+		total = total.Add(n)
 		kind, _, _ := strings.Cut(n.State, "/")
 		if _, known := kinds[kind]; !known {
 			states = append(states, kind)
 		}
-		kinds[kind] = kinds[kind].Plus(n)
+		kinds[kind] = kinds[kind].Add(n)
 		if !c.JSON {
 			fmt.Fprintf(s.Stdout, "%-36s %-20s %s\n", n.Page, n.State, n)
 		}
@@ -98,7 +98,7 @@ func (c *Diff) printCells(s *process.System, counts []book.CellCount) error {
 		}
 		fmt.Fprintf(s.Stdout, "%-57s %s\n", fmt.Sprintf("%d pages", len(counts)), total)
 	}
-	if total.Same < total.All {
+	if total.Same < total.Total {
 		return &process.ExitError{Code: exitDifferent}
 	}
 	return nil

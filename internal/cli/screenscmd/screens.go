@@ -136,7 +136,7 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 		return nil, exitWith(exitBadInput, fmt.Errorf("%d errors in tapes", len(problems)))
 	}
 	for _, t := range all {
-		if lines := t.Sleeps(); len(lines) > 0 && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".toml") }) {
+		if lines := t.SleepLines(); len(lines) > 0 && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".toml") }) {
 			fmt.Fprintf(s.Stderr, "claudeless: warning: tape %s sleeps in lines %s: wait for a text, or hold the step at a gate\n", t.Name, strings.Trim(fmt.Sprint(lines), "[]"))
 		}
 	}

@@ -319,7 +319,7 @@ func (e *Wrapper) End(code int, refused string) int {
 		return code
 	}
 	e.ended = true
-	x := journal.Exit{Code: code, Refused: refused, MS: float64(e.options.System.Now().Sub(e.started)) / float64(time.Millisecond)}
+	x := journal.Exit{Code: code, Rejection: refused, MS: float64(e.options.System.Now().Sub(e.started)) / float64(time.Millisecond)}
 	if code > 128 {
 		x.Signal = e.signal
 	}

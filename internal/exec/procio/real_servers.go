@@ -145,11 +145,11 @@ func failedServers(name string, began time.Time) ([]journal.Body, error) {
 	caches, sessions := map[string]bool{}, map[string]bool{}
 	for e, err := range journal.Read(file) {
 		switch {
-		case errors.Is(err, journal.ErrTorn):
+		case errors.Is(err, journal.ErrIncompleteLine):
 		case err != nil:
 			return nil, err
-		case e.Start != nil && e.Start.Cache != "":
-			caches[e.Start.Cache] = true
+		case e.Start != nil && e.Start.LogCache != "":
+			caches[e.Start.LogCache] = true
 		case e.Request != nil:
 			sessions[e.Request.Session] = true
 		}

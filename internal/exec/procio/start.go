@@ -15,17 +15,17 @@ import (
 // Describe returns the first journal line of a process: how it was started. commands are the subcommands of
 // claudeless itself.
 func Describe(s *process.System, commands []string) journal.Start {
-	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), Secrets: secretArguments(s.Args, s.Environ)}
+	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), SecretArguments: secretArguments(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
 	line.Parent, line.SuggestedCommand = processName(line.PPID), SuggestCommand(s, commands)
 	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if value != "" && slices.Contains(inheritedVariables(), name) {
-			line.Leaks = append(line.Leaks, name)
+			line.InheritedVariables = append(line.InheritedVariables, name)
 		}
 	}
-	line.Unknown = UnknownVariables(s.Environ)
-	slices.Sort(line.Leaks)
+	line.UnknownVariables = UnknownVariables(s.Environ)
+	slices.Sort(line.InheritedVariables)
 	return line
 }
 

@@ -65,7 +65,7 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 	}
 	w.journal = journal.New(journal.Options{W: w.file, Now: w.sys.Now, PID: w.sys.PID, Environ: w.sys.Environ})
 	line := Describe(w.sys, commands)
-	line.Cache = w.cache
+	line.LogCache = w.cache
 	if fault != nil {
 		line.Fault = fault.Name
 	}

@@ -175,7 +175,7 @@ func closeTerminal(c *console.Console) (*verdict.Terminal, error) {
 
 // followSize passes the size of this program's terminal on until stop is called.
 func (r *run) followSize(c *console.Console) (stop func()) {
-	if c == nil || !c.Follows() || r.System.Lifetime == nil {
+	if c == nil || !c.FollowsSize() || r.System.Lifetime == nil {
 		return func() {}
 	}
 	signals, done := make(chan os.Signal, 1), make(chan struct{})

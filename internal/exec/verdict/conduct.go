@@ -81,30 +81,30 @@ func (l *findings) checkEnd(p *process, killed []int) {
 func (l *findings) checkSettings(p *process) {
 	switch x := p.exit; {
 	case x == nil:
-	case x.Refused != "" && p.setup == nil:
-		l.add(p, "C08", levelError, "claude refused the command line: "+x.Refused,
+	case x.Rejection != "" && p.setup == nil:
+		l.add(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
 			"give the flags that this version of claude has, in combinations that it takes")
 	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && (p.start == nil || p.start.Fault == "") && !l.expectsExit(x.Code):
 		text := fmt.Sprintf("claude ended with exit code %d before it played a prompt", x.Code)
-		if x.Refused != "" {
-			text += ": " + x.Refused
+		if x.Rejection != "" {
+			text += ": " + x.Rejection
 		}
 		l.add(p, "C17", levelWarn, text,
 			fmt.Sprintf("correct the files, the input or the session that its stderr names; `[[expect]] exit = %d` accepts it", x.Code))
 	}
 	if p.setup != nil {
-		for _, fault := range p.setup.SettingsFaults {
+		for _, fault := range p.setup.IgnoredSettings {
 			text, _, _ := strings.Cut(fault, " Valid events:")
 			l.add(p, "S22", l.warningLevel(), "settings are not in effect: "+text, "correct the file: its hooks and permission rules may be missing")
 		}
 	}
 	if s := p.start; s != nil {
-		if len(s.Secrets) > 0 {
-			l.add(p, "C09", levelError, "the command line contains a secret, in "+strings.Join(s.Secrets, ", "),
+		if len(s.SecretArguments) > 0 {
+			l.add(p, "C09", levelError, "the command line contains a secret, in "+strings.Join(s.SecretArguments, ", "),
 				"every user of the machine can read command lines: hand secrets over in the environment")
 		}
-		if len(s.Leaks) > 0 {
-			l.add(p, "C13", levelWarn, "claude inherited variables of another session: "+strings.Join(s.Leaks, ", "),
+		if len(s.InheritedVariables) > 0 {
+			l.add(p, "C13", levelWarn, "claude inherited variables of another session: "+strings.Join(s.InheritedVariables, ", "),
 				"start claude without the variables that a session gives to its tools and hooks")
 		}
 	}

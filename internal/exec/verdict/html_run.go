@@ -142,8 +142,8 @@ func (r *run) addStart(s *journal.Start) {
 	r.addFact("directory", s.CWD)
 	r.addFact("started by", s.Parent)
 	r.addFact("fault", s.Fault)
-	r.addFact("variables without a meaning", strings.Join(s.Unknown, ", "))
-	r.addFact("inherited from another session", strings.Join(s.Leaks, ", "))
+	r.addFact("variables without a meaning", strings.Join(s.UnknownVariables, ", "))
+	r.addFact("inherited from another session", strings.Join(s.InheritedVariables, ", "))
 	r.appendEvent(&event{Kind: "process", Title: "started", Status: "ok"})
 	r.Events[len(r.Events)-1].At = r.Start
 }
@@ -193,7 +193,7 @@ func (r *run) addOutput(o *journal.Output) {
 func (r *run) addExit(x *journal.Exit, at float64) {
 	r.Outcome, r.Failed = exitText(&x.Code, x.Signal), x.Code != 0
 	e := r.appendEvent(&event{Kind: "process", Title: r.Outcome, At: at, Status: statusOf(x.Code != 0)})
-	e.addPart("refused", x.Refused)
+	e.addPart("refused", x.Rejection)
 	e.addPart("duration", milliseconds(x.MS))
 }
 

@@ -87,7 +87,7 @@ func (in *Input) read(name string) error {
 	first, torn, whole, sum := len(in.Entries), 0, 0, sha256.New()
 	for e, err := range journal.Read(io.TeeReader(file, sum)) {
 		switch {
-		case errors.Is(err, journal.ErrTorn):
+		case errors.Is(err, journal.ErrIncompleteLine):
 			torn++
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
@@ -99,7 +99,7 @@ func (in *Input) read(name string) error {
 		}
 	}
 	if whole == 0 && torn > 0 {
-		return fmt.Errorf("%s: %w", name, journal.ErrTorn)
+		return fmt.Errorf("%s: %w", name, journal.ErrIncompleteLine)
 	}
 	if digest := [sha256.Size]byte(sum.Sum(nil)); slices.Contains(in.digests, digest) {
 		in.Entries = in.Entries[:first]

@@ -39,7 +39,7 @@ func (l *findings) checkUnrecordedServers() {
 		return
 	}
 	var recorded []string
-	if has(func(e journal.Entry) bool { return e.Start != nil && e.Start.Cache != "" }) { // exec --real
+	if has(func(e journal.Entry) bool { return e.Start != nil && e.Start.LogCache != "" }) { // exec --real
 		recorded = l.in.Scenario.MCP.Fixtures()
 	}
 	for _, x := range l.in.Scenario.UnrecordedServers(recorded) {
@@ -116,7 +116,7 @@ func (l *findings) checkStart(p *process) {
 	if p.start == nil {
 		return
 	}
-	for _, name := range p.start.Unknown {
+	for _, name := range p.start.UnknownVariables {
 		l.add(p, "S07", levelError, "unknown variable "+name, "the variables are listed in docs/compatibility.md")
 	}
 	if p.start.SuggestedCommand != "" {

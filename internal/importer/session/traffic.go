@@ -227,7 +227,7 @@ type journalReader struct {
 func (r *journalReader) parseLine(at Place, raw []byte) error {
 	for e, err := range journal.Read(bytes.NewReader(raw)) {
 		if err != nil {
-			return journal.ErrTorn
+			return journal.ErrIncompleteLine
 		}
 		if e.Run != nil {
 			r.mode[e.PID], r.cwd[e.PID] = e.Run.PermissionMode, e.Run.CWD

@@ -160,7 +160,7 @@ func requestsOf(e journal.Entry) (all []modelRequest) {
 		all = append(all, modelRequest{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
 	case e.Request != nil && e.Request.Attempt == 1:
 		for _, c := range e.Request.Calls {
-			if c.Unasked {
+			if c.EndedTurn {
 				continue
 			}
 			all = append(all, modelRequest{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})

@@ -64,9 +64,9 @@ type ExecutedCall struct {
 	Input     json.RawMessage `json:"input"`
 	Result    string          `json:"result"`
 	IsError   bool            `json:"is_error"`
-	// Unasked reports that the turn ended with the call, so that the result arrives only in this request, together
+	// EndedTurn reports that the turn ended with the call, so that the result arrives only in this request, together
 	// with another prompt.
-	Unasked bool `json:"unasked,omitempty"`
+	EndedTurn bool `json:"unasked,omitempty"`
 }
 
 // SideRequest is a request outside the conversation, or to another endpoint.

@@ -16,39 +16,38 @@ func appendLine(w io.Writer, line []byte) error {
 		_, err := w.Write(line)
 		return err
 	}
-	share(file)
+	lockShared(file)
 	n, err := file.Write(line)
-	release(file)
+	unlock(file)
 	if err == nil || n == 0 {
 		return err
 	}
 	return errors.Join(err, removeTail(file, int64(n)))
 }
 
-// How often and how long to wait until other journals have finished writing their
-// lines.
+// How often and how long to wait until other journals have finished writing their lines.
 const (
-	lockTries = 100
-	lockPause = time.Millisecond
+	maxLockAttempts = 100
+	lockInterval    = time.Millisecond
 )
 
 // removeTail removes the last n bytes that this process has written, when no other
 // process is writing. Bytes followed by data of others are kept.
 func removeTail(file *os.File, n int64) error {
 	end, err := file.Seek(0, io.SeekCurrent)
-	for range lockTries {
+	for range maxLockAttempts {
 		if err != nil {
 			return err
 		}
-		if exclude(file) {
+		if tryLockExclusive(file) {
 			var done bool
 			done, err = truncateAt(file, end, n)
-			release(file)
+			unlock(file)
 			if done || err != nil {
 				return err
 			}
 		}
-		time.Sleep(lockPause)
+		time.Sleep(lockInterval)
 	}
 	return nil
 }

@@ -20,13 +20,13 @@ func (e *Entry) Explain() string {
 
 // Summary returns the content of the line in one line of text, without its time and process.
 // Long values are cut.
-func (e *Entry) Summary() string { return strings.TrimSpace(e.about()) }
+func (e *Entry) Summary() string { return strings.TrimSpace(e.describe()) }
 
-// about describes the content of the common lines.
-func (e *Entry) about() string {
+// describe returns the content of the common kinds of lines.
+func (e *Entry) describe() string {
 	switch {
 	case e.Start != nil:
-		return truncate(strings.Join(e.Start.Argv, " ")) + by(e.Start.Parent)
+		return truncate(strings.Join(e.Start.Argv, " ")) + startedBy(e.Start.Parent)
 	case e.Run != nil:
 		return fmt.Sprintf("%s, model %s, mode %s", cmp.Or(e.Run.ScenarioFile, e.Run.Scenario, "no scenario"), e.Run.Model, e.Run.PermissionMode)
 	case e.Host != nil:
@@ -44,16 +44,16 @@ func (e *Entry) about() string {
 	case e.MCPCall != nil:
 		return fmt.Sprintf("%s/%s %s (%d ms)", e.MCPCall.Server, e.MCPCall.RawTool, truncate(cmp.Or(e.MCPCall.Error, string(e.MCPCall.Result))), e.MCPCall.DurationMS)
 	case e.Result != nil:
-		return truncate(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, deref(e.Result.Result)))
+		return truncate(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, valueOrEmpty(e.Result.Result)))
 	}
-	return e.aboutOther()
+	return e.describeRare()
 }
 
-// aboutOther describes the less frequent lines.
-func (e *Entry) aboutOther() string {
+// describeRare returns the content of the less frequent kinds of lines.
+func (e *Entry) describeRare() string {
 	switch {
 	case e.Exit != nil:
-		return strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Exit.Code, e.Exit.Signal, e.Exit.Refused))
+		return strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Exit.Code, e.Exit.Signal, e.Exit.Rejection))
 	case e.MCPNotification != nil:
 		n := e.MCPNotification
 		if n.Level != "" {
@@ -93,26 +93,26 @@ func (e *Entry) aboutOther() string {
 		}
 		return truncate(string(raw))
 	}
-	return e.aboutAPI()
+	return e.describeAPI()
 }
 
-// aboutAPI describes the lines about the Messages API.
-func (e *Entry) aboutAPI() string {
+// describeAPI returns the content of the lines about the Messages API.
+func (e *Entry) describeAPI() string {
 	switch {
 	case e.Request != nil:
-		return e.Request.about()
+		return e.Request.describe()
 	case e.SideRequest != nil:
 		return fmt.Sprintf("%s %s -> %d (%.1f ms)", e.SideRequest.Kind, e.SideRequest.Path, e.SideRequest.Status, e.SideRequest.MS)
 	case e.OAuth != nil:
-		return e.OAuth.about()
+		return e.OAuth.describe()
 	case e.Exchange != nil:
 		return fmt.Sprintf("%s -> %d (%.1f ms)", e.Exchange.Path, e.Exchange.Status, e.Exchange.MS)
 	}
 	return ""
 }
 
-// about describes the request, its answer, and its problems.
-func (q Request) about() string {
+// describe returns the request, its answer, and its problems.
+func (q Request) describe() string {
 	what := []string{}
 	if q.Prompt != "" {
 		what = append(what, fmt.Sprintf("prompt %q", truncate(q.Prompt)))
@@ -140,7 +140,7 @@ func truncate(s string) string {
 	return s
 }
 
-func by(parent string) string {
+func startedBy(parent string) string {
 	if parent == "" {
 		return ""
 	}
@@ -154,7 +154,7 @@ func location(file string, line int) string {
 	return "  " + file + ":" + strconv.Itoa(line)
 }
 
-func deref(s *string) string {
+func valueOrEmpty(s *string) string {
 	if s == nil {
 		return ""
 	}

@@ -1,8 +1,7 @@
 package journal
 
-// BrokenScript returns the finding about an expression of a rule that failed at run
-// time.
-func BrokenScript(file string, line int, text string) Finding {
+// FailedExpression returns the finding about an expression of a rule that failed at run time.
+func FailedExpression(file string, line int, text string) Finding {
 	return Finding{
 		ID: "S11", Level: "error", Text: "an expression of the scenario failed: " + text, File: file, Line: line,
 		Advice: "correct the expression: the prompt got no answer",

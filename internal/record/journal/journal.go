@@ -20,8 +20,8 @@ type Options struct {
 
 // Journal writes lines. All methods may be called from many goroutines.
 type Journal struct {
-	o      Options
-	redact *redact.Redactor
+	options Options
+	redact  *redact.Redactor
 
 	mu  sync.Mutex // serialises lines
 	err error
@@ -33,15 +33,15 @@ type Body interface{ kind() string }
 
 // New makes a journal; it writes nothing yet.
 func New(o Options) *Journal {
-	return &Journal{o: o, redact: redact.New(redact.Options{Environ: o.Environ})}
+	return &Journal{options: o, redact: redact.New(redact.Options{Environ: o.Environ})}
 }
 
 // Process returns a journal of the same file for lines about the whole process,
 // without a session id.
 func (j *Journal) Process() *Journal {
-	o := j.o
+	o := j.options
 	o.SessionID = ""
-	return &Journal{o: o, redact: j.redact}
+	return &Journal{options: o, redact: j.redact}
 }
 
 // Err returns the first write error; later lines are dropped.
@@ -66,12 +66,12 @@ func (j *Journal) Write(b Body) {
 	if j.err != nil {
 		return
 	}
-	head, err := protocol.Marshal(LineHead{j.o.Now().UTC().Format(time.RFC3339Nano), j.o.PID, j.o.SessionID, b.kind()})
+	head, err := protocol.Marshal(LineHead{j.options.Now().UTC().Format(time.RFC3339Nano), j.options.PID, j.options.SessionID, b.kind()})
 	if err == nil {
 		var body []byte
 		if body, err = protocol.Marshal(b); err == nil {
 			line := append(append(head[:len(head)-1], ','), body[1:]...)
-			err = appendLine(j.o.W, append(j.redact.JSON(line), '\n'))
+			err = appendLine(j.options.W, append(j.redact.JSON(line), '\n'))
 		}
 	}
 	j.err = err
@@ -83,7 +83,7 @@ func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
 
-// WriteAll writes lines; after an error of making them, nothing more is written.
+// WriteAll writes lines. If err says that they could not be made, it records the error, and nothing more is written.
 func (j *Journal) WriteAll(lines []Body, err error) {
 	for _, l := range lines {
 		j.Write(l)
@@ -102,7 +102,7 @@ func (j *Journal) WriteAll(lines []Body, err error) {
 func Lines(ev protocol.Event) ([]Body, error) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
-		return one(promptLine(ev))
+		return singleLine(promptLine(ev))
 	case *protocol.AttachmentAdded:
 		return []Body{Attachment{ev.Attachment}}, nil
 	case *protocol.ContextAdded:
@@ -110,7 +110,7 @@ func Lines(ev protocol.Event) ([]Body, error) {
 	case *protocol.RuleMatched:
 		return []Body{Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Injected: ev.Injected, Nearest: ev.Nearest}}, nil
 	case *protocol.Assistant:
-		return one(modelLine(ev))
+		return singleLine(modelLine(ev))
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			return Lines(said)
@@ -127,4 +127,4 @@ func Lines(ev protocol.Event) ([]Body, error) {
 	return nil, nil
 }
 
-func one[B Body](line B, err error) ([]Body, error) { return []Body{line}, err }
+func singleLine[B Body](line B, err error) ([]Body, error) { return []Body{line}, err }

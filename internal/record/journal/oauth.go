@@ -28,7 +28,7 @@ type OAuth struct {
 
 func (OAuth) kind() string { return "oauth" }
 
-func (o OAuth) about() string {
+func (o OAuth) describe() string {
 	what := cmp.Or(o.Grant, o.Request)
 	if len(o.Granted) > 0 {
 		what += " " + strings.Join(o.Granted, " ")

@@ -10,16 +10,16 @@ type Start struct {
 	PPID int `json:"ppid"`
 	// Parent is the name of that process, if the system provides it.
 	Parent string `json:"parent,omitempty"`
-	// Leaks are inherited variables of another session.
-	Leaks []string `json:"leaks,omitempty"`
-	// Secrets are the arguments that contain a secret, as `argv[N]`.
-	Secrets []string `json:"secrets,omitempty"`
-	// Unknown are `CLAUDELESS_` variables that do not exist, with the nearest name.
-	Unknown []string `json:"unknown_variables,omitempty"`
+	// InheritedVariables are inherited variables of another session.
+	InheritedVariables []string `json:"leaks,omitempty"`
+	// SecretArguments are the arguments that contain a secret, as `argv[N]`.
+	SecretArguments []string `json:"secrets,omitempty"`
+	// UnknownVariables are `CLAUDELESS_` variables that do not exist, with the nearest name.
+	UnknownVariables []string `json:"unknown_variables,omitempty"`
 	// SuggestedCommand is the claudeless command that the first argument resembles.
 	SuggestedCommand string `json:"meant,omitempty"`
-	// Cache is the directory in which a real claude keeps the logs of its MCP servers.
-	Cache string `json:"cache,omitempty"`
+	// LogCache is the directory in which a real claude keeps the logs of its MCP servers.
+	LogCache string `json:"cache,omitempty"`
 	// Fault is the output fault that was requested.
 	Fault string `json:"fault,omitempty"`
 }
@@ -54,8 +54,8 @@ type Run struct {
 	InputFormat string `json:"input_format,omitempty"`
 	// Interactive says that the session ran on a terminal.
 	Interactive bool `json:"interactive,omitempty"`
-	// SettingsFaults are the parts of settings files that are not in effect, with the reason.
-	SettingsFaults []string `json:"settings_faults,omitempty"`
+	// IgnoredSettings are the parts of settings files that are not in effect, with the reason.
+	IgnoredSettings []string `json:"settings_faults,omitempty"`
 	// MCPServers are the names of the configured servers.
 	MCPServers []string `json:"mcp_servers,omitempty"`
 	// SkipsPermissions says that --dangerously-skip-permissions is active outside a
@@ -104,8 +104,8 @@ type Exit struct {
 	Code int `json:"code"`
 	// Signal is the signal that ended the process, or with which it ended itself.
 	Signal string `json:"signal,omitempty"`
-	// Refused is the error for a command line that was rejected.
-	Refused string `json:"refused,omitempty"`
+	// Rejection is the error for a command line that was rejected.
+	Rejection string `json:"refused,omitempty"`
 	// MS is how long the process ran.
 	MS float64 `json:"ms"`
 }

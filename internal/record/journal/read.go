@@ -100,9 +100,8 @@ type Entry struct {
 // maxLine bounds the length of a line, which may contain a long tool result.
 const maxLine = 256 << 20
 
-// ErrTorn says that a line is incomplete: its writer died, or the file is not a
-// journal.
-var ErrTorn = errors.New("an incomplete line of a journal")
+// ErrIncompleteLine says that a line is incomplete: the process that wrote it died, or the file is not a journal.
+var ErrIncompleteLine = errors.New("an incomplete line of a journal")
 
 // Read yields the lines of a journal in order. For a line that cannot be parsed it
 // yields an error with a zero entry and continues. Lines of unknown types have only
@@ -133,7 +132,7 @@ func parse(line []byte) (Entry, error) {
 	var e Entry
 	rest, ok := e.parseHead(line)
 	if !ok && (json.Unmarshal(line, &e.LineHead) != nil || e.Type == "") {
-		return Entry{}, ErrTorn
+		return Entry{}, ErrIncompleteLine
 	}
 	if ok {
 		line = rest
@@ -142,13 +141,13 @@ func parse(line []byte) (Entry, error) {
 	body := e.newBody()
 	if body == nil {
 		if !json.Valid(line) {
-			return Entry{}, ErrTorn
+			return Entry{}, ErrIncompleteLine
 		}
 		return e, nil
 	}
 	if err := json.Unmarshal(line, body); err != nil {
 		if !json.Valid(line) {
-			return Entry{}, ErrTorn
+			return Entry{}, ErrIncompleteLine
 		}
 		return Entry{}, fmt.Errorf("a line of type %s: %w", e.Type, err)
 	}

@@ -18,9 +18,9 @@ type Writer struct {
 	AfterMS float64
 }
 
-// Summary is what happened in a run: it collects the facts that expectations and gates are judged by from lines of
-// journals, which need not be written to a file. A session, the Messages API and the verdict about a run all feed one,
-// so that they judge alike. All methods may be called from many goroutines; the zero value is an empty run.
+// Summary collects from journal lines the facts by which expectations and gates are judged. The lines need not be
+// written to a file. A session, the Messages API and the verdict about a run all use one, so that they judge alike. All
+// methods may be called from many goroutines. The zero value is an empty run.
 type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
@@ -48,8 +48,8 @@ type modelSource struct {
 
 // lastMessage is the last message of a model.
 type lastMessage struct {
-	id      string
-	request int // that it answers, in the record of the run
+	id           string
+	requestIndex int // index, in the record of the run, of the request that it answers
 }
 
 // conversation identifies a conversation over the API: by session and agent if the client names them, otherwise by the
@@ -87,7 +87,7 @@ func (s *Summary) Add(w Writer, b Body) {
 	case Tool:
 		s.run.AddCall(b.Tool, b.Input)
 	case Start:
-		if b.Cache != "" {
+		if b.LogCache != "" {
 			s.run.MarkRealCLI()
 		}
 	case Screen:
@@ -99,19 +99,19 @@ func (s *Summary) Add(w Writer, b Body) {
 	case MCPNotification:
 		s.run.AddNotification(scenarios.ObservedNotification{Server: b.Server, Tool: b.RawTool, Level: b.Level, Text: b.Text})
 	case Match:
-		s.rule(b.Rule, b.File, b.Line)
+		s.addRule(b.Rule, b.File, b.Line)
 	case Exit:
 		s.run.AddExit(b.Code)
 	case Telemetry:
 		s.run.AddTelemetry(b.Name, b.Count)
 	case Retry:
-		setIn(&s.retries, by, b.Attempt)
+		setInMap(&s.retries, by, b.Attempt)
 	case Model:
-		s.message(modelSource{by, b.Agent}, b, w.AfterMS)
+		s.addMessage(modelSource{by, b.Agent}, b, w.AfterMS)
 	case Request:
-		s.request(b, w.AfterMS)
+		s.addRequest(b, w.AfterMS)
 	case Gate:
-		s.gate(b)
+		s.addGate(b)
 	}
 }
 
@@ -136,14 +136,14 @@ func (s *Summary) Gates() []GateState {
 	return slices.Clone(s.gates)
 }
 
-func (s *Summary) rule(name, file string, line int) {
+func (s *Summary) addRule(name, file string, line int) {
 	if name != "" {
 		s.run.AddRule(scenarios.RuleRef{Name: name, File: file, Line: line})
 	}
 }
 
-// message adds a block of a message: the first one answers a request, unless the message continues the one before.
-func (s *Summary) message(from modelSource, m Model, afterMS float64) {
+// addMessage adds a block of a message. The first block answers a request, unless the message continues the one before.
+func (s *Summary) addMessage(from modelSource, m Model, afterMS float64) {
 	last, known := s.messages[from]
 	if last.id == m.MessageID {
 		return
@@ -152,15 +152,15 @@ func (s *Summary) message(from modelSource, m Model, afterMS float64) {
 	delete(s.retries, from.process)
 	last.id = m.MessageID
 	if m.Continued && known {
-		s.run.AddRetries(last.request, retries)
+		s.run.AddRetries(last.requestIndex, retries)
 	} else {
-		last.request = s.run.AddRequest(scenarios.ModelRequest{Model: m.Model, Retries: retries, AfterMS: afterMS})
+		last.requestIndex = s.run.AddRequest(scenarios.ModelRequest{Model: m.Model, Retries: retries, AfterMS: afterMS})
 	}
-	setIn(&s.messages, from, last)
+	setInMap(&s.messages, from, last)
 }
 
-// request adds a request to the Messages API. A retry counts as the same request.
-func (s *Summary) request(q Request, afterMS float64) {
+// addRequest adds a request to the Messages API. A retry counts as the same request.
+func (s *Summary) addRequest(q Request, afterMS float64) {
 	by := conversation{session: q.Session, agent: q.Agent}
 	if q.Session == "" {
 		by = conversation{prompt: q.Prompt}
@@ -174,7 +174,7 @@ func (s *Summary) request(q Request, afterMS float64) {
 	} else {
 		this.index = s.run.AddRequest(scenarios.ModelRequest{Model: q.Model, AfterMS: afterMS})
 	}
-	setIn(&s.requests, by, this)
+	setInMap(&s.requests, by, this)
 	for _, c := range q.Calls {
 		s.run.AddCall(c.Tool, c.Input)
 		if server, tool, ok := c.serverTool(); ok {
@@ -188,11 +188,11 @@ func (s *Summary) request(q Request, afterMS float64) {
 		return
 	}
 	s.run.AddPrompt(q.Prompt)
-	s.rule(q.Rule, q.File, q.Line)
+	s.addRule(q.Rule, q.File, q.Line)
 }
 
-// gate adds an event at a gate.
-func (s *Summary) gate(g Gate) {
+// addGate adds an event at a gate.
+func (s *Summary) addGate(g Gate) {
 	i := slices.IndexFunc(s.gates, func(state GateState) bool { return state.Name == g.Name })
 	if i < 0 {
 		s.gates, i = append(s.gates, GateState{Name: g.Name}), len(s.gates)
@@ -201,8 +201,8 @@ func (s *Summary) gate(g Gate) {
 	s.gates[i].Waiting = g.Event == "reached"
 }
 
-// setIn sets an entry of a map that may be nil.
-func setIn[K comparable, V any](m *map[K]V, k K, v V) {
+// setInMap sets an entry of a map that may be nil.
+func setInMap[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = map[K]V{}
 	}

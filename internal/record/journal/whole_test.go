@@ -15,9 +15,9 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// The child writes to a file that cannot grow beyond this size: the kernel writes a part of a line and refuses the
-// rest, as on a full disk.
-const fullAt = 950
+// fileSizeLimit is the size, in bytes, beyond which the child's file cannot grow: the kernel writes a part of a line
+// and refuses the rest, as on a full disk.
+const fileSizeLimit = 950
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv("JOURNAL_TEST_FULL"); path != "" {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // writeUntilFull returns 7 when the journal has detected the full disk.
 func writeUntilFull(path string) int {
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: fullAt, Max: fullAt}); err != nil {
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: fileSizeLimit, Max: fileSizeLimit}); err != nil {
 		return 1
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -54,7 +54,7 @@ func TestFullDiskLeavesWholeLines(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	before, err := os.ReadFile(path)
-	if err != nil || len(before) == 0 || len(before) >= fullAt || before[len(before)-1] != '\n' {
+	if err != nil || len(before) == 0 || len(before) >= fileSizeLimit || before[len(before)-1] != '\n' {
 		t.Fatalf("%d bytes, %v, the last of them %q", len(before), err, before[max(0, len(before)-40):])
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)

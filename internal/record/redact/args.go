@@ -37,7 +37,7 @@ func isJSON(arg string) bool {
 // withValues returns a redactor that also knows the values which the arguments of a
 // command line mark as secret.
 func (r *Redactor) withValues(args []string) *Redactor {
-	values := newKnown(nil, nil)
+	values := newKnownValues(nil, nil)
 	option := ""
 	for _, arg := range args {
 		if start := valueAt(option, arg); start >= 0 {
@@ -51,7 +51,7 @@ func (r *Redactor) withValues(args []string) *Redactor {
 	if len(values.forms) == 0 {
 		return r
 	}
-	return &Redactor{label: r.label, known: r.known, argValues: values, personal: r.personal, shapes: r.rules()}
+	return &Redactor{label: r.label, known: r.known, argValues: values, personal: r.personal, forms: r.formFinder()}
 }
 
 // valueAt returns the position of a secret in an argument: after an option in the
@@ -90,7 +90,7 @@ func (r *Redactor) options(args []string) map[int][]Finding {
 		line = append(line, ' ')
 	}
 	found := map[int][]Finding{}
-	for _, f := range r.rules().findInCommandLine(string(line)) {
+	for _, f := range r.formFinder().findInCommandLine(string(line)) {
 		for i, arg := range args {
 			start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg))
 			if start < end {

@@ -118,7 +118,7 @@ func TestDecode(t *testing.T) {
 	for word, want := range map[string]string{
 		"a%20b": "a b", "a%2": "", "%ff%fe": "", "YSBi": "a b", "YSBiYw==": "a bc", "YWI_Pw": "", "YWI/Pw": "ab??", "AAECAwQF": "", "YQpi": "a\nb", "Y": "",
 	} {
-		got, ok := decode(word)
+		got, ok := decodeWord(word)
 		if word == "YWI_Pw" {
 			want, _ = "ab?\x3f", ok
 		}
@@ -129,7 +129,7 @@ func TestDecode(t *testing.T) {
 }
 
 // Concatenated literals are joined without the text between them, and the position of each byte is kept.
-func TestUnglue(t *testing.T) {
+func TestRemoveSeams(t *testing.T) {
 	line := strings.Repeat("a", 40)
 	for _, tt := range []struct{ in, want string }{
 		{`ab""cd`, "abcd"},
@@ -223,7 +223,7 @@ func TestAssigned(t *testing.T) {
 		{"=========\"abcdef", false, false},
 		{"========\"abcdef", true, false},
 	} {
-		if got := assigned(tt.rest, tt.digits); got != tt.want {
+		if got := hasAssignment(tt.rest, tt.digits); got != tt.want {
 			t.Errorf("assigned(%q, %v) = %v", tt.rest, tt.digits, got)
 		}
 	}
@@ -239,49 +239,49 @@ func TestGates(t *testing.T) {
 		rest     string
 		want     bool
 	}{
-		{"a value in quotes", quotedValueFollows, "", "password", `: "abcdef"`, true},
-		{"in single quotes", quotedValueFollows, "", "password", `='abcdef' x`, true},
-		{"too short", quotedValueFollows, "", "password", `: "abcde"`, false},
-		{"not closed", quotedValueFollows, "", "password", `: "abcdef`, false},
-		{"with a blank", quotedValueFollows, "", "password", `: "abcdef g"`, false},
-		{"with an escape", quotedValueFollows, "", "password", `: "abcdef\"`, false},
-		{"with the lowest character of text", quotedValueFollows, "", "password", `: "abcde!"`, true},
-		{"no quotes", quotedValueFollows, "", "password", `: abcdef`, false},
-		{"no value", quotedValueFollows, "", "password", `: `, false},
-		{"no sign", quotedValueFollows, "", "password", `(`, false},
+		{"a value in quotes", precheckQuotedValue, "", "password", `: "abcdef"`, true},
+		{"in single quotes", precheckQuotedValue, "", "password", `='abcdef' x`, true},
+		{"too short", precheckQuotedValue, "", "password", `: "abcde"`, false},
+		{"not closed", precheckQuotedValue, "", "password", `: "abcdef`, false},
+		{"with a blank", precheckQuotedValue, "", "password", `: "abcdef g"`, false},
+		{"with an escape", precheckQuotedValue, "", "password", `: "abcdef\"`, false},
+		{"with the lowest character of text", precheckQuotedValue, "", "password", `: "abcde!"`, true},
+		{"no quotes", precheckQuotedValue, "", "password", `: abcdef`, false},
+		{"no value", precheckQuotedValue, "", "password", `: `, false},
+		{"no sign", precheckQuotedValue, "", "password", `(`, false},
 
-		{"an option", commandFlag, "x --api-", "token", " abc", true},
-		{"a word", commandFlag, "x api_", "token", " abc", false},
-		{"the beginning", commandFlag, "", "token", " abc", false},
-		{"an option at the beginning", commandFlag, "-", "token", " abc", true},
+		{"an option", precheckCommandFlag, "x --api-", "token", " abc", true},
+		{"a word", precheckCommandFlag, "x api_", "token", " abc", false},
+		{"the beginning", precheckCommandFlag, "", "token", " abc", false},
+		{"an option at the beginning", precheckCommandFlag, "-", "token", " abc", true},
 
-		{"a header", colonFollows, "", "x-key", ": a", true},
-		{"a header in quotes", colonFollows, "", "x-key", `":`, true},
-		{"one character", colonFollows, "", "x-key", ":", false},
-		{"no header", colonFollows, "", "x-key", "ab:", false},
+		{"a header", precheckColon, "", "x-key", ": a", true},
+		{"a header in quotes", precheckColon, "", "x-key", `":`, true},
+		{"one character", precheckColon, "", "x-key", ":", false},
+		{"no header", precheckColon, "", "x-key", "ab:", false},
 
-		{"user and password", userInfoFollows, "", "://", "u:p@h", true},
-		{"a path first", userInfoFollows, "", "://", "h/p@h", false},
-		{"a blank first", userInfoFollows, "", "://", "h p@h", false},
-		{"a quote first", userInfoFollows, "", "://", `h"p@h`, false},
-		{"the end", userInfoFollows, "", "://", "host", false},
-		{"512 bytes", userInfoFollows, "", "://", strings.Repeat("a", 512), false},
-		{"more than that may have one later", userInfoFollows, "", "://", strings.Repeat("a", 513), true},
+		{"user and password", precheckUserInfo, "", "://", "u:p@h", true},
+		{"a path first", precheckUserInfo, "", "://", "h/p@h", false},
+		{"a blank first", precheckUserInfo, "", "://", "h p@h", false},
+		{"a quote first", precheckUserInfo, "", "://", `h"p@h`, false},
+		{"the end", precheckUserInfo, "", "://", "host", false},
+		{"512 bytes", precheckUserInfo, "", "://", strings.Repeat("a", 512), false},
+		{"more than that may have one later", precheckUserInfo, "", "://", strings.Repeat("a", 513), true},
 
-		{"a web token", webToken, "", "eyj", "abcdef.", true},
-		{"a short one", webToken, "", "eyj", "abcde.", false},
-		{"without a dot", webToken, "", "eyj", "abcdefghi", false},
+		{"a web token", precheckWebToken, "", "eyj", "abcdef.", true},
+		{"a short one", precheckWebToken, "", "eyj", "abcde.", false},
+		{"without a dot", precheckWebToken, "", "eyj", "abcdefghi", false},
 
-		{"a long word", longWordNext, "", "s.", strings.Repeat("a", 23), true},
-		{"up to z", longWordNext, "", "s.", strings.Repeat("z", 23), true},
-		{"a shorter word", longWordNext, "", "s.", strings.Repeat("a", 22), false},
-		{"with an underscore", longWordNext, "", "s.", strings.Repeat("_", 23), false},
-		{"with a dot", longWordNext, "", "s.", strings.Repeat(".", 23), false},
-		{"with another letter", longWordNext, "", "s.", strings.Repeat("é", 23), false},
+		{"a long word", precheckLongWord, "", "s.", strings.Repeat("a", 23), true},
+		{"up to z", precheckLongWord, "", "s.", strings.Repeat("z", 23), true},
+		{"a shorter word", precheckLongWord, "", "s.", strings.Repeat("a", 22), false},
+		{"with an underscore", precheckLongWord, "", "s.", strings.Repeat("_", 23), false},
+		{"with a dot", precheckLongWord, "", "s.", strings.Repeat(".", 23), false},
+		{"with another letter", precheckLongWord, "", "s.", strings.Repeat("é", 23), false},
 
-		{"capitals", upperCaseName, "", "PASS", "=abcde1", true},
-		{"capitals up to Z", upperCaseName, "", "ZASS", "=abcde1", true},
-		{"small letters", upperCaseName, "", "aass", "=abcde1", false},
+		{"capitals", precheckUpperCaseName, "", "PASS", "=abcde1", true},
+		{"capitals up to Z", precheckUpperCaseName, "", "ZASS", "=abcde1", true},
+		{"small letters", precheckUpperCaseName, "", "aass", "=abcde1", false},
 	} {
 		text := tt.before + tt.word + tt.rest
 		if got := tt.precheck.passes(text, len(tt.before), len(tt.before)+len(tt.word)); got != tt.want {

@@ -23,8 +23,8 @@ func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []F
 	return found
 }
 
-// around is how much text on both sides of a seam may belong to a secret.
-const around = 200
+// seamContext is how many bytes on both sides of a seam may belong to a secret.
+const seamContext = 200
 
 // seamSpans returns the parts of a text in which words are concatenated.
 func seamSpans(s string) [][2]int {
@@ -37,7 +37,7 @@ func seamSpans(s string) [][2]int {
 		if n == 0 {
 			continue
 		}
-		from, to := max(i-around, 0), min(i+n+around, len(s))
+		from, to := max(i-seamContext, 0), min(i+n+seamContext, len(s))
 		if last := len(parts) - 1; last >= 0 && from <= parts[last][1] {
 			parts[last][1] = to
 		} else {
@@ -48,9 +48,8 @@ func seamSpans(s string) [][2]int {
 	return parts
 }
 
-// longLine is the minimum length of a line of base64 characters that may continue
-// in the next line.
-const longLine = 40
+// minBase64Line is the minimum length of a line of base64 characters that may continue in the next line.
+const minBase64Line = 40
 
 // seamLength returns the number of bytes at i between two parts of one word; 0 = none.
 func seamLength(s string, i int) int {
@@ -63,10 +62,10 @@ func seamLength(s string, i int) int {
 			return 0
 		}
 		run := i
-		for run > 0 && i-run < longLine && isBase64(s[run-1]) {
+		for run > 0 && i-run < minBase64Line && isBase64(s[run-1]) {
 			run--
 		}
-		if i-run == longLine {
+		if i-run == minBase64Line {
 			return 1
 		}
 		return 0

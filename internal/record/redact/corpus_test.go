@@ -15,30 +15,30 @@ import (
 // expression is turned into texts that it matches. Nothing in this file is a
 // secret or looks like one to a scanner.
 
-// grow generates a text that matches an expression.
-func grow(r *rand.Rand, re *syntax.Regexp, b *strings.Builder) {
+// generate generates a text that matches an expression.
+func generate(r *rand.Rand, re *syntax.Regexp, b *strings.Builder) {
 	times := func(least, most int) {
 		const more = 9
 		if most < 0 || most > least+more {
 			most = least + more
 		}
 		for range least + r.IntN(most-least+1) {
-			grow(r, re.Sub[0], b)
+			generate(r, re.Sub[0], b)
 		}
 	}
 	switch re.Op {
 	case syntax.OpLiteral:
 		b.WriteString(string(re.Rune))
 	case syntax.OpCharClass:
-		b.WriteRune(pick(r, re.Rune))
+		b.WriteRune(randomChar(r, re.Rune))
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		b.WriteByte("abcdefghijklmnopqrstuvwxyz0123456789"[r.IntN(36)])
 	case syntax.OpCapture, syntax.OpConcat:
 		for _, sub := range re.Sub {
-			grow(r, sub, b)
+			generate(r, sub, b)
 		}
 	case syntax.OpAlternate:
-		grow(r, re.Sub[r.IntN(len(re.Sub))], b)
+		generate(r, re.Sub[r.IntN(len(re.Sub))], b)
 	case syntax.OpStar:
 		times(0, -1)
 	case syntax.OpPlus:
@@ -51,8 +51,8 @@ func grow(r *rand.Rand, re *syntax.Regexp, b *strings.Builder) {
 	}
 }
 
-// pick returns a character of a class, preferably a printable one.
-func pick(r *rand.Rand, ranges []rune) rune {
+// randomChar returns a character of a class, preferably a printable one.
+func randomChar(r *rand.Rand, ranges []rune) rune {
 	var some []rune
 	for c := rune('!'); c <= '~'; c++ {
 		for i := 0; i < len(ranges); i += 2 {
@@ -70,8 +70,8 @@ func pick(r *rand.Rand, ranges []rune) rune {
 // plantedSecret is a text with a secret in it.
 type plantedSecret struct{ text, secret string }
 
-// plants generates texts that one rule finds without context; none if this is not possible for the rule.
-func plants(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int) []plantedSecret {
+// plantSecrets generates texts that one rule finds without context; none if this is not possible for the rule.
+func plantSecrets(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int) []plantedSecret {
 	t.Helper()
 	rule := s.rules[n]
 	re, err := syntax.Parse(rule.expr, syntax.Perl)
@@ -85,7 +85,7 @@ func plants(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int) []pl
 			break
 		}
 		var b strings.Builder
-		grow(r, re, &b)
+		generate(r, re, &b)
 		text := b.String()
 		if !mentions(text, rule.keywords) {
 			first, _, _ := strings.Cut(rule.keywords, "|")
@@ -100,7 +100,7 @@ func plants(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int) []pl
 		if rule.id == "vault-service-token" && strings.HasPrefix(secret, "s.") { // left out: "s." is in every line of code
 			continue
 		}
-		if len(secret) < minSecretText || isPlaceholder(secret) || rule.entropy > 0 && entropy(secret) < rule.entropy || rule.guess && s.harmless(rule, text[m[0]:m[1]], secret) {
+		if len(secret) < minSecretText || isPlaceholder(secret) || rule.entropy > 0 && entropy(secret) < rule.entropy || rule.isGuess && s.isHarmless(rule, text[m[0]:m[1]], secret) {
 			continue
 		}
 		out = append(out, plantedSecret{text, secret})
@@ -133,8 +133,8 @@ func journalLine(t *testing.T, text string) []byte {
 	return line
 }
 
-// left reports whether a record still has a secret in any of its spellings.
-func left(t *testing.T, record, secret string) bool {
+// hasSecret reports whether a record still has a secret in any of its spellings.
+func hasSecret(t *testing.T, record, secret string) bool {
 	t.Helper()
 	quoted, err := json.Marshal(secret)
 	if err != nil {
@@ -147,10 +147,10 @@ func left(t *testing.T, record, secret string) bool {
 // unless the rule is a guess, in base64. The text around them is kept.
 func TestCorpusOfRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 1))
-	redactor, shapes := New(Options{}), newShapes()
+	redactor, shapes := New(Options{}), newSecretFormFinder()
 	planted, idle := 0, []string{}
 	for n, rule := range shapes.rules {
-		made := plants(t, r, shapes, n, 2)
+		made := plantSecrets(t, r, shapes, n, 2)
 		if len(made) == 0 {
 			idle = append(idle, rule.id)
 		}
@@ -158,7 +158,7 @@ func TestCorpusOfRules(t *testing.T) {
 			planted++
 			line := journalLine(t, p.text)
 			hidden := string(redactor.JSON(line))
-			if left(t, hidden, p.secret) {
+			if hasSecret(t, hidden, p.secret) {
 				t.Errorf("%s: %q is left in %s", rule.id, p.secret, hidden)
 			}
 			if !json.Valid([]byte(hidden)) || !strings.Contains(hidden, `"before\n`) || !strings.Contains(hidden, `"tool":"mcp__s__t"`) {
@@ -168,7 +168,7 @@ func TestCorpusOfRules(t *testing.T) {
 			if shown := redactor.String(said); strings.Contains(shown, p.secret) {
 				t.Errorf("%s: %q is left in the trace: %s", rule.id, p.secret, shown)
 			}
-			if !rule.guess {
+			if !rule.isGuess {
 				packed := base64.StdEncoding.EncodeToString([]byte("it is " + p.text + " there"))
 				if shown := redactor.String("data: " + packed + " end"); strings.Contains(shown, packed) {
 					t.Errorf("%s: base64 of %q is left", rule.id, p.text)
@@ -206,7 +206,7 @@ func TestCorpusOfKnownValues(t *testing.T) {
 			planted++
 			text := write(value)
 			line := string(redactor.JSON(journalLine(t, text)))
-			if left(t, line, text) || left(t, line, value) {
+			if hasSecret(t, line, text) || hasSecret(t, line, value) {
 				t.Errorf("%s: %q is left as %q in %s", way, value, text, line)
 			}
 			if shown := redactor.String("mcp s > " + text); strings.Contains(shown, text) {

@@ -13,7 +13,7 @@ import (
 func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Finding {
 	var found []Finding
 	for _, w := range encodedWords(s) {
-		plain, ok := decode(s[w[0]:w[1]])
+		plain, ok := decodeWord(s[w[0]:w[1]])
 		if !ok {
 			continue
 		}
@@ -27,11 +27,10 @@ func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Findin
 	return found
 }
 
-// Only words with a length in this range are decoded: shorter ones contain no
-// secret, longer ones are images.
+// Only words with a length in this range are decoded: shorter ones contain no secret, longer ones are images.
 const (
-	shortWord = 20
-	longWord  = 64 << 10
+	minEncodedWord = 20
+	maxEncodedWord = 64 << 10
 )
 
 // Classes of bytes in words.
@@ -65,7 +64,7 @@ func encodedWords(s string) [][2]int {
 	var words [][2]int
 	for i := 0; i < len(s); i++ {
 		// Every word of sufficient length contains one of these positions.
-		if next := i + shortWord - 1; next >= len(s) {
+		if next := i + minEncodedWord - 1; next >= len(s) {
 			break
 		} else if wordLetters[s[next]] == 0 {
 			i = next
@@ -79,15 +78,15 @@ func encodedWords(s string) [][2]int {
 			has |= wordLetters[s[i]]
 			i++
 		}
-		if n := i - start; n >= shortWord && n <= longWord && (has&isPercent != 0 || has&isUpper != 0 && has&isLower != 0) {
+		if n := i - start; n >= minEncodedWord && n <= maxEncodedWord && (has&isPercent != 0 || has&isUpper != 0 && has&isLower != 0) {
 			words = append(words, [2]int{start, i})
 		}
 	}
 	return words
 }
 
-// decode decodes a word; ok is false if the result is not text.
-func decode(word string) (plain string, ok bool) {
+// decodeWord decodes a word. ok is false if the result is not text.
+func decodeWord(word string) (plain string, ok bool) {
 	if strings.Contains(word, "%") {
 		plain, err := url.PathUnescape(word)
 		return plain, err == nil && plain != word && utf8.ValidString(plain)
@@ -98,13 +97,13 @@ func decode(word string) (plain string, ok bool) {
 		enc = base64.RawURLEncoding
 	}
 	data, err := enc.DecodeString(bare)
-	if err != nil || !utf8.Valid(data) || strings.ContainsFunc(string(data), unprintable) {
+	if err != nil || !utf8.Valid(data) || strings.ContainsFunc(string(data), isUnprintable) {
 		return "", false
 	}
 	return string(data), true
 }
 
-func unprintable(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }
+func isUnprintable(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
 // withoutEscapes replaces the escapes of a quoted string by spaces of the same
 // length, because the letter of \n would be read as part of the next word.

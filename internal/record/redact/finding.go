@@ -19,8 +19,7 @@ type Finding struct {
 // minSecretText is the minimum length of a text that can contain a secret.
 const minSecretText = 6
 
-// merge sorts findings and joins overlapping ones. The kind of the first wins, but
-// a sure one wins over a guess.
+// merge sorts findings and joins overlapping ones. The kind of the first is used, unless only another one is certain.
 func merge(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))

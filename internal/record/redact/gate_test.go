@@ -15,7 +15,7 @@ import (
 // of each rule.
 func TestGatesLoseNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
-	s := newShapes()
+	s := newSecretFormFinder()
 	for n := range s.rules {
 		re, err := syntax.Parse(s.rules[n].expr, syntax.Perl)
 		if err != nil {
@@ -46,7 +46,7 @@ func TestGatesLoseNothing(t *testing.T) {
 // A rule for a name with a value is compiled without its beginning; its matches begin at the same positions.
 func TestNamesAreFoundBackwards(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 7))
-	s := newShapes()
+	s := newSecretFormFinder()
 	tried := 0
 	for n, rule := range s.rules {
 		if !strings.HasPrefix(rule.expr, nameBefore) {

@@ -82,7 +82,7 @@ var maintained = [...]rule{
 	{id: "frameio-api-token", expr: "fio-u-(?i)[a-z0-9\\-_=]{64}", keywords: "fio-u-", entropy: 0, group: 0},
 	{id: "freshbooks-access-token", expr: "(?i)[\\w.-]{0,50}?(?:freshbooks)(?:[ \\t\\w.-]{0,20})[\\s'\"]{0,3}(?:=|>|:{1,3}=|\\|\\||:|=>|\\?=|,)[\\x60'\"\\s=]{0,5}([a-z0-9]{64})(?:[\\x60'\"\\s;]|\\\\[nr]|$)", keywords: "freshbooks", entropy: 0, group: 0},
 	{id: "gcp-api-key", expr: "\\b(AIza[\\w-]{35})(?:[\\x60'\"\\s;]|\\\\[nr]|$)", keywords: "aiza", entropy: 4, group: 0},
-	{id: "generic-api-key", expr: "(?i)[\\w.-]{0,50}?(?:access|auth|(?-i:[Aa]pi|API)|credential|creds|key|passw(?:or)?d|secret|token)(?:[ \\t\\w.-]{0,20})[\\s'\"]{0,3}(?:=|>|:{1,3}=|\\|\\||:|=>|\\?=|,)[\\x60'\"\\s=]{0,5}([\\w.=-]{10,150}|[a-z0-9][a-z0-9+/]{11,}={0,3})(?:[\\x60'\"\\s;]|\\\\[nr]|$)", keywords: "access|api|auth|key|credential|creds|passwd|password|secret|token", entropy: 3.5, group: 0, guess: true},
+	{id: "generic-api-key", expr: "(?i)[\\w.-]{0,50}?(?:access|auth|(?-i:[Aa]pi|API)|credential|creds|key|passw(?:or)?d|secret|token)(?:[ \\t\\w.-]{0,20})[\\s'\"]{0,3}(?:=|>|:{1,3}=|\\|\\||:|=>|\\?=|,)[\\x60'\"\\s=]{0,5}([\\w.=-]{10,150}|[a-z0-9][a-z0-9+/]{11,}={0,3})(?:[\\x60'\"\\s;]|\\\\[nr]|$)", keywords: "access|api|auth|key|credential|creds|passwd|password|secret|token", entropy: 3.5, group: 0, isGuess: true},
 	{id: "github-app-token", expr: "(?:ghu|ghs)_[0-9a-zA-Z]{36}", keywords: "ghu_|ghs_", entropy: 3, group: 0},
 	{id: "github-fine-grained-pat", expr: "github_pat_\\w{82}", keywords: "github_pat_", entropy: 3, group: 0},
 	{id: "github-oauth", expr: "gho_[0-9a-zA-Z]{36}", keywords: "gho_", entropy: 3, group: 0},

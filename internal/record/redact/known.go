@@ -16,7 +16,7 @@ func nameLooksSecret(name string) bool {
 	}
 	for _, part := range secretParts {
 		if strings.Contains(name, part) {
-			return !countOfTokens(name)
+			return !isTokenCount(name)
 		}
 	}
 	return name == "auth" || name == "cookie" || name == "setcookie"
@@ -32,8 +32,8 @@ var harmlessNames = [...]string{
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
 }
 
-// countOfTokens recognises counts of model tokens.
-func countOfTokens(name string) bool {
+// isTokenCount recognises counts of model tokens.
+func isTokenCount(name string) bool {
 	return strings.HasSuffix(name, "tokens") || strings.HasPrefix(name, "tokens") || strings.HasSuffix(name, "tokenspersecond")
 }
 
@@ -88,12 +88,12 @@ type knownValues struct {
 
 // encodedForm is one encoding of a known value.
 type encodedForm struct {
-	kind string
-	run  bool // found inside a base64 text: the whole text is redacted
+	kind     string
+	wholeRun bool // if it is found inside a base64 text, the whole text is redacted
 }
 
-func newKnown(environ, values []string) knownValues {
-	k := knownValues{words: newNeedles(false)}
+func newKnownValues(environ, values []string) knownValues {
+	k := knownValues{words: newWordFinder(false)}
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if nameLooksSecret(name) || variableLooksSecret(name, value) {
@@ -128,7 +128,7 @@ func (k *knownValues) add(value, kind string) {
 		return
 	}
 	for _, plain := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
-		k.form(plain, encodedForm{kind: kind})
+		k.addForm(plain, encodedForm{kind: kind})
 	}
 	const enough = 8 // encoded parts with fewer bytes would match by chance
 	if len(value) < enough {
@@ -136,12 +136,12 @@ func (k *knownValues) add(value, kind string) {
 	}
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
-			k.form(base64Core(enc, value, shift), encodedForm{kind: kind, run: true})
+			k.addForm(base64Core(enc, value, shift), encodedForm{kind: kind, wholeRun: true})
 		}
 	}
 }
 
-func (k *knownValues) form(text string, f encodedForm) {
+func (k *knownValues) addForm(text string, f encodedForm) {
 	if k.words.has(text) {
 		return
 	}
@@ -163,9 +163,9 @@ func (k *knownValues) find(s string) []Finding {
 		return nil
 	}
 	var found []Finding
-	k.words.each(s, func(n, start, end int) {
+	k.words.forEach(s, func(n, start, end int) {
 		f := k.forms[n]
-		if f.run {
+		if f.wholeRun {
 			start, end = base64Run(s, start, end)
 		}
 		found = append(found, Finding{Kind: f.kind, Start: start, End: end, Certain: true})

@@ -5,9 +5,9 @@ import "slices"
 // wordFinder finds many words in a text in one pass. Words must have at least three
 // bytes.
 type wordFinder struct {
-	fold   bool              // ignore the case of ASCII letters; words are in lower case
-	first  [1 << 10]uint64   // one bit per hash of three bytes, to skip most of a text
-	bundle map[uint32][]word // by their first three bytes
+	ignoreCase bool              // ignore the case of ASCII letters; the words are in lower case
+	prefixBits [1 << 10]uint64   // one bit per hash of three bytes, to skip most of a text
+	byPrefix   map[uint32][]word // words by their first three bytes
 }
 
 // word is one of the words with its number.
@@ -16,55 +16,57 @@ type word struct {
 	n    int
 }
 
-func newNeedles(fold bool) *wordFinder { return &wordFinder{fold: fold, bundle: map[uint32][]word{}} }
+func newWordFinder(fold bool) *wordFinder {
+	return &wordFinder{ignoreCase: fold, byPrefix: map[uint32][]word{}}
+}
 
 func (d *wordFinder) add(text string, n int) {
-	key := triple(text)
+	key := prefixKey(text)
 	h := hash(key)
-	d.first[h>>6] |= 1 << (h & 63)
-	d.bundle[key] = append(d.bundle[key], word{text, n})
+	d.prefixBits[h>>6] |= 1 << (h & 63)
+	d.byPrefix[key] = append(d.byPrefix[key], word{text, n})
 }
 
 func (d *wordFinder) has(text string) bool {
-	return slices.ContainsFunc(d.bundle[triple(text)], func(w word) bool { return w.text == text })
+	return slices.ContainsFunc(d.byPrefix[prefixKey(text)], func(w word) bool { return w.text == text })
 }
 
-// triple returns the first three bytes of a word as a number.
-func triple(text string) uint32 {
+// prefixKey returns the first three bytes of a word as a number.
+func prefixKey(text string) uint32 {
 	return uint32(text[0])<<16 | uint32(text[1])<<8 | uint32(text[2])
 }
 
 func hash(key uint32) uint32 { return key * 0x9E3779B1 >> 16 }
 
-// each calls found for each word in s, with its number and position.
-func (d *wordFinder) each(s string, found func(n, start, end int)) {
+// forEach calls found for each word in s, with its number and position.
+func (d *wordFinder) forEach(s string, found func(n, start, end int)) {
 	key := uint32(0)
 	for i := range len(s) {
 		b := s[i]
-		if d.fold {
-			b = lower(b)
+		if d.ignoreCase {
+			b = lowerCase(b)
 		}
 		key = (key<<8 | uint32(b)) & 0xFFFFFF
 		h := hash(key)
-		if d.first[h>>6]&(1<<(h&63)) == 0 || i < 2 {
+		if d.prefixBits[h>>6]&(1<<(h&63)) == 0 || i < 2 {
 			continue
 		}
-		for _, w := range d.bundle[key] {
-			if d.at(s[i-2:], w.text) {
+		for _, w := range d.byPrefix[key] {
+			if d.matchesAt(s[i-2:], w.text) {
 				found(w.n, i-2, i-2+len(w.text))
 			}
 		}
 	}
 }
 
-func (d *wordFinder) at(s, word string) bool {
+func (d *wordFinder) matchesAt(s, word string) bool {
 	if len(s) < len(word) {
 		return false
 	}
 	for i := 3; i < len(word); i++ {
 		b := s[i]
-		if d.fold {
-			b = lower(b)
+		if d.ignoreCase {
+			b = lowerCase(b)
 		}
 		if b != word[i] {
 			return false
@@ -73,7 +75,7 @@ func (d *wordFinder) at(s, word string) bool {
 	return true
 }
 
-func lower(b byte) byte {
+func lowerCase(b byte) byte {
 	if 'A' <= b && b <= 'Z' {
 		return b | 0x20
 	}

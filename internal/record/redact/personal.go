@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Personal lists personal data to find: paths, names, ids. E-mail addresses, IP
-// addresses and message ids are found by their form. The kinds of findings are
-// HOME, CWD, USER, HOST, ID, EMAIL and IP; none is Sure.
+// Personal lists personal data to find: paths, names, ids. E-mail addresses, IP addresses and message ids are found by
+// their form. The kinds of findings are HOME, CWD, USER, HOST, ID, EMAIL and IP. None of them is Certain.
 type Personal struct {
 	Homes []string // home directories
 	CWDs  []string // working directories
@@ -19,14 +18,14 @@ type Personal struct {
 
 // personalFinder finds personal data.
 type personalFinder struct {
-	words *wordFinder
-	kinds []string
-	ids   map[string]bool
-	long  [longestID + 1]bool // lengths of ids
+	words     *wordFinder
+	kinds     []string
+	ids       map[string]bool
+	idLengths [maxID + 1]bool // lengths of ids
 }
 
 func newPersonal(p *Personal) *personalFinder {
-	f := &personalFinder{words: newNeedles(false), ids: map[string]bool{}}
+	f := &personalFinder{words: newWordFinder(false), ids: map[string]bool{}}
 	for _, list := range []struct {
 		kind  string
 		words []string
@@ -34,7 +33,7 @@ func newPersonal(p *Personal) *personalFinder {
 		for _, w := range list.words {
 			w = strings.TrimRight(w, "/")
 			named := list.kind == "USER" || list.kind == "HOST"
-			if len(w) < shortestID || f.words.has(w) || named && isCommonName(w) {
+			if len(w) < minID || f.words.has(w) || named && isCommonName(w) {
 				continue
 			}
 			f.words.add(w, len(f.kinds))
@@ -46,8 +45,8 @@ func newPersonal(p *Personal) *personalFinder {
 		f.kinds = append(f.kinds, prefix)
 	}
 	for _, id := range p.IDs {
-		if n := len(id); n >= shortestID && n <= longestID && idEnd(id, 0) == n {
-			f.ids[id], f.long[n] = true, true
+		if n := len(id); n >= minID && n <= maxID && idEnd(id, 0) == n {
+			f.ids[id], f.idLengths[n] = true, true
 		}
 	}
 	return f
@@ -55,22 +54,22 @@ func newPersonal(p *Personal) *personalFinder {
 
 // Lengths of ids that are searched.
 const (
-	shortestID = 3
-	longestID  = 80
+	minID = 3
+	maxID = 80
 )
 
 var idPrefixes = [...]string{"msg_", "req_", "toolu_"}
 
 // idEnd returns the end of a run of id characters.
 func idEnd(s string, i int) int {
-	for i < len(s) && (letterOrDigit(s[i]) || s[i] == '-') {
+	for i < len(s) && (isLetterOrDigit(s[i]) || s[i] == '-') {
 		i++
 	}
 	return i
 }
 
-// known finds known ids, delimited by bytes that ids do not contain or by hyphens.
-func (p *personalFinder) known(s string) []Finding {
+// findKnownIDs finds known ids, delimited by bytes that ids do not contain or by hyphens.
+func (p *personalFinder) findKnownIDs(s string) []Finding {
 	if len(p.ids) == 0 {
 		return nil
 	}
@@ -81,8 +80,8 @@ func (p *personalFinder) known(s string) []Finding {
 			if from > i && s[from-1] != '-' {
 				continue
 			}
-			for to := min(end, from+longestID); to-from >= shortestID; to-- {
-				if p.long[to-from] && (to == end || s[to] == '-') && p.ids[s[from:to]] {
+			for to := min(end, from+maxID); to-from >= minID; to-- {
+				if p.idLengths[to-from] && (to == end || s[to] == '-') && p.ids[s[from:to]] {
 					found = append(found, Finding{Kind: "ID", Start: from, End: to})
 					break
 				}
@@ -106,7 +105,7 @@ func isCommonName(name string) bool {
 
 func (p *personalFinder) find(s string) []Finding {
 	var found []Finding
-	p.words.each(s, func(n, start, end int) {
+	p.words.forEach(s, func(n, start, end int) {
 		switch kind := p.kinds[n]; kind {
 		case "CWD", "HOME", "USER", "HOST":
 			if isWholeWord(s, start, end) {
@@ -114,37 +113,39 @@ func (p *personalFinder) find(s string) []Finding {
 			}
 		default:
 			const enough = 10
-			for end < len(s) && letterOrDigit(s[end]) {
+			for end < len(s) && isLetterOrDigit(s[end]) {
 				end++
 			}
-			if end-start >= len(kind)+enough && (start == 0 || !letterOrDigit(s[start-1])) {
+			if end-start >= len(kind)+enough && (start == 0 || !isLetterOrDigit(s[start-1])) {
 				found = append(found, Finding{Kind: "ID", Start: start, End: end})
 			}
 		}
 	})
-	return slices.Concat(found, p.known(s), findEmails(s), findIPAddresses(s))
+	return slices.Concat(found, p.findKnownIDs(s), findEmails(s), findIPAddresses(s))
 }
 
 // isWholeWord reports whether a position is not part of a longer word.
 func isWholeWord(s string, start, end int) bool {
-	return (start == 0 || !letterOrDigit(s[start-1]) || s[start] == '/') && (end == len(s) || !letterOrDigit(s[end]))
+	return (start == 0 || !isLetterOrDigit(s[start-1]) || s[start] == '/') && (end == len(s) || !isLetterOrDigit(s[end]))
 }
 
-func letterOrDigit(b byte) bool {
+func isLetterOrDigit(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_'
 }
 
-func inEmail(b byte) bool { return letterOrDigit(b) || b == '.' || b == '-' || b == '+' || b == '%' }
+func isEmailByte(b byte) bool {
+	return isLetterOrDigit(b) || b == '.' || b == '-' || b == '+' || b == '%'
+}
 
 // findEmails finds addresses such as me@host.tld, except git@ and noreply@.
 func findEmails(s string) []Finding {
 	var found []Finding
 	for i := strings.IndexByte(s, '@'); i >= 0 && i < len(s); {
 		start, end := i, i+1
-		for start > 0 && inEmail(s[start-1]) {
+		for start > 0 && isEmailByte(s[start-1]) {
 			start--
 		}
-		for end < len(s) && inEmail(s[end]) {
+		for end < len(s) && isEmailByte(s[end]) {
 			end++
 		}
 		for end > i && (s[end-1] == '.' || s[end-1] == '-') {
@@ -168,7 +169,7 @@ func findEmails(s string) []Finding {
 func findIPAddresses(s string) []Finding {
 	var found []Finding
 	for i := 0; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' || i > 0 && (letterOrDigit(s[i-1]) || s[i-1] == '.' || s[i-1] == '-') {
+		if s[i] < '0' || s[i] > '9' || i > 0 && (isLetterOrDigit(s[i-1]) || s[i-1] == '.' || s[i-1] == '-') {
 			continue
 		}
 		end, dots := i, 0
@@ -179,7 +180,7 @@ func findIPAddresses(s string) []Finding {
 			end++
 		}
 		const shortestIP = 7
-		if dots >= 3 && end-i >= shortestIP && (end == len(s) || !letterOrDigit(s[end]) && s[end] != '-') {
+		if dots >= 3 && end-i >= shortestIP && (end == len(s) || !isLetterOrDigit(s[end]) && s[end] != '-') {
 			a, err := netip.ParseAddr(strings.TrimRight(s[i:end], "."))
 			if err == nil && !a.IsLoopback() && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 				found = append(found, Finding{Kind: "IP", Start: i, End: i + len(strings.TrimRight(s[i:end], "."))})

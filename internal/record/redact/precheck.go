@@ -8,14 +8,14 @@ import (
 // rule describes one form of secrets. Its expression is matched only near its
 // keywords.
 type rule struct {
-	id       string
-	expr     string
-	keywords string  // in lower case, separated by bars
-	entropy  float64 // minimum entropy of the secret in bits per character; 0 = any
-	group    int     // the group of the secret; 0 = the first group that matched, or the whole match
-	guess    bool    // based on the name of a value; see Finding.Certain
-	context  bool    // based on the preceding text, for values of any form
-	line     bool    // based on options of a command, which may also be a list of arguments
+	id              string
+	expr            string
+	keywords        string  // in lower case, separated by bars
+	entropy         float64 // minimum entropy of the secret in bits per character; 0 = any
+	group           int     // the group of the secret; 0 = the first group that matched, or the whole match
+	isGuess         bool    // based on the name of a value; see Finding.Certain
+	usesContext     bool    // based on the preceding text, for values of any form
+	isCommandOption bool    // based on options of a command, which may also be a list of arguments
 }
 
 // keyword is a word near which a rule is tried.
@@ -24,71 +24,71 @@ type keyword struct {
 	precheck precheck
 }
 
-// precheck is a cheap check of the text around a keyword before the rule's expression
-// is matched. Words such as "key" and "token" are frequent in source code, and an
-// expression costs a hundred times as much as a check of the next bytes.
+// precheck is a cheap check of the text around a keyword before the rule's expression is matched. Words such as "key"
+// and "token" are frequent in source code, and matching an expression costs a hundred times as much as a check of the
+// next bytes.
 type precheck int
 
 const (
-	noCheck            precheck = iota // the keyword is a part of the secret
-	anywhere                           // the keyword may be far from the secret
-	assignmentFollows                  // the keyword is in a name; an assignment sign and a value follow
-	digitValueFollows                  // the same, and the value has a digit
-	upperCaseName                      // the same, and the name is in capitals
-	quotedValueFollows                 // the same, and the value is in quotes
-	commandFlag                        // the keyword is in a flag of a command
-	colonFollows                       // a colon follows
-	userInfoFollows                    // a user's name, a colon and an at sign follow
-	webToken                           // three parts with dots follow
-	longWordNext                       // a word of at least 24 letters and digits follows
-	blockBegin                         // everything up to the end of the block
+	precheckNone          precheck = iota // the keyword is a part of the secret
+	precheckAnywhere                      // the keyword may be far from the secret
+	precheckAssignment                    // the keyword is in a name; an assignment sign and a value follow
+	precheckDigitValue                    // like precheckAssignment, and the value has a digit
+	precheckUpperCaseName                 // like precheckAssignment, and the name is in capitals
+	precheckQuotedValue                   // like precheckAssignment, and the value is in quotes
+	precheckCommandFlag                   // the keyword is in a flag of a command
+	precheckColon                         // a colon follows
+	precheckUserInfo                      // a user's name, a colon and an at sign follow
+	precheckWebToken                      // three parts with dots follow
+	precheckLongWord                      // a word of at least 24 letters and digits follows
+	precheckBlock                         // everything up to the end of the block
 )
 
-// precheckFor returns the gate for a keyword of a rule.
+// precheckFor returns the check for a keyword of a rule.
 func (r rule) precheckFor(word string) precheck {
 	switch r.id {
 	case "assignment":
-		return upperCaseName
+		return precheckUpperCaseName
 	case "password":
-		return quotedValueFollows
+		return precheckQuotedValue
 	case "flag-value":
-		return commandFlag
+		return precheckCommandFlag
 	case "key-header":
-		return colonFollows
+		return precheckColon
 	case "url-password":
-		return userInfoFollows
+		return precheckUserInfo
 	case "pgpass":
 		if word == "pgpass" {
-			return anywhere
+			return precheckAnywhere
 		}
-		return noCheck
+		return precheckNone
 	}
 	switch {
 	case strings.HasPrefix(word, "-----"):
-		return blockBegin
+		return precheckBlock
 	case r.id == "jwt":
-		return webToken
+		return precheckWebToken
 	case r.id == "vault-service-token" && word == "s.":
-		return longWordNext
-	case r.guess:
-		return digitValueFollows
+		return precheckLongWord
+	case r.isGuess:
+		return precheckDigitValue
 	}
 	// gitleaks rules for a name with a value begin alike; some of their keywords
 	// are in the value nevertheless.
 	name, ok := strings.CutPrefix(r.expr, nameFirst)
 	name, _, _ = strings.Cut(name, nameLast)
 	if ok && strings.Contains(name, word) && !strings.Contains(name, ",") {
-		return assignmentFollows
+		return precheckAssignment
 	}
 	if !strings.Contains(r.expr, nameLast[1:]) && !strings.Contains(strings.ToLower(r.expr), longestPart(word)) {
-		return anywhere
+		return precheckAnywhere
 	}
-	return noCheck
+	return precheckNone
 }
 
 // longestPart returns the longest run of letters and digits in a keyword.
 func longestPart(word string) string {
-	parts := strings.FieldsFunc(word, func(r rune) bool { return !letterOrDigit(byte(r)) || r == '_' })
+	parts := strings.FieldsFunc(word, func(r rune) bool { return !isLetterOrDigit(byte(r)) || r == '_' })
 	return slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
 }
 
@@ -97,14 +97,14 @@ const (
 	nameLast  = `)(?:[ \t\w.-]{0,20})`
 )
 
-// reach returns how much text around a keyword an expression is matched on.
-func (g precheck) reach() (before, behind int) {
+// contextLength returns how many bytes around a keyword an expression is matched on.
+func (g precheck) contextLength() (before, behind int) {
 	switch g {
-	case assignmentFollows, digitValueFollows, upperCaseName, quotedValueFollows:
+	case precheckAssignment, precheckDigitValue, precheckUpperCaseName, precheckQuotedValue:
 		return 80, 240
-	case anywhere:
+	case precheckAnywhere:
 		return 32 << 10, 32 << 10
-	case blockBegin:
+	case precheckBlock:
 		return 0, 16 << 10
 	default:
 		return 80, 600
@@ -115,20 +115,20 @@ func (g precheck) reach() (before, behind int) {
 func (g precheck) passes(text string, start, end int) bool {
 	rest := text[end:]
 	switch g {
-	case assignmentFollows, digitValueFollows:
-		return assigned(rest, g == digitValueFollows)
-	case upperCaseName:
-		return text[start] < 'a' && assigned(rest, true)
-	case quotedValueFollows:
-		return inQuotes(rest)
-	case commandFlag:
-		for start > 0 && (letterOrDigit(text[start-1]) || text[start-1] == '-') {
+	case precheckAssignment, precheckDigitValue:
+		return hasAssignment(rest, g == precheckDigitValue)
+	case precheckUpperCaseName:
+		return text[start] < 'a' && hasAssignment(rest, true)
+	case precheckQuotedValue:
+		return hasQuotedAssignment(rest)
+	case precheckCommandFlag:
+		for start > 0 && (isLetterOrDigit(text[start-1]) || text[start-1] == '-') {
 			start--
 		}
 		return text[start] == '-'
-	case colonFollows:
+	case precheckColon:
 		return len(rest) > 1 && (rest[0] == ':' || rest[1] == ':')
-	case userInfoFollows:
+	case precheckUserInfo:
 		const longest = 512
 		for i := range min(len(rest), longest) {
 			if c := rest[i]; c == '@' || c <= ' ' || c == '"' || c == '\'' || c == '/' {
@@ -136,16 +136,16 @@ func (g precheck) passes(text string, start, end int) bool {
 			}
 		}
 		return len(rest) > longest
-	case webToken:
+	case precheckWebToken:
 		const shortestPart = 9
 		n := 0
 		for n < len(rest) && isBase64(rest[n]) {
 			n++
 		}
 		return n+end-start >= shortestPart && n < len(rest) && rest[n] == '.'
-	case longWordNext:
+	case precheckLongWord:
 		const length = 23 // in addition to the byte with which the keyword was expanded
-		return len(rest) >= length && !strings.ContainsFunc(rest[:length], func(r rune) bool { return r > 'z' || r == '_' || !letterOrDigit(byte(r)) })
+		return len(rest) >= length && !strings.ContainsFunc(rest[:length], func(r rune) bool { return r > 'z' || r == '_' || !isLetterOrDigit(byte(r)) })
 	default:
 		return true
 	}
@@ -154,18 +154,18 @@ func (g precheck) passes(text string, start, end int) bool {
 // Maximum lengths after a name: the rest of the name, the assignment sign with
 // quotes, and the minimum length of the value. The rules allow less.
 const (
-	longestName   = 48
-	longestSign   = 9
-	shortestValue = 6
+	maxNameRest = 48
+	maxSign     = 9
+	minValue    = 6
 )
 
-// assigned reports whether an assignment sign and a value follow a name.
-func assigned(rest string, digit bool) bool {
-	i := signAt(rest)
+// hasAssignment reports whether an assignment sign and a value follow a name. With digit, the value must have one.
+func hasAssignment(rest string, digit bool) bool {
+	i := assignmentSignAt(rest)
 	if i < 0 {
 		return false
 	}
-	for n := 0; n < longestSign && i < len(rest) && strings.IndexByte("=>:|?,\"'` \t\r\n", rest[i]) >= 0; i++ {
+	for n := 0; n < maxSign && i < len(rest) && strings.IndexByte("=>:|?,\"'` \t\r\n", rest[i]) >= 0; i++ {
 		if rest[i] > ' ' { // the rules allow any number of spaces
 			n++
 		}
@@ -174,30 +174,29 @@ func assigned(rest string, digit bool) bool {
 	for ; i < len(rest) && rest[i] > ' ' && strings.IndexByte("\"'`\\;", rest[i]) < 0; i++ {
 		digits = digits || rest[i] >= '0' && rest[i] <= '9'
 		n++
-		if n >= shortestValue && (digits || !digit) {
+		if n >= minValue && (digits || !digit) {
 			return true
 		}
 	}
 	return false
 }
 
-// signAt returns the position of the assignment sign after the rest of a name; -1 =
-// none.
-func signAt(rest string) int {
-	for i := range min(len(rest), longestName) {
+// assignmentSignAt returns the position of the assignment sign after the rest of a name; -1 = none.
+func assignmentSignAt(rest string) int {
+	for i := range min(len(rest), maxNameRest) {
 		switch c := rest[i]; {
 		case strings.IndexByte("=>:|?,", c) >= 0:
 			return i
-		case c != '.' && c != '-' && c != '_' && c != '\'' && c != '"' && c > ' ' && !letterOrDigit(c):
+		case c != '.' && c != '-' && c != '_' && c != '\'' && c != '"' && c > ' ' && !isLetterOrDigit(c):
 			return -1
 		}
 	}
 	return -1
 }
 
-// inQuotes reports whether an assignment sign and a quoted value follow.
-func inQuotes(rest string) bool {
-	i := signAt(rest)
+// hasQuotedAssignment reports whether an assignment sign and a quoted value follow.
+func hasQuotedAssignment(rest string) bool {
+	i := assignmentSignAt(rest)
 	if i < 0 {
 		return false
 	}
@@ -209,5 +208,5 @@ func inQuotes(rest string) bool {
 	for n < len(value) && value[n] > ' ' && value[n] != '"' && value[n] != '\'' && value[n] != '\\' {
 		n++
 	}
-	return n > shortestValue && n < len(value) && (value[n] == '"' || value[n] == '\'')
+	return n > minValue && n < len(value) && (value[n] == '"' || value[n] == '\'')
 }

@@ -39,13 +39,13 @@ type Redactor struct {
 	argValues knownValues     // known values of one command line
 	personal  *personalFinder // nil = personal data is kept
 
-	mu     sync.Mutex
-	shapes *secretFormFinder // made on first use, so that a run without records does not pay for it
+	mu    sync.Mutex
+	forms *secretFormFinder // made on first use, so that a run without records does not pay for it
 }
 
 // New makes a redactor.
 func New(o Options) *Redactor {
-	r := &Redactor{label: o.Label, known: newKnown(o.Environ, o.Values)}
+	r := &Redactor{label: o.Label, known: newKnownValues(o.Environ, o.Values)}
 	if r.label == nil {
 		r.label = FixedLabel{}
 	}
@@ -62,7 +62,7 @@ func (r *Redactor) String(s string) string {
 			return string(r.JSON(raw))
 		}
 	}
-	return r.text(s)
+	return r.redactText(s)
 }
 
 // Find lists the secrets of a text in order; they do not overlap.
@@ -70,7 +70,7 @@ func (r *Redactor) Find(s string) []Finding {
 	if len(s) < minSecretText {
 		return nil
 	}
-	shapes := r.rules()
+	shapes := r.formFinder()
 	found := slices.Concat(r.known.find(s), r.argValues.find(s), shapes.find(s), findEncoded(s, r.known, shapes), findConcatenated(s, r.known, shapes))
 	if plain := withoutEscapes(s); plain != s {
 		for _, f := range shapes.find(plain) {
@@ -107,17 +107,17 @@ func (f *Finder) Places(text string) (places [][2]int) {
 	return places
 }
 
-// rules returns the forms of secrets, made on first use.
-func (r *Redactor) rules() *secretFormFinder {
+// formFinder returns the finder of secrets by form, which is made on first use.
+func (r *Redactor) formFinder() *secretFormFinder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.shapes == nil {
-		r.shapes = newShapes()
+	if r.forms == nil {
+		r.forms = newSecretFormFinder()
 	}
-	return r.shapes
+	return r.forms
 }
 
-func (r *Redactor) text(s string) string { return r.redactFindings(s, r.Find(s)) }
+func (r *Redactor) redactText(s string) string { return r.redactFindings(s, r.Find(s)) }
 
 // redactFindings returns a text with the findings replaced.
 func (r *Redactor) redactFindings(s string, found []Finding) string {
@@ -140,7 +140,7 @@ func (r *Redactor) redactFindings(s string, found []Finding) string {
 // for byte. Input that is not JSON is handled as text.
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if !json.Valid(raw) {
-		return json.RawMessage(r.text(string(raw)))
+		return json.RawMessage(r.redactText(string(raw)))
 	}
 	var out []byte // nil = nothing redacted so far
 	done := 0      // how much of raw was copied to out
@@ -156,7 +156,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		end := stringEnd(raw, i)
 		key := isKey(raw[end:])
 		text := decoded(raw[i:end])
-		hidden := r.value(text, secret && !key)
+		hidden := r.redactString(text, secret && !key)
 		if hidden != text {
 			out = append(append(out, raw[done:i]...), plainjson.Text(hidden)...)
 			done = end
@@ -170,8 +170,8 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	return append(out, raw[done:]...)
 }
 
-// value redacts a string of JSON.
-func (r *Redactor) value(text string, whole bool) string {
+// redactString redacts a string of JSON. whole says that all of it is secret.
+func (r *Redactor) redactString(text string, whole bool) string {
 	if whole && text != "" && !isPlaceholder(text) {
 		return r.label.Placeholder("VALUE", text)
 	}

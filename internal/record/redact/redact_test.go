@@ -14,11 +14,11 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// join hides secrets in test sources from secret scanners.
-func join(parts ...string) string { return strings.Join(parts, "") }
+// joinParts hides secrets in test sources from secret scanners.
+func joinParts(parts ...string) string { return strings.Join(parts, "") }
 
 func TestString(t *testing.T) {
-	ghp := join("ghp", "_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8")
+	ghp := joinParts("ghp", "_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8")
 	r := redact.New(redact.Options{
 		Environ: []string{"MY_TOKEN=hunter22hunter", "USER=somebody", "PWD=/home/somebody", "MAX_OUTPUT_TOKENS=32000000"},
 		Values:  []string{"correct horse", "tiny"},
@@ -35,10 +35,10 @@ func TestString(t *testing.T) {
 		{"flag", "run --token abcd1234 --verbose", "run --token [redacted] --verbose"},
 		{"flag with =", "run --api-key=abcd1234 x", "run --api-key=[redacted] x"},
 		{"user and password", "curl -u me:passw0rd https://h", "curl -u [redacted] https://h"},
-		{"AKIA", "key " + join("AKIA", "IOSFODNN7EXAMPLE") + ".", "key [redacted]."},
-		{"JWT", join("eyJ", "hbGciOiJIUzI1NiJ9", ".", "eyJ", "zdWIiOiIxIn0", ".", "c2lnbmF0dXJl"), "[redacted]"},
-		{"PEM", "a\n" + join("-----BEGIN RSA ", "PRIVATE KEY-----\nMIIE\nabc\n-----END RSA ", "PRIVATE KEY-----") + "\nb", "a\n[redacted]\nb"},
-		{"PEM, cut", join("-----BEGIN ", "PRIVATE KEY-----\nMIIE"), "[redacted]"},
+		{"AKIA", "key " + joinParts("AKIA", "IOSFODNN7EXAMPLE") + ".", "key [redacted]."},
+		{"JWT", joinParts("eyJ", "hbGciOiJIUzI1NiJ9", ".", "eyJ", "zdWIiOiIxIn0", ".", "c2lnbmF0dXJl"), "[redacted]"},
+		{"PEM", "a\n" + joinParts("-----BEGIN RSA ", "PRIVATE KEY-----\nMIIE\nabc\n-----END RSA ", "PRIVATE KEY-----") + "\nb", "a\n[redacted]\nb"},
+		{"PEM, cut", joinParts("-----BEGIN ", "PRIVATE KEY-----\nMIIE"), "[redacted]"},
 		{"GitHub", "x=" + ghp, "x=[redacted]"},
 		{"bearer", "Authorization: Bearer abcdefgh.ijkl", "Authorization: Bearer [redacted]"},
 		{"basic", "authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("a:bcdefgh")), "authorization: Basic [redacted]"},
@@ -52,11 +52,11 @@ func TestString(t *testing.T) {
 		{"user of curl, among other flags", "curl -su me:passw0rd https://h", "curl -su me:[redacted] https://h"},
 		{"file of cookies", "curl -b jar.txt --cookie-jar out=1.txt https://h", "curl -b jar.txt --cookie-jar out=1.txt https://h"},
 		{"cookie header", `curl -H "Cookie: a=1; session=xyz" https://h`, `curl -H "Cookie: a=[redacted]" https://h`},
-		{"Docker", "docker login -p " + join("dckr_", "pat_AbC-dEf_1234567890abcdefg"), "docker login -p [redacted]"},
-		{"Telegram", "https://api.telegram.org/bot" + join("110201543", ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_") + "/getMe", "https://api.telegram.org/bot[redacted]/getMe"},
-		{"Telegram, alone", "use " + join("110201543", ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_") + ".", "use [redacted]."},
-		{"Discord", "Bot " + join("MTk4NjIyNDgzNDcxOTI1MjQ4", ".Cl2FMQ.", "ZnCjm1XVW7vRze4b7Cq4se7kKWs") + " x", "Bot [redacted] x"},
-		{"Discord, a webhook", "https://discord.com/api/webhooks/123/" + join("abcDEF123456", "ghiJKL789012"), "https://discord.com/api/webhooks/123/[redacted]"},
+		{"Docker", "docker login -p " + joinParts("dckr_", "pat_AbC-dEf_1234567890abcdefg"), "docker login -p [redacted]"},
+		{"Telegram", "https://api.telegram.org/bot" + joinParts("110201543", ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_") + "/getMe", "https://api.telegram.org/bot[redacted]/getMe"},
+		{"Telegram, alone", "use " + joinParts("110201543", ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_") + ".", "use [redacted]."},
+		{"Discord", "Bot " + joinParts("MTk4NjIyNDgzNDcxOTI1MjQ4", ".Cl2FMQ.", "ZnCjm1XVW7vRze4b7Cq4se7kKWs") + " x", "Bot [redacted] x"},
+		{"Discord, a webhook", "https://discord.com/api/webhooks/123/" + joinParts("abcDEF123456", "ghiJKL789012"), "https://discord.com/api/webhooks/123/[redacted]"},
 		{"Discord, cut off", "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ", "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ"},
 		{"names with dots", "see com.example.MainActivityOfTheApplication.create.theQuickBrownFoxJumpsOverTheLazyDog", "see com.example.MainActivityOfTheApplication.create.theQuickBrownFoxJumpsOverTheLazyDog"},
 		{"pgpass", "echo 'localhost:5432:db:me:s3cret' >> ~/.pgpass", "echo 'localhost:5432:db:me:[redacted]' >> ~/.pgpass"},
@@ -152,7 +152,7 @@ func TestLines(t *testing.T) {
 	r := redact.New(redact.Options{})
 	var lines redact.Lines
 	var got []string
-	for line := range strings.SplitSeq(join("a\nx -----BEGIN RSA ", "PRIVATE KEY-----\nMIIEabc\nabc\n-----END RSA ", "PRIVATE KEY----- b\nc\n-----BEGIN ", "PRIVATE KEY-----z-----END ", "PRIVATE KEY-----\nd"), "\n") {
+	for line := range strings.SplitSeq(joinParts("a\nx -----BEGIN RSA ", "PRIVATE KEY-----\nMIIEabc\nabc\n-----END RSA ", "PRIVATE KEY----- b\nc\n-----BEGIN ", "PRIVATE KEY-----z-----END ", "PRIVATE KEY-----\nd"), "\n") {
 		if text, shown := lines.Next(line); shown {
 			got = append(got, r.String(text))
 		}
@@ -165,8 +165,8 @@ func TestLines(t *testing.T) {
 // Equal secrets get equal names; each kind is counted separately.
 func TestNumbered(t *testing.T) {
 	r := redact.New(redact.Options{Label: &redact.Numbered{}})
-	a, b := join("ghp", "_A1b2C3d4E5f6G7h8I9j0"), join("ghp", "_Z1b2C3d4E5f6G7h8I9j0")
-	k := join("sk-ant-", "api03-abcdefgh")
+	a, b := joinParts("ghp", "_A1b2C3d4E5f6G7h8I9j0"), joinParts("ghp", "_Z1b2C3d4E5f6G7h8I9j0")
+	k := joinParts("sk-ant-", "api03-abcdefgh")
 	want := "REDACTED_GITHUB_TOKEN_1 REDACTED_GITHUB_TOKEN_2 REDACTED_ANTHROPIC_KEY_1 REDACTED_GITHUB_TOKEN_1"
 	if diff := cmp.Diff(want, r.String(strings.Join([]string{a, b, k, a}, " "))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -22,30 +22,29 @@ var additionalRules = [...]rule{
 	{id: "google-key", expr: `\bAIza[A-Za-z0-9_-]{30,}`, keywords: "aiza"},
 	{id: "jwt", expr: `\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`, keywords: "eyj"},
 	{id: "private-key", expr: `-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END[ A-Z0-9_-]{0,100}-----|\z)`, keywords: "-----begin"},
-	{id: "url-password", expr: `\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@"'<>` + "`" + `]*:([^\s/@"'<>` + "`" + `]+)@`, keywords: "://", context: true},
-	{id: "url-token", expr: `[?&;#](?i:[a-z0-9_.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|signature)|sig|key|auth|code)=([^\s&#"'<>;` + "`" + `]{4,})`, keywords: "token=|secret=|passwd=|password=|api_key=|apikey=|api-key=|access_key=|accesskey=|credential=|signature=|sig=|key=|auth=|code=", context: true},
-	{id: "bearer", expr: `(?i)\bbearer\s+([A-Za-z0-9._~+/-]{8,}=*)`, keywords: "bearer", context: true},
-	{id: "authorization-header", expr: `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|apikey)\s+([^\s"'\\,;]{6,})`, keywords: "authorization", context: true},
-	{id: "key-header", expr: `(?i)\b(?:x-(?:[a-z0-9]+-)*(?:(?:api)?key|token|secret)|api-key|private-token|cookie|set-cookie)["']?:[ \t]*["']?([^\s"'\\,]{6,})`, keywords: "-key|-apikey|-token|-secret|api-key|cookie", context: true},
-	{id: "flag-value", expr: `(?i)(?:^|[\s"'\[,])--?(?:[a-z0-9]+-)*(?:token|secret|password|passwd|passphrase|api-?key|access-?key|credentials?|auth)(?:=|\s+|"\s*,\s*")["']?([^\s"'\\-][^\s"'\\]{3,})`, keywords: "token|secret|passw|passphrase|api-key|apikey|access-key|accesskey|credential|-auth", context: true},
-	{id: "user-password", expr: `(?:^|[\s"'])(?:-u|--user|--proxy-user)(?:=|\s+|\s*)["']?[^\s:"'/=$-][^\s:"'/]*:([^\s"'@/]{3,})`, keywords: " -u|--user|--proxy-user", context: true},
-	{id: "cookie-header", expr: `(?i)\bcookie["']?:[ \t]*["']?[^\s"'=;]+=([^"'\r\n\\]{3,})`, keywords: "cookie", context: true},
-	{id: "cookie-option", expr: `(?:^|[\s"'])(?:-b\s+|--cookie(?:=|\s+))(?:"[^"=;]+=([^"]+)|'[^'=;]+=([^']+)|[^\s"'=;-][^\s"'=;]*=([^\s"'|&]+))`, keywords: " -b|--cookie", context: true, line: true},
-	{id: "curl-option", expr: `\bcurl\b[^\n|;&]*?\s-[a-zA-Z]*(?:b\s*["']?[^\s"'=;-]+=|u\s*["']?[^\s"':$-]+:)([^\s"'|&]+)`, keywords: "curl", context: true, line: true},
+	{id: "url-password", expr: `\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@"'<>` + "`" + `]*:([^\s/@"'<>` + "`" + `]+)@`, keywords: "://", usesContext: true},
+	{id: "url-token", expr: `[?&;#](?i:[a-z0-9_.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|signature)|sig|key|auth|code)=([^\s&#"'<>;` + "`" + `]{4,})`, keywords: "token=|secret=|passwd=|password=|api_key=|apikey=|api-key=|access_key=|accesskey=|credential=|signature=|sig=|key=|auth=|code=", usesContext: true},
+	{id: "bearer", expr: `(?i)\bbearer\s+([A-Za-z0-9._~+/-]{8,}=*)`, keywords: "bearer", usesContext: true},
+	{id: "authorization-header", expr: `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|apikey)\s+([^\s"'\\,;]{6,})`, keywords: "authorization", usesContext: true},
+	{id: "key-header", expr: `(?i)\b(?:x-(?:[a-z0-9]+-)*(?:(?:api)?key|token|secret)|api-key|private-token|cookie|set-cookie)["']?:[ \t]*["']?([^\s"'\\,]{6,})`, keywords: "-key|-apikey|-token|-secret|api-key|cookie", usesContext: true},
+	{id: "flag-value", expr: `(?i)(?:^|[\s"'\[,])--?(?:[a-z0-9]+-)*(?:token|secret|password|passwd|passphrase|api-?key|access-?key|credentials?|auth)(?:=|\s+|"\s*,\s*")["']?([^\s"'\\-][^\s"'\\]{3,})`, keywords: "token|secret|passw|passphrase|api-key|apikey|access-key|accesskey|credential|-auth", usesContext: true},
+	{id: "user-password", expr: `(?:^|[\s"'])(?:-u|--user|--proxy-user)(?:=|\s+|\s*)["']?[^\s:"'/=$-][^\s:"'/]*:([^\s"'@/]{3,})`, keywords: " -u|--user|--proxy-user", usesContext: true},
+	{id: "cookie-header", expr: `(?i)\bcookie["']?:[ \t]*["']?[^\s"'=;]+=([^"'\r\n\\]{3,})`, keywords: "cookie", usesContext: true},
+	{id: "cookie-option", expr: `(?:^|[\s"'])(?:-b\s+|--cookie(?:=|\s+))(?:"[^"=;]+=([^"]+)|'[^'=;]+=([^']+)|[^\s"'=;-][^\s"'=;]*=([^\s"'|&]+))`, keywords: " -b|--cookie", usesContext: true, isCommandOption: true},
+	{id: "curl-option", expr: `\bcurl\b[^\n|;&]*?\s-[a-zA-Z]*(?:b\s*["']?[^\s"'=;-]+=|u\s*["']?[^\s"':$-]+:)([^\s"'|&]+)`, keywords: "curl", usesContext: true, isCommandOption: true},
 	{id: "docker-token", expr: `\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{8,}`, keywords: "dckr_"},
 	{id: "telegram-token", expr: `(?:\b|bot)([0-9]{6,12}:A[A-Za-z0-9_-]{33,36})`, keywords: ":a"},
 	{id: "discord-webhook", expr: `\bapi(?:/v[0-9]+)?/webhooks/[0-9]+/([A-Za-z0-9_-]{20,})`, keywords: "/webhooks/"},
 	{id: "pgpass", expr: `(?m)(?:^|[\s"'>]|\\n)[^\s:"'/]+:(?:[0-9]{1,5}|\*):[^\s:"'/]+:[^\s:"'/]+:((?:\\[:\\]|[^\s"'\\:]){3,})`, keywords: "pgpass|:5432:|:*:"},
-	{id: "netrc", expr: `(?i)\b(?:machine` + gap + `[^\s\\]{1,100}|default` + gap + `login` + gap + `[^\s\\]{1,100})` + gap + `(?:(?:login|account)` + gap + `[^\s\\]{1,100}` + gap + `){0,2}password` + gap + `["']?([^\s"'\\]{2,})`, keywords: "machine|login"},
-	{id: "sshpass", expr: `\bsshpass\s+(?:-[vP]\S*\s+(?:[^\s-]\S*\s+)?)*-p\s*(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "sshpass", line: true},
-	{id: "client-password", expr: `\b(?:(?:mysql|mariadb)[a-z-]*\b[^\n|;&]*?\s-p|redis-cli\b[^\n|;&]*?\s-a\s+|docker\s+login\b[^\n|;&]*?\s-p\s+)(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "mysql|mariadb|redis-cli|docker", context: true, line: true},
-	{id: "assignment", expr: `\b(?:[A-Z0-9]+_)*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|SECRET_?KEY)["']?\s*[:=]\s*["']?([^\s"'\\` + "`" + `;,&|]{6,})`, keywords: "token|secret|passw|passphrase|key|credential", guess: true},
-	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", guess: true},
+	{id: "netrc", expr: `(?i)\b(?:machine` + netrcSeparator + `[^\s\\]{1,100}|default` + netrcSeparator + `login` + netrcSeparator + `[^\s\\]{1,100})` + netrcSeparator + `(?:(?:login|account)` + netrcSeparator + `[^\s\\]{1,100}` + netrcSeparator + `){0,2}password` + netrcSeparator + `["']?([^\s"'\\]{2,})`, keywords: "machine|login"},
+	{id: "sshpass", expr: `\bsshpass\s+(?:-[vP]\S*\s+(?:[^\s-]\S*\s+)?)*-p\s*(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "sshpass", isCommandOption: true},
+	{id: "client-password", expr: `\b(?:(?:mysql|mariadb)[a-z-]*\b[^\n|;&]*?\s-p|redis-cli\b[^\n|;&]*?\s-a\s+|docker\s+login\b[^\n|;&]*?\s-p\s+)(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "mysql|mariadb|redis-cli|docker", usesContext: true, isCommandOption: true},
+	{id: "assignment", expr: `\b(?:[A-Z0-9]+_)*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|SECRET_?KEY)["']?\s*[:=]\s*["']?([^\s"'\\` + "`" + `;,&|]{6,})`, keywords: "token|secret|passw|passphrase|key|credential", isGuess: true},
+	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", isGuess: true},
 }
 
-// gap separates the words of a netrc file, also if a shell or JSON escapes the line
-// ends.
-const gap = `(?:\s|\\[nt]){1,9}`
+// netrcSeparator separates the words of a netrc file, also if a shell or JSON escapes the line ends.
+const netrcSeparator = `(?:\s|\\[nt]){1,9}`
 
 // secretFormFinder finds secrets by their form. Expressions are compiled when their keywords
 // first occur.
@@ -54,13 +53,13 @@ type secretFormFinder struct {
 	words  *wordFinder
 	byWord []keyword
 
-	mu    sync.Mutex
-	exprs []*regexp.Regexp // by rule; nil = not compiled yet
-	guess *guesses
+	mu         sync.Mutex
+	exprs      []*regexp.Regexp // by rule; nil = not compiled yet
+	exclusions *guessExclusions
 }
 
-func newShapes() *secretFormFinder {
-	s := &secretFormFinder{rules: slices.Concat(additionalRules[:], maintained[:]), words: newNeedles(true)}
+func newSecretFormFinder() *secretFormFinder {
+	s := &secretFormFinder{rules: slices.Concat(additionalRules[:], maintained[:]), words: newWordFinder(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
 			for _, part := range expandKeyword(word) {
@@ -110,7 +109,7 @@ func expandKeyword(keyword string) []string {
 // overlaps.
 func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
 	var spans map[int][][2]int
-	s.words.each(text, func(word, start, end int) {
+	s.words.forEach(text, func(word, start, end int) {
 		k := s.byWord[word]
 		if !k.precheck.passes(text, start, end) {
 			return
@@ -118,7 +117,7 @@ func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
 		if spans == nil {
 			spans = map[int][][2]int{}
 		}
-		before, behind := k.precheck.reach()
+		before, behind := k.precheck.contextLength()
 		n, from, to := k.rule, max(start-before, 0), min(end+behind, len(text))
 		if list := spans[n]; len(list) > 0 && from <= list[len(list)-1][1] {
 			list[len(list)-1][1] = max(to, list[len(list)-1][1])
@@ -135,7 +134,7 @@ func (s *secretFormFinder) find(text string) []Finding {
 
 // findInCommandLine finds secrets that options of a command mark.
 func (s *secretFormFinder) findInCommandLine(text string) []Finding {
-	return s.findMatching(text, func(r rule) bool { return r.line })
+	return s.findMatching(text, func(r rule) bool { return r.isCommandOption })
 }
 
 // findMatching applies the chosen rules.
@@ -168,10 +167,10 @@ func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 		if isPlaceholder(secret) || r.entropy > 0 && entropy(secret) < r.entropy {
 			continue
 		}
-		if r.guess && s.harmless(r, part[m[0]:m[1]], secret) || r.id == "bearer" && isBearerProse(secret) {
+		if r.isGuess && s.isHarmless(r, part[m[0]:m[1]], secret) || r.id == "bearer" && isBearerProse(secret) {
 			continue
 		}
-		found = append(found, Finding{Kind: kindOf(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.guess && (!r.context || !isWord(secret))})
+		found = append(found, Finding{Kind: kindOf(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.isGuess && (!r.usesContext || !isWord(secret))})
 	}
 	return found
 }
@@ -243,20 +242,20 @@ func (r rule) nameStart(part string, start int) int {
 	}
 	const longest = 50
 	from := start
-	for from > 0 && start-from < longest && (letterOrDigit(part[from-1]) || part[from-1] == '.' || part[from-1] == '-') {
+	for from > 0 && start-from < longest && (isLetterOrDigit(part[from-1]) || part[from-1] == '.' || part[from-1] == '-') {
 		from--
 	}
 	return from
 }
 
-// guesses holds words whose presence makes a guess invalid.
-type guesses struct {
+// guessExclusions are expressions and words whose presence makes a guess invalid.
+type guessExclusions struct {
 	match *regexp.Regexp
 	words []string
 }
 
-// harmless reports whether a guess is not a secret: a reference, a call, or a word.
-func (s *secretFormFinder) harmless(r rule, match, secret string) bool {
+// isHarmless reports whether a guess is not a secret: a reference, a call, or a word.
+func (s *secretFormFinder) isHarmless(r rule, match, secret string) bool {
 	if strings.ContainsAny(secret, "(){}[]<>$") || !strings.ContainsAny(secret, "0123456789") && r.id != "password" {
 		return true
 	}
@@ -264,10 +263,10 @@ func (s *secretFormFinder) harmless(r rule, match, secret string) bool {
 		return false
 	}
 	s.mu.Lock()
-	if s.guess == nil {
-		s.guess = &guesses{match: regexp.MustCompile(harmlessMatch), words: strings.Fields(harmlessWords)}
+	if s.exclusions == nil {
+		s.exclusions = &guessExclusions{match: regexp.MustCompile(harmlessMatch), words: strings.Fields(harmlessWords)}
 	}
-	g := s.guess
+	g := s.exclusions
 	s.mu.Unlock()
 	folded := strings.ToLower(secret)
 	return g.match.MatchString(match) || slices.ContainsFunc(g.words, func(w string) bool { return strings.Contains(folded, w) })

@@ -12,20 +12,20 @@ import (
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 )
 
-// The bounds of the anchors of a version.
+// The bounds of the anchors of a version: their number, and the characters of each.
 const (
-	MostAnchors    = 80
-	MostCharacters = 60
+	MaxAnchors      = 80
+	MaxAnchorLength = 60
 )
 
 //go:embed anchors.toml
-var source string
+var anchorsSource string
 
 // Anchor is a short label on a page.
 type Anchor struct {
 	Page  string `toml:"page"`  // TAPE.PAGE
 	State string `toml:"state"` // of the page
-	// Row counts from the bottom, 0 = the last row that is not empty.
+	// Row counts from the bottom. 0 is the last row that is not empty.
 	Row   int    `toml:"row"`
 	Label string `toml:"label"`
 	// Selected is set for the option that is selected when the dialog appears.
@@ -39,7 +39,7 @@ type VersionAnchors struct {
 }
 
 // LoadAnchors returns the anchors of all versions that this binary knows, oldest first.
-func LoadAnchors() ([]VersionAnchors, error) { return ParseAnchors("anchors.toml", source) }
+func LoadAnchors() ([]VersionAnchors, error) { return ParseAnchors("anchors.toml", anchorsSource) }
 
 // ParseAnchors reads anchors.
 func ParseAnchors(file, text string) ([]VersionAnchors, error) {
@@ -56,8 +56,8 @@ func ParseAnchors(file, text string) ([]VersionAnchors, error) {
 	return all.Versions, nil
 }
 
-// AnchorsOf chooses the anchors of a book: of each kind of page the options, the mode in the
-// last row, and what it says keys do.
+// AnchorsOf chooses the anchors of a book. For each kind of page these are the options, the mode in the last row, and
+// the explanations of keys.
 func AnchorsOf(version string, pages []Page) VersionAnchors {
 	v := VersionAnchors{Version: version}
 	seen := map[string]bool{}
@@ -69,9 +69,9 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 			}
 		}
 		label = strings.TrimSpace(label)
-		label = shorten(label)
+		label = shortenLabel(label)
 		id := p.State + "\x00" + label
-		if label == "" || seen[id] || len(v.Anchors) >= MostAnchors {
+		if label == "" || seen[id] || len(v.Anchors) >= MaxAnchors {
 			return
 		}
 		seen[id] = true
@@ -99,13 +99,13 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 	return v
 }
 
-// shorten cuts a label that is too long, where a part of it begins.
-func shorten(label string) string {
+// shortenLabel cuts a label that is too long, at the beginning of one of its parts.
+func shortenLabel(label string) string {
 	r := []rune(label)
-	if len(r) <= MostCharacters {
+	if len(r) <= MaxAnchorLength {
 		return label
 	}
-	label = string(r[:MostCharacters])
+	label = string(r[:MaxAnchorLength])
 	for _, part := range []string{" · ", " (", " "} {
 		if at := strings.LastIndex(label, part); at > 0 {
 			return label[:at]
@@ -168,12 +168,12 @@ func WriteAnchors(all []VersionAnchors) string {
 
 // Check returns what breaks the bounds.
 func (v VersionAnchors) Check() error {
-	if len(v.Anchors) > MostAnchors {
-		return fmt.Errorf("%d anchors of %s, at most %d are kept", len(v.Anchors), v.Version, MostAnchors)
+	if len(v.Anchors) > MaxAnchors {
+		return fmt.Errorf("%d anchors of %s, at most %d are kept", len(v.Anchors), v.Version, MaxAnchors)
 	}
 	for _, a := range v.Anchors {
-		if n := utf8.RuneCountInString(a.Label); n > MostCharacters {
-			return fmt.Errorf("the anchor %q has %d characters, at most %d are kept", a.Label, n, MostCharacters)
+		if n := utf8.RuneCountInString(a.Label); n > MaxAnchorLength {
+			return fmt.Errorf("the anchor %q has %d characters, at most %d are kept", a.Label, n, MaxAnchorLength)
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func TestFromPages(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("anchors (-want +got):\n%s", diff)
 	}
-	long := VersionAnchors{Version: "1", Anchors: []Anchor{{Label: strings.Repeat("x", MostCharacters+1)}}}
+	long := VersionAnchors{Version: "1", Anchors: []Anchor{{Label: strings.Repeat("x", MaxAnchorLength+1)}}}
 	if long.Check() == nil {
 		t.Error("a long label is accepted")
 	}

@@ -51,7 +51,7 @@ func TestPageIsReadAsWritten(t *testing.T) {
 			t.Errorf("Find(%s) = %v, %v", name, found, err)
 		}
 	}
-	if err := b.Forget("turn"); err != nil {
+	if err := b.RemoveTape("turn"); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := os.ReadDir(b.Dir); len(left) > 0 {

@@ -4,28 +4,28 @@ import (
 	"fmt"
 )
 
-// CellCount says how many cells of a page are the same in two books, after masking. Cells
-// that are empty in both are not counted.
+// CellCount says how many cells of a page are the same in two books, after masking. Cells that are empty in both are
+// not counted.
 type CellCount struct {
 	Page  string `json:"page"` // TAPE.PAGE
 	State string `json:"state"`
 	Same  int    `json:"same"`
-	All   int    `json:"all"`
-	Rows  []int  `json:"rows,omitempty"` // that differ, from 0
+	Total int    `json:"all"`
+	Rows  []int  `json:"rows,omitempty"` // rows that differ, from 0
 }
 
-// Plus returns the sum of two counts.
-func (c CellCount) Plus(d CellCount) CellCount {
-	return CellCount{Same: c.Same + d.Same, All: c.All + d.All}
+// Add returns the sum of two counts.
+func (c CellCount) Add(d CellCount) CellCount {
+	return CellCount{Same: c.Same + d.Same, Total: c.Total + d.Total}
 }
 
-// String returns the cells and their part in percent; 100 % means all of them.
+// String returns the counts and the percentage of equal cells. It is 100 % only if all cells are equal.
 func (c CellCount) String() string {
 	percent := 100.0
-	if c.All > 0 {
-		percent = float64(1000*c.Same/c.All) / 10
+	if c.Total > 0 {
+		percent = float64(1000*c.Same/c.Total) / 10
 	}
-	return fmt.Sprintf("%5d/%5d %5.1f %%", c.Same, c.All, percent)
+	return fmt.Sprintf("%5d/%5d %5.1f %%", c.Same, c.Total, percent)
 }
 
 // CompareCells compares the pages that both books have, cell by cell.
@@ -45,17 +45,17 @@ func CompareCells(a, b Book) ([]CellCount, error) {
 	var counts []CellCount
 	for i := range before {
 		if p := byName[before[i].FullName()]; p != nil {
-			counts = append(counts, cells(&before[i], p))
+			counts = append(counts, countCells(&before[i], p))
 		}
 	}
 	return counts, nil
 }
 
-func cells(a, b *Page) CellCount {
+func countCells(a, b *Page) CellCount {
 	c := CellCount{Page: a.FullName(), State: a.State}
 	before, after := a.Masked(), b.Masked()
 	for row := range max(len(before), len(after)) {
-		x, y := runes(before, row), runes(after, row)
+		x, y := rowRunes(before, row), rowRunes(after, row)
 		differs := false
 		for col := range max(len(x), len(y)) {
 			m, n := runeAt(x, col), runeAt(y, col)
@@ -67,7 +67,7 @@ func cells(a, b *Page) CellCount {
 			default:
 				differs = true
 			}
-			c.All++
+			c.Total++
 		}
 		if differs {
 			c.Rows = append(c.Rows, row)
@@ -76,7 +76,7 @@ func cells(a, b *Page) CellCount {
 	return c
 }
 
-func runes(lines []string, row int) []rune {
+func rowRunes(lines []string, row int) []rune {
 	if row < len(lines) {
 		return []rune(lines[row])
 	}

@@ -26,11 +26,11 @@ func TestCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The same: "one" and the masked directory; different: "two", x, y.
-	want := []CellCount{{Page: "t.p", State: "idle/start", Same: 3 + len("<dir>"), All: 3 + 3 + len("<dir>") + 2, Rows: []int{0, 2, 3}}}
+	want := []CellCount{{Page: "t.p", State: "idle/start", Same: 3 + len("<dir>"), Total: 3 + 3 + len("<dir>") + 2, Rows: []int{0, 2, 3}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, err := CompareCells(books[0], books[0]); err != nil || got[0].Same != got[0].All {
+	if got, err := CompareCells(books[0], books[0]); err != nil || got[0].Same != got[0].Total {
 		t.Errorf("a book against itself: %v, %v", got, err)
 	}
 	if text := want[0].String(); text != "    8/   13  61.5 %" {

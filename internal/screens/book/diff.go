@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// ChangeKind is how much a change matters.
+// ChangeKind says how important a change is.
 type ChangeKind string
 
 // The kinds of changes, the most important ones first.
@@ -40,7 +40,7 @@ func Compare(a, b Book) ([]Change, error) {
 		return nil, err
 	}
 	c := comparison{book: strings.TrimPrefix(b.String(), b.Version+"/")}
-	c.pages(before, after)
+	c.comparePages(before, after)
 	var ordered []Change
 	for _, kind := range []ChangeKind{ChangedOptions, ChangedLabel, ChangedPages, ChangedText} {
 		for _, change := range c.changes {
@@ -58,11 +58,11 @@ type comparison struct {
 	changes []Change
 }
 
-func (c *comparison) add(kind ChangeKind, p *Page, format string, args ...any) {
+func (c *comparison) addChange(kind ChangeKind, p *Page, format string, args ...any) {
 	c.changes = append(c.changes, Change{Kind: kind, Page: p.FullName(), Book: c.book, Text: fmt.Sprintf(format, args...)})
 }
 
-func (c *comparison) pages(before, after []Page) {
+func (c *comparison) comparePages(before, after []Page) {
 	byName := map[string]*Page{}
 	for i := range after {
 		byName[after[i].FullName()] = &after[i]
@@ -72,31 +72,31 @@ func (c *comparison) pages(before, after []Page) {
 		b := byName[a.FullName()]
 		delete(byName, a.FullName())
 		if b == nil {
-			c.add(ChangedPages, a, "only the first version has this page")
+			c.addChange(ChangedPages, a, "only the first version has this page")
 			continue
 		}
-		c.page(a, b)
+		c.comparePage(a, b)
 	}
 	for i := range after {
 		if p := &after[i]; byName[p.FullName()] != nil {
-			c.add(ChangedPages, p, "only the second version has this page")
+			c.addChange(ChangedPages, p, "only the second version has this page")
 		}
 	}
 }
 
-func (c *comparison) page(a, b *Page) {
-	c.options(a, b)
+func (c *comparison) comparePage(a, b *Page) {
+	c.compareOptions(a, b)
 	if a.Enter != b.Enter {
-		c.add(ChangedOptions, b, "Enter %s, before it %s", cmp.Or(b.Enter, "has no label"), cmp.Or(a.Enter, "had none"))
+		c.addChange(ChangedOptions, b, "Enter %s, before it %s", cmp.Or(b.Enter, "has no label"), cmp.Or(a.Enter, "had none"))
 	}
 	if a.State != b.State {
-		c.add(ChangedLabel, b, "the state is %s, before it was %s", b.State, a.State)
+		c.addChange(ChangedLabel, b, "the state is %s, before it was %s", b.State, a.State)
 	}
 	if titleState(a.Title) != titleState(b.Title) {
-		c.add(ChangedLabel, b, "the title is %q, before it was %q", b.Title, a.Title)
+		c.addChange(ChangedLabel, b, "the title is %q, before it was %q", b.Title, a.Title)
 	}
 	if before, after := maskedText(a), maskedText(b); before != after {
-		c.add(ChangedText, b, "%s", strings.TrimRight(hunks(before, after), "\n"))
+		c.addChange(ChangedText, b, "%s", strings.TrimRight(diffRows(before, after), "\n"))
 	}
 }
 
@@ -116,8 +116,8 @@ func maskedText(p *Page) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// hunks returns the rows that differ, with - and +.
-func hunks(before, after string) string {
+// diffRows returns the rows that differ, with - and +.
+func diffRows(before, after string) string {
 	var b strings.Builder
 	for _, h := range textdiff.Hunks(before, after, 0) {
 		for _, line := range h.Lines {
@@ -127,8 +127,8 @@ func hunks(before, after string) string {
 	return b.String()
 }
 
-// options compares the options of a dialog.
-func (c *comparison) options(a, b *Page) {
+// compareOptions compares the options of a dialog.
+func (c *comparison) compareOptions(a, b *Page) {
 	if len(a.Options) == 0 && len(b.Options) == 0 {
 		return
 	}
@@ -149,15 +149,15 @@ func (c *comparison) options(a, b *Page) {
 		old, ok := before[label]
 		switch {
 		case !ok:
-			c.add(ChangedOptions, b, "option %q is new%s", label, numbered(o))
+			c.addChange(ChangedOptions, b, "option %q is new%s", label, numberedLabel(o))
 		case old.Number != o.Number:
-			c.add(ChangedOptions, b, "option %q has%s, before it had%s", label, orNo(o), orNo(old))
+			c.addChange(ChangedOptions, b, "option %q has%s, before it had%s", label, digitText(o), digitText(old))
 		}
 		if ok {
 			order = append(order, label)
 		}
 		if o.Selected {
-			c.selected(a, b, label, mask)
+			c.compareSelected(a, b, label, mask)
 		}
 	}
 	for _, o := range a.Options {
@@ -165,30 +165,31 @@ func (c *comparison) options(a, b *Page) {
 		if _, ok := after[label]; ok {
 			common = append(common, label)
 		} else {
-			c.add(ChangedOptions, b, "option %q is gone%s", label, numbered(o))
+			c.addChange(ChangedOptions, b, "option %q is gone%s", label, numberedLabel(o))
 		}
 	}
 	if !slices.Equal(order, common) {
-		c.add(ChangedOptions, b, "the order of the options is %q, before it was %q", order, common)
+		c.addChange(ChangedOptions, b, "the order of the options is %q, before it was %q", order, common)
 	}
 }
 
-func (c *comparison) selected(a, b *Page, label string, mask func(string, *Page) string) {
+func (c *comparison) compareSelected(a, b *Page, label string, mask func(string, *Page) string) {
 	for _, o := range a.Options {
 		if old := mask(o.Label, a); o.Selected && old != label {
-			c.add(ChangedOptions, b, "option %q is selected when the dialog appears, before it was %q", label, old)
+			c.addChange(ChangedOptions, b, "option %q is selected when the dialog appears, before it was %q", label, old)
 		}
 	}
 }
 
-func numbered(o Option) string {
+func numberedLabel(o Option) string {
 	if o.Number == "" {
 		return ""
 	}
 	return " (number " + o.Number + ")"
 }
 
-func orNo(o Option) string {
+// digitText returns a text about the digit that selects an option.
+func digitText(o Option) string {
 	if o.Number == "" {
 		return " no number"
 	}

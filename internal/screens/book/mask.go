@@ -10,21 +10,21 @@ import (
 
 // Slot is a part of a page that depends on the run.
 type Slot struct {
-	// Name says what the slot contains: dir, prompt, command, answer, spinner, time, tip …
+	// Name says what the slot contains: dir, prompt, command, answer, spinner, time, tip, and so on.
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Row   int    `json:"row"`
 	Col   int    `json:"col"` // in characters from the beginning of the row
 }
 
-// volatile is a part that every page may have; it is the first group of the pattern.
-type volatile struct {
+// volatilePart is a part that every page may have. It is the first group of the pattern.
+type volatilePart struct {
 	name    string
 	pattern *regexp.Regexp
 }
 
-// volatiles returns the parts of the CLI's pages that change without input, such as spinners.
-func volatiles() []volatile {
+// volatileParts returns the parts of the CLI's pages that change without input, such as spinners.
+func volatileParts() []volatilePart {
 	patterns := []struct{ name, pattern string }{
 		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂]+)`},
 		{"dir", `(\S*/claudeless-screens-\d*(?:/[a-z]*)?…?)`},
@@ -47,19 +47,19 @@ func volatiles() []volatile {
 		{"id", `\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`},
 		{"port", `(?:127\.0\.0\.1|localhost):(\d{2,5})\b`},
 	}
-	list := make([]volatile, len(patterns))
+	list := make([]volatilePart, len(patterns))
 	for i, p := range patterns {
-		list[i] = volatile{p.name, regexp.MustCompile(p.pattern)}
+		list[i] = volatilePart{p.name, regexp.MustCompile(p.pattern)}
 	}
 	return list
 }
 
 // namedTexts returns the texts of the slots that a tape has named.
 func namedTexts(slots []Slot) map[string]string {
-	all := volatiles()
+	all := volatileParts()
 	texts := map[string]string{}
 	for _, s := range slots {
-		if s.Name == "dir" || !slices.ContainsFunc(all, func(v volatile) bool { return v.name == s.Name }) {
+		if s.Name == "dir" || !slices.ContainsFunc(all, func(v volatilePart) bool { return v.name == s.Name }) {
 			texts[s.Name] = s.Value
 		}
 	}
@@ -71,9 +71,9 @@ func namedTexts(slots []Slot) map[string]string {
 func FindSlots(lines []string, texts map[string]string) []Slot {
 	var slots []Slot
 	sorted := longestFirst(texts)
-	all := volatiles()
+	all := volatileParts()
 	for row, line := range lines {
-		l := lineSlots{line: line, row: row, at: make([]*Slot, len(line))}
+		l := lineSlots{line: line, row: row, byByte: make([]*Slot, len(line))}
 		for _, name := range sorted {
 			l.addText(name, texts[name])
 		}
@@ -82,7 +82,7 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 				l.add(v.name, m[2], m[3])
 			}
 		}
-		for _, s := range slices.Compact(l.at) {
+		for _, s := range slices.Compact(l.byByte) {
 			if s != nil {
 				slots = append(slots, *s)
 			}
@@ -93,9 +93,9 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 
 // lineSlots are the slots of a line.
 type lineSlots struct {
-	line string
-	row  int
-	at   []*Slot // by byte; nil = no slot
+	line   string
+	row    int
+	byByte []*Slot // by byte; nil = no slot
 }
 
 // addText adds a slot wherever the line has the text.
@@ -112,12 +112,12 @@ func (l *lineSlots) addText(name, text string) {
 
 // add adds the slot from:to, unless it is empty or overlaps another.
 func (l *lineSlots) add(name string, from, to int) {
-	if from >= to || slices.ContainsFunc(l.at[from:to], func(s *Slot) bool { return s != nil }) {
+	if from >= to || slices.ContainsFunc(l.byByte[from:to], func(s *Slot) bool { return s != nil }) {
 		return
 	}
 	s := &Slot{Name: name, Value: l.line[from:to], Row: l.row, Col: utf8.RuneCountInString(l.line[:from])}
 	for i := from; i < to; i++ {
-		l.at[i] = s
+		l.byByte[i] = s
 	}
 }
 

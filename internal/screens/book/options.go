@@ -14,7 +14,7 @@ type Option struct {
 	Row      int    `json:"row"`
 }
 
-const pointer = "❯"
+const selectionPointer = "❯"
 
 // FindOptions returns the options of the dialog on a screen; nil = there are fewer than two. One option is marked
 // by a pointer. A pointer at the beginning of a row counts only if a number follows, because the composer and
@@ -22,7 +22,7 @@ const pointer = "❯"
 func FindOptions(lines []string) []Option {
 	marked, numbered := -1, regexp.MustCompile(`^(\d+)\. (.*)$`)
 	for row, line := range lines {
-		before, after, ok := strings.Cut(line, pointer+" ")
+		before, after, ok := strings.Cut(line, selectionPointer+" ")
 		if ok && (before != "" || numbered.MatchString(after)) && strings.Trim(before, " │") == "" && strings.TrimSpace(after) != "" {
 			marked = row
 		}
@@ -30,7 +30,7 @@ func FindOptions(lines []string) []Option {
 	if marked < 0 {
 		return nil
 	}
-	before, _, _ := strings.Cut(lines[marked], pointer)
+	before, _, _ := strings.Cut(lines[marked], selectionPointer)
 	column := utf8.RuneCountInString(before) + 2
 	first, _ := labelAt(lines[marked], column)
 	withNumbers := numbered.MatchString(first)
@@ -72,7 +72,7 @@ func FindOptions(lines []string) []Option {
 // one.
 func isListed(line string, column int) bool {
 	runes := []rune(line)
-	return len(runes) > column && strings.Trim(string(runes[:column]), " │"+pointer) == ""
+	return len(runes) > column && strings.Trim(string(runes[:column]), " │"+selectionPointer) == ""
 }
 
 // labelAt returns the text that begins at a column, if only space and the pointer are

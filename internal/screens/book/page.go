@@ -17,7 +17,7 @@ type Page struct {
 	Tape  string `json:"tape"`
 	Name  string `json:"page"`
 	State string `json:"state"`           // "permission/bash": state and kind
-	Enter string `json:"enter,omitempty"` // what Enter does: sends, accepts, refuses, quits, nothing
+	Enter string `json:"enter,omitempty"` // effect of Enter: sends, accepts, refuses, quits, nothing
 	Key
 	Cursor    emulator.Cursor `json:"cursor"`
 	Title     string          `json:"title,omitempty"`
@@ -25,7 +25,7 @@ type Page struct {
 	// Slots are the parts that depend on the run.
 	Slots   []Slot   `json:"slots,omitempty"`
 	Options []Option `json:"options,omitempty"`
-	// Offset is how many bytes of the tape's output (see [Book.Raw]) led to the page.
+	// Offset is the number of bytes of the tape's output (see [Book.Raw]) up to the page.
 	Offset int `json:"offset,omitempty"`
 
 	Text string `json:"-"` // a line for each row, without the spaces at its end
@@ -44,8 +44,8 @@ func (p *Page) Kind() string {
 // Lines returns the rows.
 func (p *Page) Lines() []string { return strings.Split(strings.TrimSuffix(p.Text, "\n"), "\n") }
 
-// SetScreen takes over what a screen shows: text, size, cursor, title and options. The
-// slots are those of texts by name, and those that every page may have.
+// SetScreen sets text, size, cursor, title and options from a screen. The slots are those of texts, by name, and those
+// that every page may have.
 func (p *Page) SetScreen(s emulator.Screen, texts map[string]string) {
 	p.Cols, p.Rows, p.Cursor, p.Title, p.Alternate = s.Cols, s.Rows, s.Cursor, s.Title, s.Alternate
 	p.Text, p.ANSI = s.Text(), s.ANSI()
@@ -76,18 +76,18 @@ const (
 // Read reads the page TAPE.PAGE.
 func (b Book) Read(name string) (Page, error) {
 	var p Page
-	raw, err := os.ReadFile(b.file(name, jsonSuffix))
+	raw, err := os.ReadFile(b.path(name, jsonSuffix))
 	if err != nil {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
-	text, err := os.ReadFile(b.file(name, textSuffix))
+	text, err := os.ReadFile(b.path(name, textSuffix))
 	if err != nil {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
-	ansi, err := os.ReadFile(b.file(name, ansiSuffix))
+	ansi, err := os.ReadFile(b.path(name, ansiSuffix))
 	if err != nil {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
@@ -96,7 +96,7 @@ func (b Book) Read(name string) (Page, error) {
 	return p, nil
 }
 
-func (b Book) file(name, suffix string) string { return filepath.Join(b.Dir, name+suffix) }
+func (b Book) path(name, suffix string) string { return filepath.Join(b.Dir, name+suffix) }
 
 // Write writes the files of a page, replacing older ones.
 func (b Book) Write(p *Page) error { return b.write(p, p.FullName(), "") }
@@ -104,7 +104,7 @@ func (b Book) Write(p *Page) error { return b.write(p, p.FullName(), "") }
 // Reject writes a page with a wrong label under another suffix.
 func (b Book) Reject(p *Page) error { return b.write(p, p.FullName(), RejectedSuffix) }
 
-// WriteAs is Write under another name than TAPE.PAGE.
+// WriteAs is like Write with another name than TAPE.PAGE.
 func (b Book) WriteAs(p *Page, name string) error { return b.write(p, name, "") }
 
 func (b Book) write(p *Page, name, suffix string) error {
@@ -116,9 +116,9 @@ func (b Book) write(p *Page, name, suffix string) error {
 		return fmt.Errorf("writing the page %s: %w", name, err)
 	}
 	err = errors.Join(
-		os.WriteFile(b.file(name, textSuffix+suffix), []byte(p.Text), 0o644),
-		os.WriteFile(b.file(name, ansiSuffix+suffix), []byte(p.ANSI), 0o644),
-		os.WriteFile(b.file(name, jsonSuffix+suffix), raw, 0o644),
+		os.WriteFile(b.path(name, textSuffix+suffix), []byte(p.Text), 0o644),
+		os.WriteFile(b.path(name, ansiSuffix+suffix), []byte(p.ANSI), 0o644),
+		os.WriteFile(b.path(name, jsonSuffix+suffix), raw, 0o644),
 	)
 	if err != nil {
 		return fmt.Errorf("writing the page %s: %w", name, err)
@@ -126,27 +126,26 @@ func (b Book) write(p *Page, name, suffix string) error {
 	return nil
 }
 
-// Forget removes all files of a tape, so that a capture leaves no page of an earlier
-// one.
-func (b Book) Forget(tape string) error {
-	files, err := filepath.Glob(b.file(tape, ".*"))
+// RemoveTape removes all files of a tape, so that a capture leaves no page of an earlier one.
+func (b Book) RemoveTape(tape string) error {
+	files, err := filepath.Glob(b.path(tape, ".*"))
 	for _, file := range files {
 		err = errors.Join(err, os.Remove(file))
 	}
 	return err
 }
 
-// WriteTape keeps the output of a tape: the recording (asciicast) and the raw bytes.
+// WriteTape saves the output of a tape: the recording (asciicast) and the raw bytes.
 func (b Book) WriteTape(tape string, cast, raw []byte) error {
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return fmt.Errorf("writing the tape %s: %w", tape, err)
 	}
-	return errors.Join(os.WriteFile(b.file(tape, castSuffix), cast, 0o644), os.WriteFile(b.file(tape, rawSuffix), raw, 0o644))
+	return errors.Join(os.WriteFile(b.path(tape, castSuffix), cast, 0o644), os.WriteFile(b.path(tape, rawSuffix), raw, 0o644))
 }
 
 // Raw returns the output that led to a page.
 func (b Book) Raw(p *Page) ([]byte, error) {
-	raw, err := os.ReadFile(b.file(p.Tape, rawSuffix))
+	raw, err := os.ReadFile(b.path(p.Tape, rawSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of the tape %s: %w", p.Tape, err)
 	}

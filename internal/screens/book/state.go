@@ -21,7 +21,7 @@ func firstRune(s string) string {
 	return ""
 }
 
-// label says which state a dialog with a text has.
+// label maps a text of a dialog to the state that it indicates.
 type label struct{ text, state string }
 
 // dialogs lists the labels of dialogs, the more specific ones first.
@@ -53,27 +53,26 @@ func StateOf(s emulator.Screen) string {
 	options := FindOptions(lines)
 	switch {
 	case len(options) > 1:
-		return ofDialog(lines, options)
-	case IsBusy(s.Title) || slices.ContainsFunc(lines, busyLine):
+		return dialogState(lines, options)
+	case IsBusy(s.Title) || slices.ContainsFunc(lines, isBusyLine):
 		return "busy"
 	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "API Error") }):
 		return "error"
-	case slices.ContainsFunc(lines, composer):
+	case slices.ContainsFunc(lines, isComposer):
 		return "idle"
 	}
 	return ""
 }
 
-func busyLine(line string) bool { return strings.Contains(line, "esc to interrupt") }
+func isBusyLine(line string) bool { return strings.Contains(line, "esc to interrupt") }
 
-// composer reports whether a row is that of the composer: the prompt sign and a
-// no-break space.
-func composer(line string) bool {
+// isComposer reports whether a row is the input field: the prompt sign and a no-break space.
+func isComposer(line string) bool {
 	return strings.HasPrefix(strings.TrimLeft(line, " │"), "❯\u00a0") || strings.HasPrefix(strings.TrimLeft(line, " │"), ">\u00a0")
 }
 
-// ofDialog returns the state of a dialog. Rows far above it belong to the conversation.
-func ofDialog(lines []string, options []Option) string {
+// dialogState returns the state of a dialog. Rows far above it belong to the conversation.
+func dialogState(lines []string, options []Option) string {
 	const most = 20 // rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row
 	text := strings.Join(lines[max(0, first-most):min(len(lines), last+4)], "\n")
@@ -90,7 +89,7 @@ func ofDialog(lines []string, options []Option) string {
 func CheckState(p *Page) string {
 	waiting := []string{"permission", "question", "plan", "dialog"}
 	kind := p.Kind()
-	working := IsBusy(p.Title) || slices.ContainsFunc(p.Lines(), busyLine)
+	working := IsBusy(p.Title) || slices.ContainsFunc(p.Lines(), isBusyLine)
 	spinner := regexp.MustCompile(`(?m)^\s*[✢✳✶✻✼✽·*●] (\S+…|Waiting for )`)
 	switch {
 	case slices.Contains(waiting, kind) && len(p.Options) == 0 && !strings.Contains(p.Text, "[ ]") && !strings.Contains(p.Text, "[✔]"):

@@ -25,7 +25,7 @@ type Options struct {
 	Books   []book.Key
 	Tapes   []*tape.Tape
 	Clock   tape.Clock
-	// Parallel is how many tapes run at a time; 0 = 2.
+	// Parallel is how many tapes run at the same time; 0 = 2.
 	Parallel int
 	// Progress receives a line for each tape.
 	Progress io.Writer
@@ -116,17 +116,17 @@ func (o *Options) run(ctx context.Context, j job) (Result, error) {
 	r.duration = o.Clock.Now().Sub(began)
 	r.Seconds = r.duration.Seconds()
 	if step, ok := errors.AsType[*tape.StepError](err); ok {
-		r.Failure, r.Details = step.Error(), s.details(step)
+		r.Failure, r.Details = step.Error(), s.failureDetails(step)
 		return r, nil
 	}
 	if err != nil && ctx.Err() == nil {
-		r.Failure, r.Details = err.Error(), s.details(nil)
+		r.Failure, r.Details = err.Error(), s.failureDetails(nil)
 		return r, nil
 	}
 	return r, err
 }
 
-// lastJournalLines is how much of the journal a failure shows.
+// lastJournalLines is how many lines of the journal the report of a failure shows.
 const lastJournalLines = 20
 
 // readFile returns the content of a file; empty if it cannot be read.

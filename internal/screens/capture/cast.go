@@ -26,7 +26,7 @@ func (c *castWriter) Record(e tape.Event) {
 	defer c.mu.Unlock()
 	c.last = float64(e.At.Milliseconds()) / 1000
 	if e.Input {
-		c.event("i", string(e.Data))
+		c.addEvent("i", string(e.Data))
 		return
 	}
 	c.raw.Write(e.Data)
@@ -38,24 +38,24 @@ func (c *castWriter) Record(e tape.Event) {
 		}
 	}
 	c.partial = bytes.Clone(data[end:])
-	c.event("o", string(data[:end]))
+	c.addEvent("o", string(data[:end]))
 }
 
-// mark adds a marker for a page.
-func (c *castWriter) mark(label string) {
+// addMarker adds a marker for a page.
+func (c *castWriter) addMarker(label string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.event("m", label)
+	c.addEvent("m", label)
 }
 
-func (c *castWriter) event(kind, data string) {
+func (c *castWriter) addEvent(kind, data string) {
 	enc := json.NewEncoder(&c.events)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode([]any{c.last, kind, data}) // a buffer takes everything
 }
 
-// files returns the cast and the raw bytes.
-func (c *castWriter) files() (cast, raw []byte) {
+// contents returns the cast and the raw bytes.
+func (c *castWriter) contents() (cast, raw []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	header, _ := json.Marshal(map[string]int{"version": 2, "width": c.cols, "height": c.rows}) // numbers always marshal

@@ -34,7 +34,7 @@ func newTapeRun(o *Options, j job) (*tapeRun, error) {
 		return nil, fmt.Errorf("making a directory for the tape: %w", err)
 	}
 	s := &tapeRun{Options: o, job: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
-	if err := s.write(); err != nil {
+	if err := s.writeFiles(); err != nil {
 		s.remove()
 		return nil, fmt.Errorf("tape %s: %w", j.tape.Name, err)
 	}
@@ -50,13 +50,13 @@ func (s *tapeRun) path(parts ...string) string {
 // dir returns the working directory.
 func (s *tapeRun) dir() string { return s.path("project") }
 
-func (s *tapeRun) write() error {
-	files := map[string]string{s.path("settings.json"): s.settings()}
+func (s *tapeRun) writeFiles() error {
+	files := map[string]string{s.path("settings.json"): s.settingsJSON()}
 	if strings.Contains(s.tape.Scenario, "\n") {
-		files[s.scenario()] = s.tape.Scenario
+		files[s.scenarioText()] = s.tape.Scenario
 	}
 	if s.tape.MCP != "" {
-		files[filepath.Join(s.dir(), ".mcp.json")] = s.expand(s.tape.MCP)
+		files[filepath.Join(s.dir(), ".mcp.json")] = s.expandBin(s.tape.MCP)
 	}
 	for name, text := range s.tape.Files {
 		files[filepath.Join(s.dir(), filepath.FromSlash(name))] = text
@@ -68,34 +68,34 @@ func (s *tapeRun) write() error {
 	return err
 }
 
-func (s *tapeRun) expand(text string) string { return strings.ReplaceAll(text, "$BIN", s.Self) }
+func (s *tapeRun) expandBin(text string) string { return strings.ReplaceAll(text, "$BIN", s.Self) }
 
-func (s *tapeRun) scenario() string {
+func (s *tapeRun) scenarioText() string {
 	if strings.Contains(s.tape.Scenario, "\n") {
 		return s.path("scenario.toml")
 	}
 	return s.tape.Scenario
 }
 
-// settings returns settings.json: what exec seeds, and the settings of the tape.
-func (s *tapeRun) settings() string {
+// settingsJSON returns settings.json: the settings that exec writes, and the settings of the tape.
+func (s *tapeRun) settingsJSON() string {
 	all := map[string]any{"tui": "fullscreen"}
 	if s.book.Renderer == book.Inline {
 		all["tui"] = "default"
 	}
-	if !s.fresh("mcp") {
+	if !s.showsDialog("mcp") {
 		all["enableAllProjectMcpServers"] = true
 	}
-	_ = json.Unmarshal([]byte(s.expand(s.tape.Settings)), &all) // the CLI prints its complaints about other settings
-	raw, _ := json.Marshal(all)                                 // was read as JSON
+	_ = json.Unmarshal([]byte(s.expandBin(s.tape.Settings)), &all) // the CLI prints its complaints about other settings
+	raw, _ := json.Marshal(all)                                    // was read as JSON
 	return string(raw)
 }
 
-func (s *tapeRun) fresh(dialog string) bool {
-	return slices.Contains(s.tape.Fresh, dialog) || slices.Contains(s.tape.Fresh, "all")
+func (s *tapeRun) showsDialog(dialog string) bool {
+	return slices.Contains(s.tape.Dialogs, dialog) || slices.Contains(s.tape.Dialogs, "all")
 }
 
-// command returns how the tape's program is started.
+// command returns the command line that starts the tape's program.
 func (s *tapeRun) command() proc.Command {
 	const start = `eval "$1"; cat "$0" >"$CLAUDE_CONFIG_DIR/settings.json"; shift; exec env "$@"`
 	args := []string{"exec", "--guard=strict", "--tty", "--size=" + emulator.Size{Cols: s.book.Cols, Rows: s.book.Rows}.String(), "--capture", s.path("journal.jsonl"), "--allow-no-runs", "--lenient"}
@@ -105,14 +105,14 @@ func (s *tapeRun) command() proc.Command {
 	if s.book.Renderer == book.Inline {
 		args = append(args, "--renderer=inline")
 	}
-	if len(s.tape.Fresh) > 0 {
-		args = append(args, "--fresh="+strings.Join(s.tape.Fresh, ","))
+	if len(s.tape.Dialogs) > 0 {
+		args = append(args, "--fresh="+strings.Join(s.tape.Dialogs, ","))
 	}
 	setup := s.tape.Setup
 	if setup == "" {
 		setup = ":"
 	}
-	args = append(args, "-s", s.scenario(), "--", "sh", "-c", start, s.path("settings.json"), setup)
+	args = append(args, "-s", s.scenarioText(), "--", "sh", "-c", start, s.path("settings.json"), setup)
 	var set []string
 	for _, kv := range s.tape.Env {
 		if name, ok := strings.CutPrefix(kv, "-"); ok {
@@ -134,9 +134,9 @@ func (s *tapeRun) command() proc.Command {
 	}
 }
 
-// play runs the program, plays the tape, and keeps pages and output.
+// play runs the program, plays the tape, and saves pages and output.
 func (s *tapeRun) play(ctx context.Context, r *Result) error {
-	if err := s.book.Forget(s.tape.Name); err != nil {
+	if err := s.book.RemoveTape(s.tape.Name); err != nil {
 		return err
 	}
 	verdict, err := os.Create(s.path("verdict"))
@@ -151,17 +151,17 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 	const grace = 3 * time.Second
 	player := tape.Player{
 		Program: program, Screen: emulator.New(s.book.Cols, s.book.Rows), Clock: s.Clock, Recorder: &s.cast,
-		Page:     func(p tape.Page) error { return s.keep(p, r) },
+		Page:     func(p tape.Page) error { return s.savePage(p, r) },
 		OpenGate: func(name string) error { return gate.Release(s.path("gates"), name) },
 	}
 	err = player.Play(ctx, s.tape)
 	program.Stop(grace)
-	cast, raw := s.cast.files()
+	cast, raw := s.cast.contents()
 	return errors.Join(err, s.book.WriteTape(s.tape.Name, cast, raw))
 }
 
-// keep writes a page to the book. A page with a wrong label gets another suffix.
-func (s *tapeRun) keep(taken tape.Page, r *Result) error {
+// savePage writes a page to the book. A page with a wrong label gets another suffix.
+func (s *tapeRun) savePage(taken tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: taken.Name, State: taken.State, Enter: taken.Enter, Key: s.book.Key, Offset: taken.Offset}
 	texts := map[string]string{"dir": s.dir()}
 	maps.Copy(texts, s.tape.Slots)
@@ -169,7 +169,7 @@ func (s *tapeRun) keep(taken tape.Page, r *Result) error {
 	if effect := enterEffect(p.Options); effect != "" && p.Enter != "" {
 		p.Enter = effect // versions select another option than the tape expects
 	}
-	s.cast.mark(p.FullName() + " " + p.State)
+	s.cast.addMarker(p.FullName() + " " + p.State)
 	r.Pages++
 	if wrong := book.CheckState(&p); wrong != "" {
 		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is labelled %s: %s", p.FullName(), p.State, wrong))
@@ -178,8 +178,7 @@ func (s *tapeRun) keep(taken tape.Page, r *Result) error {
 	return s.book.Write(&p)
 }
 
-// enterEffect returns what Enter does in a dialog, by the label of the selected option;
-// empty = unknown.
+// enterEffect returns the effect of Enter in a dialog, by the label of the selected option; empty = unknown.
 func enterEffect(options []book.Option) string {
 	for _, o := range options {
 		switch {
@@ -195,8 +194,8 @@ func enterEffect(options []book.Option) string {
 	return ""
 }
 
-// details returns information about a failure: the screen, the end of the journal, and the output of exec.
-func (s *tapeRun) details(step *tape.StepError) string {
+// failureDetails returns information about a failure: the screen, the end of the journal, and the output of exec.
+func (s *tapeRun) failureDetails(step *tape.StepError) string {
 	var b strings.Builder
 	if step != nil {
 		b.WriteString("the screen was:\n" + step.Screen.Frame())

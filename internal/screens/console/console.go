@@ -41,21 +41,21 @@ type Options struct {
 	Texts            map[string]string
 }
 
-// lastOutput is how long Stop waits for the end of the output.
-const lastOutput = 200 * time.Millisecond
+// outputGrace is how long Stop waits for the end of the output.
+const outputGrace = 200 * time.Millisecond
 
-// Console is a pseudo-terminal in which a program runs, and the passage to it. The caller must
-// call Stop.
+// Console is a pseudo-terminal in which a program runs. Keys and output pass through it unchanged. The caller must call
+// Stop.
 type Console struct {
-	o        Options
-	pair     emulator.Pair
-	recorder *recorder
-	follows  bool          // the size of this program's terminal
-	keys     *os.File      // the terminal in raw mode; nil = none
-	before   *term.State   // of keys
-	output   chan struct{} // closed after the last output; nil = not connected
-	mu       sync.Mutex
-	stopped  bool
+	o           Options
+	pair        emulator.Pair
+	recorder    *recorder
+	followsSize bool          // its size is that of this program's terminal
+	keys        *os.File      // the terminal in raw mode; nil = none
+	savedState  *term.State   // state of keys before raw mode
+	output      chan struct{} // closed after the last output; nil = not connected
+	mu          sync.Mutex
+	stopped     bool
 }
 
 // Open makes the pseudo-terminal.
@@ -65,7 +65,7 @@ func Open(o Options) (*Console, error) {
 	if size == (emulator.Size{}) {
 		size = emulator.Size{Cols: 110, Rows: 36}
 		if own, ok := c.ownSize(); ok {
-			size, c.follows = own, true
+			size, c.followsSize = own, true
 		}
 	}
 	var err error
@@ -95,16 +95,15 @@ func (c *Console) ownSize() (emulator.Size, bool) {
 // Terminal returns the terminal that the program uses.
 func (c *Console) Terminal() *os.File { return c.pair.Terminal }
 
-// Follows reports whether Resize must be called when the size of this program's
-// terminal changes.
-func (c *Console) Follows() bool { return c.follows }
+// FollowsSize reports whether Resize must be called when the size of this program's terminal changes.
+func (c *Console) FollowsSize() bool { return c.followsSize }
 
-// Connect starts to pass through, after the program has started. Keys that are a
-// terminal are set to raw mode until Stop.
+// Connect starts to pass keys and output through, after the program has started. If the keys come from a terminal, it
+// is in raw mode until Stop.
 func (c *Console) Connect() error {
 	if file, ok := c.o.Keys.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		var err error
-		if c.before, err = term.MakeRaw(int(file.Fd())); err != nil {
+		if c.savedState, err = term.MakeRaw(int(file.Fd())); err != nil {
 			return fmt.Errorf("passing the terminal through: %w", err)
 		}
 		c.keys = file
@@ -173,7 +172,7 @@ func (c *Console) Stop() (Summary, error) {
 	}
 	select {
 	case <-c.output:
-	case <-time.After(lastOutput): // a detached process may still have the terminal open
+	case <-time.After(outputGrace): // a detached process may still have the terminal open
 	}
 	err := c.pair.Controller.Close()
 	<-c.output
@@ -181,15 +180,15 @@ func (c *Console) Stop() (Summary, error) {
 	c.stopped = true
 	c.mu.Unlock()
 	if c.keys != nil {
-		_, _ = io.WriteString(c.o.Display, restore(c.recorder.Screen())) // the display may be gone
-		err = errors.Join(err, term.Restore(int(c.keys.Fd()), c.before))
+		_, _ = io.WriteString(c.o.Display, resetModes(c.recorder.Screen())) // the display may be gone
+		err = errors.Join(err, term.Restore(int(c.keys.Fd()), c.savedState))
 	}
 	summary, closed := c.recorder.Close()
 	return summary, errors.Join(err, closed)
 }
 
-// restore returns the sequences that reset the modes that a program has set.
-func restore(last *emulator.Emulator) string {
+// resetModes returns the sequences that reset the modes that a program has set.
+func resetModes(last *emulator.Emulator) string {
 	var b strings.Builder
 	s, modes := last.Screen(), last.Modes()
 	if s.Alternate {

@@ -33,8 +33,8 @@ func (m *mask) remember(secret string) {
 	}
 }
 
-// places returns which bytes of a text belong to secrets.
-func (m *mask) places(text string) []bool {
+// secretBytes reports for each byte of a text whether it belongs to a secret.
+func (m *mask) secretBytes(text string) []bool {
 	secret := make([]bool, len(text))
 	hide := func(from, to int) {
 		for i := from; i < to; i++ {
@@ -55,9 +55,9 @@ func (m *mask) places(text string) []bool {
 	return secret
 }
 
-// text masks a text.
-func (m *mask) text(text string) string {
-	secret := m.places(text)
+// maskText replaces the secrets in a text.
+func (m *mask) maskText(text string) string {
+	secret := m.secretBytes(text)
 	var b strings.Builder
 	for i, r := range text {
 		if secret[i] {
@@ -68,8 +68,8 @@ func (m *mask) text(text string) string {
 	return b.String()
 }
 
-// screen masks a screen. Rows without a space at their end continue in the next one.
-func (m *mask) screen(s emulator.Screen) emulator.Screen {
+// maskScreen replaces the secrets on a screen. Rows without a space at their end continue in the next one.
+func (m *mask) maskScreen(s emulator.Screen) emulator.Screen {
 	var b strings.Builder
 	for _, row := range s.Cells {
 		for _, c := range row {
@@ -79,7 +79,7 @@ func (m *mask) screen(s emulator.Screen) emulator.Screen {
 			b.WriteByte('\n')
 		}
 	}
-	secret, at := m.places(b.String()), 0
+	secret, at := m.secretBytes(b.String()), 0
 	for _, row := range s.Cells {
 		for i, c := range row {
 			if secret[at] {
@@ -91,6 +91,6 @@ func (m *mask) screen(s emulator.Screen) emulator.Screen {
 			at++
 		}
 	}
-	s.Title = m.text(s.Title)
+	s.Title = m.maskText(s.Title)
 	return s
 }

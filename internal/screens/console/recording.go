@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	standing = 200 * time.Millisecond // how long a screen is unchanged before it is recorded
-	frame    = 50 * time.Millisecond  // the least time between two frames of the recording
+	stableTime       = 200 * time.Millisecond // how long a screen is unchanged before it is recorded
+	minFrameInterval = 50 * time.Millisecond  // minimum time between two frames of the recording
 )
 
 // Clock is the time of a recorder.
@@ -39,7 +39,7 @@ type recorderOptions struct {
 
 // Summary summarizes a recording.
 type Summary struct {
-	Screens int      // that stood for a moment and differ from the one before
+	Screens int      // number of screens that were stable for a moment and differ from the one before
 	States  []string // in the order of their first appearance
 	Dialogs []Dialog
 	// LostKeys counts the keys that were pressed before the screen could accept input.
@@ -52,39 +52,39 @@ type Dialog struct {
 	Answer string // the label of the option that was chosen, or the key; empty = still open at the end
 }
 
-// recorder watches the terminal of one program. Its methods may be called from many
-// goroutines. The caller must call Close.
+// recorder records the terminal of one program. Its methods may be called from many goroutines. The caller must call
+// Close.
 type recorder struct {
-	o       recorderOptions
-	mu      sync.Mutex
-	screen  *emulator.Emulator
-	mask    *mask
-	cast    *os.File // nil = none
-	began   time.Time
-	failed  error
-	summary Summary
+	o         recorderOptions
+	mu        sync.Mutex
+	screen    *emulator.Emulator
+	mask      *mask
+	cast      *os.File // nil = none
+	startedAt time.Time
+	err       error
+	summary   Summary
 
 	lastOutput, lastFrame time.Time
-	rows                  []string // of the last frame, with styles
-	candidate             string   // the masked screen that may be kept
-	since                 time.Time
-	kept                  string // the masked screen that was kept last
-	current               string // the state on the screen; empty = unknown
-	open                  *openDialog
-	typed                 []byte // input that is not written yet
+	rows                  []string // rows of the last frame, with styles
+	candidate             string   // masked screen that is recorded if it stays
+	candidateSince        time.Time
+	lastKept              string // masked screen that was recorded last
+	state                 string // state of the screen; empty = unknown
+	dialog                *openDialog
+	pendingInput          []byte // input that is not written yet
 }
 
 // openDialog is the dialog on the screen.
 type openDialog struct {
 	state   string
 	options []book.Option
-	key     string // the last one
+	key     string // the last key
 }
 
 // newRecorder returns a recorder for a program that starts now.
 func newRecorder(o recorderOptions) (*recorder, error) {
 	r := &recorder{
-		o: o, screen: emulator.New(o.Cols, o.Rows), began: o.Clock.Now(),
+		o: o, screen: emulator.New(o.Cols, o.Rows), startedAt: o.Clock.Now(),
 		mask: newMask(redact.Options{Environ: o.Environ, Values: o.Secrets}, o.Secrets),
 	}
 	if o.Dir == "" {
@@ -97,7 +97,7 @@ func newRecorder(o recorderOptions) (*recorder, error) {
 	if r.cast, err = os.OpenFile(filepath.Join(o.Dir, "session.cast"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600); err != nil {
 		return nil, fmt.Errorf("recording screens: %w", err)
 	}
-	r.write(castHeader{2, o.Cols, o.Rows, r.began.Unix()})
+	r.writeLine(castHeader{2, o.Cols, o.Rows, r.startedAt.Unix()})
 	return r, nil
 }
 
@@ -106,7 +106,7 @@ func (r *recorder) Output(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.o.Clock.Now()
-	r.look(now)
+	r.examineScreen(now)
 	_, _ = r.screen.Write(p) // never fails
 	r.lastOutput = now
 }
@@ -115,15 +115,15 @@ func (r *recorder) Output(p []byte) {
 func (r *recorder) Input(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.look(r.o.Clock.Now())
-	if r.current == "" && !isReport(p) {
+	r.examineScreen(r.o.Clock.Now())
+	if r.state == "" && !isReport(p) {
 		r.summary.LostKeys++
 	}
-	if r.open != nil {
-		r.open.press(string(p))
+	if r.dialog != nil {
+		r.dialog.press(string(p))
 	}
-	r.typed = append(r.typed, p...)
-	if bytes.ContainsFunc(p, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(r.typed) > 4<<10 {
+	r.pendingInput = append(r.pendingInput, p...)
+	if bytes.ContainsFunc(p, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(r.pendingInput) > 4<<10 {
 		r.flushInput()
 	}
 }
@@ -137,103 +137,102 @@ func isReport(p []byte) bool {
 // flushInput writes the input since the last control key as one event, because a
 // secret that is typed key by key could not be recognized.
 func (r *recorder) flushInput() {
-	if len(r.typed) > 0 {
-		r.event("i", r.mask.text(string(r.typed)))
-		r.typed = nil
+	if len(r.pendingInput) > 0 {
+		r.writeEvent("i", r.mask.maskText(string(r.pendingInput)))
+		r.pendingInput = nil
 	}
 }
 
-// Resize records another size.
+// Resize records a change of the size.
 func (r *recorder) Resize(cols, rows int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.look(r.o.Clock.Now())
+	r.examineScreen(r.o.Clock.Now())
 	r.screen.Resize(cols, rows)
 	r.rows = nil
-	r.event("r", fmt.Sprintf("%dx%d", cols, rows))
+	r.writeEvent("r", fmt.Sprintf("%dx%d", cols, rows))
 }
 
 // Screen returns the terminal as it is now.
 func (r *recorder) Screen() *emulator.Emulator { return r.screen }
 
-// Close keeps the last screen and returns the summary. The error is the first of all
-// writes.
+// Close records the last screen and returns the summary. The error is the first write error.
 func (r *recorder) Close() (Summary, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lastFrame, r.since = time.Time{}, time.Time{}
-	r.look(r.o.Clock.Now().Add(standing))
+	r.lastFrame, r.candidateSince = time.Time{}, time.Time{}
+	r.examineScreen(r.o.Clock.Now().Add(stableTime))
 	r.flushInput()
-	if r.open != nil {
+	if r.dialog != nil {
 		r.closeDialog()
 	}
 	if r.cast != nil {
-		if err := r.cast.Close(); err != nil && r.failed == nil {
-			r.failed = err
+		if err := r.cast.Close(); err != nil && r.err == nil {
+			r.err = err
 		}
 		r.cast = nil
 	}
-	return r.summary, r.failed
+	return r.summary, r.err
 }
 
-// look examines the screen as it was until now, before it changes.
-func (r *recorder) look(now time.Time) {
-	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < frame && now.Sub(r.lastOutput) < standing {
+// examineScreen examines the current screen before it changes.
+func (r *recorder) examineScreen(now time.Time) {
+	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < minFrameInterval && now.Sub(r.lastOutput) < stableTime {
 		return
 	}
 	r.lastFrame = now
-	screen := r.mask.screen(r.screen.Screen())
-	r.frame(screen)
+	screen := r.mask.maskScreen(r.screen.Screen())
+	r.writeFrame(screen)
 	var p book.Page
 	p.SetScreen(screen, r.o.Texts)
 	masked := strings.Join(p.Masked(), "\n") + book.StateOf(screen)
 	if masked != r.candidate {
-		r.candidate, r.since = masked, r.lastOutput
+		r.candidate, r.candidateSince = masked, r.lastOutput
 	}
-	if now.Sub(r.since) < standing || masked == r.kept || strings.TrimSpace(p.Text) == "" {
+	if now.Sub(r.candidateSince) < stableTime || masked == r.lastKept || strings.TrimSpace(p.Text) == "" {
 		return
 	}
-	r.kept = masked
-	r.keep(&p, screen)
+	r.lastKept = masked
+	r.addScreen(&p, screen)
 }
 
-// keep adds a screen to the summary and writes its files.
-func (r *recorder) keep(p *book.Page, screen emulator.Screen) {
+// addScreen adds a screen to the summary and writes its files.
+func (r *recorder) addScreen(p *book.Page, screen emulator.Screen) {
 	r.summary.Screens++
-	r.current = book.StateOf(screen)
-	p.State, p.Tape, p.Name = r.current, "session", fmt.Sprintf("%03d", r.summary.Screens)
-	if r.current != "" && !slices.Contains(r.summary.States, r.current) {
-		r.summary.States = append(r.summary.States, r.current)
+	r.state = book.StateOf(screen)
+	p.State, p.Tape, p.Name = r.state, "session", fmt.Sprintf("%03d", r.summary.Screens)
+	if r.state != "" && !slices.Contains(r.summary.States, r.state) {
+		r.summary.States = append(r.summary.States, r.state)
 	}
-	r.follow(p)
+	r.trackDialog(p)
 	if r.o.Dir == "" {
 		return
 	}
-	r.event("m", strings.TrimSpace(p.Name+" "+p.State))
-	r.note(book.Book{Dir: r.o.Dir}.WriteAs(p, p.Name))
+	r.writeEvent("m", strings.TrimSpace(p.Name+" "+p.State))
+	r.noteError(book.Book{Dir: r.o.Dir}.WriteAs(p, p.Name))
 }
 
-// follow keeps track of the dialog on the screen.
-func (r *recorder) follow(p *book.Page) {
+// trackDialog records the dialog on the screen and its answer.
+func (r *recorder) trackDialog(p *book.Page) {
 	dialog := slices.Contains([]string{"permission", "question", "plan", "dialog"}, p.Kind())
-	if r.open != nil && (!dialog || p.State != r.open.state || len(p.Options) != len(r.open.options)) {
+	if r.dialog != nil && (!dialog || p.State != r.dialog.state || len(p.Options) != len(r.dialog.options)) {
 		r.closeDialog()
 	}
 	switch {
-	case dialog && r.open == nil:
-		r.open = &openDialog{state: p.State, options: p.Options}
+	case dialog && r.dialog == nil:
+		r.dialog = &openDialog{state: p.State, options: p.Options}
 	case dialog:
-		r.open.options = p.Options
+		r.dialog.options = p.Options
 	}
 }
 
 func (r *recorder) closeDialog() {
-	r.summary.Dialogs = append(r.summary.Dialogs, Dialog{State: r.open.state, Answer: r.open.answer()})
-	r.open = nil
+	r.summary.Dialogs = append(r.summary.Dialogs, Dialog{State: r.dialog.state, Answer: r.dialog.answer()})
+	r.dialog = nil
 }
 
-// press follows keys that move the selection, because the last of them and Enter may come
-// before the screen has changed.
+// press applies keys that move the selection, because the last of them and Enter may arrive before the screen has
+// changed.
 func (d *openDialog) press(keys string) {
 	d.key = keys
 	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })
@@ -252,7 +251,7 @@ func (d *openDialog) press(keys string) {
 	d.options[to].Selected = true
 }
 
-// answer says how the dialog ended.
+// answer returns how the dialog was answered.
 func (d *openDialog) answer() string {
 	for _, o := range d.options {
 		if d.key == "\r" && o.Selected || o.Number != "" && d.key == o.Number {
@@ -268,8 +267,8 @@ func (d *openDialog) answer() string {
 	return ""
 }
 
-// frame adds the rows that changed to the recording.
-func (r *recorder) frame(screen emulator.Screen) {
+// writeFrame adds the changed rows to the recording.
+func (r *recorder) writeFrame(screen emulator.Screen) {
 	if r.cast == nil {
 		return
 	}
@@ -283,26 +282,26 @@ func (r *recorder) frame(screen emulator.Screen) {
 	r.rows = rows
 	if b.Len() > 0 {
 		fmt.Fprintf(&b, "\x1b[%d;%dH", screen.Cursor.Row+1, screen.Cursor.Col+1)
-		r.event("o", b.String())
+		r.writeEvent("o", b.String())
 	}
 }
 
-func (r *recorder) event(kind, data string) {
+func (r *recorder) writeEvent(kind, data string) {
 	if r.cast != nil {
-		at := float64(r.o.Clock.Now().Sub(r.began).Microseconds()) / 1e6
-		r.write([]any{at, kind, data})
+		at := float64(r.o.Clock.Now().Sub(r.startedAt).Microseconds()) / 1e6
+		r.writeLine([]any{at, kind, data})
 	}
 }
 
-func (r *recorder) write(line any) {
+func (r *recorder) writeLine(line any) {
 	enc := json.NewEncoder(io.Writer(r.cast))
 	enc.SetEscapeHTML(false)
-	r.note(enc.Encode(line))
+	r.noteError(enc.Encode(line))
 }
 
-func (r *recorder) note(err error) {
-	if r.failed == nil && err != nil {
-		r.failed = fmt.Errorf("recording screens: %w", err)
+func (r *recorder) noteError(err error) {
+	if r.err == nil && err != nil {
+		r.err = fmt.Errorf("recording screens: %w", err)
 	}
 }
 

@@ -20,30 +20,30 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// mostReplies limits the unread replies, in bytes.
-const mostReplies = 4 << 10
+// maxReplies limits the unread replies, in bytes.
+const maxReplies = 4 << 10
 
 // Emulator is a terminal without a display. All methods may be called concurrently. Its memory is bounded for any
 // input: lines that scroll off the main screen are not kept, and the library keeps at most 10,000 of the alternate
 // screen.
 type Emulator struct {
-	mu       sync.Mutex
-	terminal *vt.Emulator
-	filter   filter
-	modes    map[ansi.Mode]bool
-	visible  bool // the cursor
-	replies  []byte
+	mu            sync.Mutex
+	terminal      *vt.Emulator
+	filter        filter
+	modes         map[ansi.Mode]bool
+	cursorVisible bool // the cursor
+	replies       []byte
 }
 
 // New returns an emulator with an empty screen of this size.
 func New(cols, rows int) *Emulator {
-	e := &Emulator{terminal: vt.NewEmulator(cols, rows), modes: map[ansi.Mode]bool{}, visible: true}
+	e := &Emulator{terminal: vt.NewEmulator(cols, rows), modes: map[ansi.Mode]bool{}, cursorVisible: true}
 	e.terminal.SetScrollbackSize(1)
 	if replies, ok := e.terminal.InputPipe().(io.Closer); ok {
 		_ = replies.Close() // the library blocks until its replies are read
 	}
 	e.terminal.SetCallbacks(vt.Callbacks{
-		CursorVisibility: func(visible bool) { e.visible = visible },
+		CursorVisibility: func(visible bool) { e.cursorVisible = visible },
 		EnableMode:       func(mode ansi.Mode) { e.modes[mode] = true },
 		DisableMode:      func(mode ansi.Mode) { delete(e.modes, mode) },
 	})
@@ -56,7 +56,7 @@ func New(cols, rows int) *Emulator {
 func (e *Emulator) answerQueries() {
 	reply := func(cmd int, text func(params ansi.Params) string) {
 		e.terminal.RegisterCsiHandler(cmd, func(params ansi.Params) bool {
-			if t := text(params); len(e.replies)+len(t) <= mostReplies {
+			if t := text(params); len(e.replies)+len(t) <= maxReplies {
 				e.replies = append(e.replies, t...)
 			}
 			return true
@@ -93,8 +93,8 @@ func (e *Emulator) Resize(cols, rows int) {
 	e.terminal.Resize(cols, rows)
 }
 
-// Replies returns what the terminal answers to the program's queries since the last
-// call, for the program's input; nil = nothing.
+// Replies returns the terminal's answers to the program's queries since the last call; nil = none. The caller passes
+// them to the program's input.
 func (e *Emulator) Replies() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,7 +113,7 @@ func (e *Emulator) Modes() Modes {
 	}
 }
 
-// Modes are terminal modes that a program has set.
+// Modes are terminal modes that a program has set. They change what a terminal sends.
 type Modes struct {
 	BracketedPaste bool // pastes are marked
 	CursorKeys     bool // cursor keys send ESC O instead of ESC [
@@ -129,7 +129,7 @@ func (e *Emulator) Screen() Screen {
 	at := e.terminal.CursorPosition()
 	s := Screen{
 		Cols: e.terminal.Width(), Rows: e.terminal.Height(), Title: e.filter.title, Alternate: e.terminal.IsAltScreen(),
-		Cursor: Cursor{Col: at.X, Row: at.Y, Visible: e.visible},
+		Cursor: Cursor{Col: at.X, Row: at.Y, Visible: e.cursorVisible},
 	}
 	s.Cells = make([][]Cell, s.Rows)
 	for y := range s.Cells {

@@ -83,8 +83,8 @@ func TestReplies(t *testing.T) {
 		t.Errorf("replies %q, want %q", got, want)
 	}
 	_, _ = e.Write([]byte(strings.Repeat("\x1b[6n", 5000)))
-	if n := len(e.Replies()); n > mostReplies {
-		t.Errorf("%d bytes of replies are kept, want at most %d", n, mostReplies)
+	if n := len(e.Replies()); n > maxReplies {
+		t.Errorf("%d bytes of replies are kept, want at most %d", n, maxReplies)
 	}
 	_, _ = e.Write([]byte("\x1b[?2004;1h"))
 	if want := (Modes{BracketedPaste: true, CursorKeys: true}); e.Modes() != want {
@@ -108,11 +108,11 @@ func TestMemoryIsBounded(t *testing.T) {
 			block := []byte(strings.Repeat(c.repeated, 64<<10/len(c.repeated)))
 			_, _ = e.Write([]byte(c.begin))
 			_, _ = e.Write(block)
-			before := heap()
+			before := heapBytes()
 			for n := 0; n < size; n += len(block) {
 				_, _ = e.Write(block)
 			}
-			if grown := heap() - before; grown > 1<<20 {
+			if grown := heapBytes() - before; grown > 1<<20 {
 				t.Errorf("the heap grew by %d bytes", grown)
 			}
 			if s := e.Screen(); len(s.Cells) != 36 {
@@ -122,7 +122,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-func heap() int64 {
+func heapBytes() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -7,14 +7,13 @@ import (
 )
 
 const (
-	mostTitle   = 1 << 10 // maximum number of bytes of a title
-	mostHeld    = 256     // bytes of text beyond ASCII that wait for a combining character
-	mostPrinted = 4 << 10 // bytes that are passed on at once
+	maxTitle   = 1 << 10 // maximum number of bytes of a title
+	maxHeld    = 256     // bytes of text beyond ASCII that wait for a combining character
+	maxPrinted = 4 << 10 // bytes that are passed on at once
 )
 
-// filter removes from the output of a program what the terminal library treats
-// otherwise than terminals do: control strings, because the library ends one at
-// byte 9c, which occurs in UTF-8, and bytes that are not UTF-8. It holds back
+// filter removes from the output of a program what the terminal library treats differently from real terminals: control
+// strings, because the library ends one at byte 9c, which occurs in UTF-8, and bytes that are not UTF-8. It holds back
 // incomplete characters, and characters that a later one may still combine with.
 type filter struct {
 	out   io.Writer // never fails
@@ -23,9 +22,9 @@ type filter struct {
 	state   filterState
 	text    []byte // output that is complete but not passed on yet
 	held    []byte // the characters beyond ASCII at the end of the output
-	partial []byte // the beginning of the next one
+	partial []byte // beginning of the next character
 	kind    byte   // of the control string
-	content []byte // of an OSC, at most mostTitle
+	content []byte // of an OSC, at most maxTitle
 }
 
 type filterState int
@@ -48,48 +47,48 @@ func (f *filter) write(p []byte) {
 	for _, b := range p {
 		switch f.state {
 		case inText:
-			f.take(b)
+			f.handleByte(b)
 		case inEscape:
 			f.afterEscape(b)
 		case inString:
-			f.inside(b)
+			f.handleStringByte(b)
 		}
 	}
-	f.pass()
+	f.writeText()
 }
 
 // flush passes on the bytes that were held back, except an incomplete character or sequence.
 func (f *filter) flush() {
 	f.text = append(f.text, f.held...)
 	f.held = f.held[:0]
-	f.pass()
+	f.writeText()
 }
 
-func (f *filter) pass() {
+func (f *filter) writeText() {
 	if len(f.text) > 0 {
 		_, _ = f.out.Write(f.text)
 		f.text = f.text[:0]
 	}
 }
 
-// take handles one byte outside of sequences that begin here.
-func (f *filter) take(b byte) {
+// handleByte handles one byte outside of sequences that begin here.
+func (f *filter) handleByte(b byte) {
 	switch {
 	case b == esc:
 		f.release()
 		f.state = inEscape
 	case b < utf8.RuneSelf:
 		f.release()
-		f.put(b)
+		f.appendText(b)
 	default:
 		f.hold(b)
 	}
 }
 
-func (f *filter) put(b ...byte) {
+func (f *filter) appendText(b ...byte) {
 	f.text = append(f.text, b...)
-	if len(f.text) >= mostPrinted {
-		f.pass()
+	if len(f.text) >= maxPrinted {
+		f.writeText()
 	}
 }
 
@@ -109,7 +108,7 @@ func (f *filter) hold(b byte) {
 		f.held = append(f.held, f.partial...)
 	}
 	f.partial = f.partial[:0]
-	if len(f.held) >= mostHeld {
+	if len(f.held) >= maxHeld {
 		f.release()
 	}
 }
@@ -119,7 +118,7 @@ func (f *filter) hold(b byte) {
 func (f *filter) release() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {
-		f.put(f.held...)
+		f.appendText(f.held...)
 		f.held = f.held[:0]
 	}
 }
@@ -134,29 +133,29 @@ func (f *filter) afterEscape(b byte) {
 	default:
 		f.state = inText
 		if b < utf8.RuneSelf {
-			f.put(esc, b)
+			f.appendText(esc, b)
 		}
 	}
 }
 
-// inside handles a byte of a control string. Like in tmux, ESC always ends it.
-func (f *filter) inside(b byte) {
+// handleStringByte handles a byte of a control string. Like in tmux, ESC always ends it.
+func (f *filter) handleStringByte(b byte) {
 	switch {
 	case b == esc:
-		f.end()
+		f.endString()
 		f.state = inEscape
 	case b == bel && f.kind == ']':
-		f.end()
+		f.endString()
 		f.state = inText
 	case b == can || b == sub:
 		f.state = inText
-	case f.kind == ']' && len(f.content) < mostTitle:
+	case f.kind == ']' && len(f.content) < maxTitle:
 		f.content = append(f.content, b)
 	}
 }
 
-// end keeps the title that an OSC has set.
-func (f *filter) end() {
+// endString stores the title that an OSC has set.
+func (f *filter) endString() {
 	if f.kind != ']' {
 		return
 	}

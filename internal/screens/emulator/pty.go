@@ -43,8 +43,8 @@ func ParseSize(text string) (Size, error) {
 
 // Pair is a pseudo-terminal. The caller closes both files.
 type Pair struct {
-	Controller *os.File // what is written here is typed
-	Terminal   *os.File // what the program has open
+	Controller *os.File // bytes written to it are typed into the terminal
+	Terminal   *os.File // terminal of the program
 }
 
 // OpenPair makes a pseudo-terminal of this size.
@@ -94,7 +94,7 @@ func SizeOf(f *os.File) (s Size, ok bool) {
 type ProgramOptions struct {
 	proc.Command
 	Size Size
-	// Stderr receives standard error; nil = the terminal does.
+	// Stderr receives standard error; nil = it goes to the terminal.
 	Stderr io.Writer
 }
 

@@ -51,7 +51,7 @@ func (s Screen) Text() string {
 	return strings.Join(s.Lines(), "\n") + "\n"
 }
 
-// Frame returns the rows down to the last one that is not empty, each behind a bar, for messages.
+// Frame returns the rows down to the last one that is not empty, each after a bar, for messages.
 func (s Screen) Frame() string {
 	lines := s.Lines()
 	for len(lines) > 0 && lines[len(lines)-1] == "" {

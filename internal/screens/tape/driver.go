@@ -44,33 +44,33 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*Terminal, error) {
 	}
 	t := &Terminal{program: program, screen: emulator.New(o.Cols, o.Rows)}
 	player := Player{Program: program, Screen: t.screen, Clock: o.Clock}
-	t.playback = player.Begin()
+	t.playback = player.Start()
 	return t, nil
 }
 
-// settleMS is how long no output must have arrived before keys are sent: the real CLI
-// ignores those that follow the appearance of a dialog at once.
-const settleMS = 150
+// keySettleMS is how long, in milliseconds, the output must have paused before keys are sent. The real CLI ignores keys
+// that arrive immediately after a dialog appears.
+const keySettleMS = 150
 
 // WaitFor waits until the screen contains this text.
 func (t *Terminal) WaitFor(ctx context.Context, text string, limit time.Duration) error {
-	return t.do(ctx, Step{Wait: text, TimeoutMS: int(limit.Milliseconds())})
+	return t.doStep(ctx, Step{Wait: text, TimeoutMS: int(limit.Milliseconds())})
 }
 
 // Type types a text, and waits until the screen shows it, for 3 seconds at most.
 func (t *Terminal) Type(ctx context.Context, text string) error {
-	return t.do(ctx, Step{Type: text})
+	return t.doStep(ctx, Step{Type: text})
 }
 
 // Press presses keys, as a tape does: "Down Enter".
 func (t *Terminal) Press(ctx context.Context, keys string) error {
-	return t.do(ctx, Step{Key: keys})
+	return t.doStep(ctx, Step{Key: keys})
 }
 
-// do does a step: it waits, types, or presses keys. The error shows the screen.
-func (t *Terminal) do(ctx context.Context, s Step) error {
+// doStep does a step: it waits, types, or presses keys. The error shows the screen.
+func (t *Terminal) doStep(ctx context.Context, s Step) error {
 	if s.Type+s.Paste+s.Key != "" {
-		s.SettleMS = settleMS
+		s.SettleMS = keySettleMS
 	}
 	step, err := NewStep(s)
 	if err != nil {
@@ -86,7 +86,7 @@ func (t *Terminal) do(ctx context.Context, s Step) error {
 // Screen returns what the screen shows now.
 func (t *Terminal) Screen() emulator.Screen { return t.screen.Screen() }
 
-// Resize changes the size of the terminal and tells the program so.
+// Resize changes the size of the terminal and notifies the program.
 func (t *Terminal) Resize(cols, rows int) error {
 	size := emulator.Size{Cols: cols, Rows: rows}
 	if err := t.program.Resize(size); err != nil {

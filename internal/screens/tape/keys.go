@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Key returns what a key sends to a program. Names are those of tmux: "Enter", "Up",
-// "C-c", "M-x"; a single character is the key of that character.
+// Key returns the bytes that a key sends to a program. Names are those of tmux: "Enter", "Up", "C-c", "M-x"; a single
+// character is the key of that character.
 func Key(name string) (sends string, ok bool) {
 	if sends, ok = namedKeys()[name]; ok {
 		return sends, true

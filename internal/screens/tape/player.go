@@ -87,7 +87,7 @@ func (e *StepError) Error() string {
 // Play plays a tape to its end. The program may still run then. The error is a
 // [*StepError], or that of ctx, Page or OpenGate.
 func (p *Player) Play(ctx context.Context, t *Tape) error {
-	b := p.Begin()
+	b := p.Start()
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		err := b.Do(ctx, s)
@@ -102,10 +102,10 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 	return nil
 }
 
-// Begin reads the output of the program until the program has closed its terminal, and
-// returns what does steps with it. It may be called once.
-func (p *Player) Begin() *Playback {
-	r := &Playback{Player: p, began: p.Clock.Now(), changed: make(chan struct{}, 1)}
+// Start reads the output of the program until the program has closed its terminal. It returns a [Playback], which does
+// steps. It may be called once.
+func (p *Player) Start() *Playback {
+	r := &Playback{Player: p, startedAt: p.Clock.Now(), changed: make(chan struct{}, 1)}
 	go r.read() // ends when the program has closed its terminal
 	return r
 }
@@ -123,8 +123,8 @@ func (r *Playback) Do(ctx context.Context, s *Step) error {
 // Playback does steps with a running program. It is used by one goroutine at a time.
 type Playback struct {
 	*Player
-	began   time.Time
-	changed chan struct{} // has an element when output arrived since it was emptied
+	startedAt time.Time
+	changed   chan struct{} // has an element if output has arrived since it was last emptied
 
 	mu     sync.Mutex
 	offset int       // bytes of output
@@ -166,7 +166,7 @@ func (r *Playback) read() {
 // record passes an event on; the caller holds mu.
 func (r *Playback) record(input bool, data []byte) {
 	if r.Recorder != nil {
-		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.began), Input: input, Data: data})
+		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.startedAt), Input: input, Data: data})
 	}
 }
 
@@ -190,9 +190,9 @@ func (r *Playback) quietSince() (last time.Time, closed bool) {
 
 var errTimeout = errors.New("timeout")
 
-// until waits until ok; it is called again after each output. The error is errTimeout
-// after the limit, io.EOF if the program ended before, or that of ctx.
-func (r *Playback) until(ctx context.Context, limit time.Duration, ok func() bool) error {
+// waitUntil waits until ok returns true. It calls ok again after each output. The error is errTimeout after the limit,
+// io.EOF if the program has ended, or that of ctx.
+func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, ok func() bool) error {
 	deadline := r.Clock.After(limit)
 	for {
 		_, closed := r.quietSince()

@@ -46,7 +46,7 @@ func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(bytes.TrimSpace(line)) > 0 {
-			if err := enc.Encode(t.answer(ctx, line)); err != nil {
+			if err := enc.Encode(t.handleRequest(ctx, line)); err != nil {
 				return fmt.Errorf("writing the answer: %w", err)
 			}
 		}
@@ -59,13 +59,13 @@ func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer
 	}
 }
 
-func (t *Terminal) answer(ctx context.Context, line []byte) answer {
+func (t *Terminal) handleRequest(ctx context.Context, line []byte) answer {
 	var r request
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&r)
 	if err == nil {
-		err = t.do(ctx, Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
+		err = t.doStep(ctx, Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
 	}
 	if err == nil && r.Resize != "" {
 		var size emulator.Size

@@ -19,13 +19,13 @@ func (f failure) Error() string { return string(f) }
 func (r *Playback) step(ctx context.Context, s *Step) error {
 	err := r.wait(ctx, s)
 	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
-		err = r.settle(ctx, s.settle(), settleLimit)
+		err = r.settle(ctx, s.settleTime(), settleLimit)
 	}
 	if err == nil {
 		err = r.sleep(ctx, s)
 	}
 	if err == nil {
-		err = r.input(ctx, s)
+		err = r.typeInput(ctx, s)
 	}
 	if err == nil && s.Gate != "" {
 		err = r.openGate(s.Gate)
@@ -46,14 +46,14 @@ func (s *Step) timeout() time.Duration {
 	return defaultTimeout
 }
 
-func (s *Step) settle() time.Duration {
+func (s *Step) settleTime() time.Duration {
 	if s.SettleMS > 0 {
 		return time.Duration(s.SettleMS) * time.Millisecond
 	}
 	return settleTime
 }
 
-func (r *Playback) text() string { return r.Screen.Screen().Text() }
+func (r *Playback) screenText() string { return r.Screen.Screen().Text() }
 
 func (r *Playback) wait(ctx context.Context, s *Step) error {
 	for _, w := range []struct {
@@ -61,22 +61,22 @@ func (r *Playback) wait(ctx context.Context, s *Step) error {
 		what  string
 		ok    func() bool
 	}{
-		{s.Wait, "waited for the text " + quote(s.Wait), func() bool { return strings.Contains(r.text(), s.Wait) }},
-		{s.WaitRE, "waited for a match of " + quote(s.WaitRE), func() bool { return s.pattern.MatchString(r.text()) }},
-		{s.Gone, "waited until the text " + quote(s.Gone) + " is gone", func() bool { return !strings.Contains(r.text(), s.Gone) }},
+		{s.Wait, "waited for the text " + backquote(s.Wait), func() bool { return strings.Contains(r.screenText(), s.Wait) }},
+		{s.WaitRE, "waited for a match of " + backquote(s.WaitRE), func() bool { return s.pattern.MatchString(r.screenText()) }},
+		{s.Gone, "waited until the text " + backquote(s.Gone) + " is gone", func() bool { return !strings.Contains(r.screenText(), s.Gone) }},
 	} {
 		if w.given == "" {
 			continue
 		}
-		if err := r.explain(r.until(ctx, s.timeout(), w.ok), w.what, s); err != nil {
+		if err := r.stepFailure(r.waitUntil(ctx, s.timeout(), w.ok), w.what, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// explain turns the error of until into a failure.
-func (r *Playback) explain(err error, what string, s *Step) error {
+// stepFailure turns the error of waitUntil into a failure.
+func (r *Playback) stepFailure(err error, what string, s *Step) error {
 	switch {
 	case errors.Is(err, errTimeout):
 		return failure(fmt.Sprintf("%s for %s", what, s.timeout()))
@@ -99,8 +99,8 @@ func (r *Playback) sleep(ctx context.Context, s *Step) error {
 	}
 }
 
-// input types, pastes and presses keys.
-func (r *Playback) input(ctx context.Context, s *Step) error {
+// typeInput types, pastes and presses keys.
+func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 	if s.Type != "" {
 		if err := r.typeText(ctx, s.Type); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (r *Playback) input(ctx context.Context, s *Step) error {
 func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 	const most = 20
 	for range most {
-		if s.option.MatchString(r.text()) {
+		if s.option.MatchString(r.screenText()) {
 			return nil
 		}
 		down, _ := Key("Down") // is known
@@ -152,7 +152,7 @@ func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 			return err
 		}
 	}
-	return failure("found no option that begins with " + quote(s.Select))
+	return failure("found no option that begins with " + backquote(s.Select))
 }
 
 // typeText types a text and waits until the program has echoed its end. A program
@@ -161,11 +161,11 @@ func (r *Playback) typeText(ctx context.Context, text string) error {
 	const most = 20 // runes: an echo may be wrapped
 	tail := []rune(text)
 	tail = tail[max(0, len(tail)-most):]
-	before := strings.Count(r.text(), string(tail))
+	before := strings.Count(r.screenText(), string(tail))
 	if err := r.send(text); err != nil {
 		return err
 	}
-	err := r.until(ctx, echoTimeout, func() bool { return strings.Count(r.text(), string(tail)) > before })
+	err := r.waitUntil(ctx, echoTimeout, func() bool { return strings.Count(r.screenText(), string(tail)) > before })
 	if errors.Is(err, errTimeout) || errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (r *Playback) openGate(name string) error {
 }
 
 func (r *Playback) takePage(ctx context.Context, s *Step) error {
-	if err := r.settle(ctx, s.settle(), max(settleLimit, s.settle())); err != nil {
+	if err := r.settle(ctx, s.settleTime(), max(settleLimit, s.settleTime())); err != nil {
 		return err
 	}
 	r.mu.Lock()

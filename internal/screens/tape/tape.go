@@ -25,8 +25,8 @@ type Tape struct {
 	Scenario string `toml:"scenario"`
 	// Args are the arguments of the program.
 	Args []string `toml:"args"`
-	// Fresh names the first-start dialogs that appear.
-	Fresh []string `toml:"fresh"`
+	// Dialogs names the dialogs of the first start that appear.
+	Dialogs []string `toml:"fresh"`
 	// Settings and MCP are the JSON of settings.json and .mcp.json; $BIN is the path
 	// of this binary.
 	Settings string `toml:"settings"`
@@ -80,16 +80,15 @@ func States() []string {
 // FirstStartDialogs returns the names of the dialogs of a first start, which the key fresh of a tape may list.
 func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
 
-// Parse reads a tape. The list holds everything that is wrong with it; tapes are
-// usable if it is empty.
+// Parse reads a tape. The list contains every problem of the file. The tape is usable if the list is empty.
 func Parse(file string, text []byte) (*Tape, diag.List) {
 	ix := diag.IndexTOML(file, text)
 	if problem := ix.FirstProblem(); problem != nil {
 		return nil, diag.List{*problem}
 	}
 	t := &Tape{Name: strings.TrimSuffix(filepath.Base(file), ".toml")}
-	c := check{ix: ix, list: ix.Bind(t)}
-	c.tape(t)
+	c := check{index: ix, list: ix.Bind(t)}
+	c.checkTape(t)
 	c.list.Sort()
 	return t, c.list
 }
@@ -102,55 +101,55 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 
 // check collects what is wrong with the values of a tape.
 type check struct {
-	ix   *diag.Index
-	list diag.List
+	index *diag.Index
+	list  diag.List
 }
 
-func (c *check) add(hint, message string, path ...any) {
-	d := c.ix.DiagnosticAt(path, message)
+func (c *check) addProblem(hint, message string, path ...any) {
+	d := c.index.DiagnosticAt(path, message)
 	d.Hint = hint
 	c.list = append(c.list, d)
 }
 
-func (c *check) tape(t *Tape) {
-	for i, name := range t.Fresh {
+func (c *check) checkTape(t *Tape) {
+	for i, name := range t.Dialogs {
 		switch {
 		case name == "onboarding":
-			c.add("without its seed the program wants to reach the vendor, and ends", "`fresh` cannot contain onboarding", "fresh", i)
+			c.addProblem("without its seed the program wants to reach the vendor, and ends", "`fresh` cannot contain onboarding", "fresh", i)
 		case name != "all" && !slices.Contains(FirstStartDialogs(), name):
-			c.add(diag.NameHint(name, append(FirstStartDialogs(), "all")), "`fresh` cannot contain "+quote(name), "fresh", i)
+			c.addProblem(diag.NameHint(name, append(FirstStartDialogs(), "all")), "`fresh` cannot contain "+backquote(name), "fresh", i)
 		}
 	}
 	for i, kv := range t.Env {
 		if name, _, ok := strings.Cut(kv, "="); name == "" || ok == strings.HasPrefix(kv, "-") {
-			c.add("write K=V to set a variable and -K to remove it", "`env` cannot contain "+quote(kv), "env", i)
+			c.addProblem("write K=V to set a variable and -K to remove it", "`env` cannot contain "+backquote(kv), "env", i)
 		}
 	}
 	pages := map[string]bool{}
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		s.Line = c.ix.Pos(diag.Path{"steps", i}).Line
-		c.step(s, i)
+		s.Line = c.index.Pos(diag.Path{"steps", i}).Line
+		c.checkStep(s, i)
 		if s.Snapshot != "" && pages[s.Snapshot] {
-			c.add("", "two pages have the name "+quote(s.Snapshot), "steps", i, "snapshot")
+			c.addProblem("", "two pages have the name "+backquote(s.Snapshot), "steps", i, "snapshot")
 		}
 		pages[s.Snapshot] = true
 	}
 }
 
-func (c *check) step(s *Step, i int) {
-	s.prepare(func(key, hint, message string) { c.add(hint, message, "steps", i, key) })
+func (c *check) checkStep(s *Step, i int) {
+	s.prepare(func(key, hint, message string) { c.addProblem(hint, message, "steps", i, key) })
 	if s.Snapshot != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(s.Snapshot) {
-		c.add(`use a-z, 0-9 and "-"`, "invalid name of a page: "+quote(s.Snapshot), "steps", i, "snapshot")
+		c.addProblem(`use a-z, 0-9 and "-"`, "invalid name of a page: "+backquote(s.Snapshot), "steps", i, "snapshot")
 	}
 	kind, _, _ := strings.Cut(s.State, "/")
 	switch {
 	case s.Snapshot == "" && s.State != "":
-		c.add("add snapshot = \"NAME\"", "a state needs a page", "steps", i, "state")
+		c.addProblem("add snapshot = \"NAME\"", "a state needs a page", "steps", i, "state")
 	case s.Snapshot != "" && s.State == "":
-		c.add("states: "+strings.Join(States(), ", "), "the page "+s.Snapshot+" needs a state", "steps", i)
+		c.addProblem("states: "+strings.Join(States(), ", "), "the page "+s.Snapshot+" needs a state", "steps", i)
 	case s.State != "" && !slices.Contains(States(), kind):
-		c.add(diag.NameHint(kind, States()), "unknown state "+quote(s.State), "steps", i, "state")
+		c.addProblem(diag.NameHint(kind, States()), "unknown state "+backquote(s.State), "steps", i, "state")
 	}
 }
 
@@ -164,7 +163,7 @@ func (s *Step) prepare(add func(key, hint, message string)) {
 	for name := range strings.FieldsSeq(s.Key) {
 		sends, ok := Key(name)
 		if !ok {
-			add("key", diag.DidYouMean(name, KeyNames()), "unknown key name "+quote(name))
+			add("key", diag.DidYouMean(name, KeyNames()), "unknown key name "+backquote(name))
 		}
 		s.keys = append(s.keys, sends)
 	}
@@ -182,7 +181,7 @@ func NewStep(s Step) (*Step, error) {
 	return &s, err
 }
 
-func quote(s string) string { return "`" + s + "`" }
+func backquote(s string) string { return "`" + s + "`" }
 
 // Pages returns the names of the pages that the tape takes.
 func (t *Tape) Pages() []string {
@@ -195,9 +194,9 @@ func (t *Tape) Pages() []string {
 	return names
 }
 
-// Sleeps returns the lines of steps that sleep, except before pages of menus. A page that depends on a sleep is
+// SleepLines returns the lines of steps that sleep, except before pages of menus. A page that depends on a sleep is
 // taken too early on a busy machine.
-func (t *Tape) Sleeps() []int {
+func (t *Tape) SleepLines() []int {
 	var lines []int
 	for _, s := range t.Steps {
 		if s.SleepMS > 0 && s.State != "menu" {

@@ -29,7 +29,7 @@ func run(dir, root, head string, to [2]string) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", dir, err)
 	}
-	for path, generate := range f.writers(head, to) {
+	for path, generate := range f.generators(head, to) {
 		if path == "" {
 			continue
 		}

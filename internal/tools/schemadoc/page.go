@@ -21,7 +21,7 @@ func (f *format) page() ([]byte, error) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", name, strings.Join(strings.Fields(f.docs[name]), " "))
 		b.WriteString("| key | type | meaning |\n|---|---|---|\n")
 		for _, fd := range f.fields(name) {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", fd.key, f.kind(fd), cell(f.meaning(fd)))
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", fd.key, f.typeText(fd), cell(f.describeField(fd)))
 		}
 	}
 	return b.Bytes(), nil
@@ -29,7 +29,7 @@ func (f *format) page() ([]byte, error) {
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-func (f *format) meaning(fd field) string {
+func (f *format) describeField(fd field) string {
 	s := fd.doc
 	if fd.required {
 		s = "**Required.** " + s
@@ -40,15 +40,15 @@ func (f *format) meaning(fd field) string {
 	return s
 }
 
-// kind names the type of a key for people.
-func (f *format) kind(fd field) string {
+// typeText names the type of a key for people.
+func (f *format) typeText(fd field) string {
 	var parts []string
 	for _, form := range alternatives(fd) {
 		switch {
 		case f.types[form] != nil:
 			parts = append(parts, f.typeName(ast.NewIdent(form)))
 		case strings.Contains(form, ","):
-			parts = append(parts, code(form))
+			parts = append(parts, codeList(form))
 		default:
 			parts = append(parts, form)
 		}
@@ -57,7 +57,7 @@ func (f *format) kind(fd field) string {
 	case parts != nil:
 		return strings.Join(parts, " or ")
 	case fd.tag.Get("enum") != "":
-		return code(fd.tag.Get("enum"))
+		return codeList(fd.tag.Get("enum"))
 	}
 	s := f.typeName(fd.typ)
 	low, high := fd.tag.Get("min"), fd.tag.Get("max")
@@ -70,8 +70,8 @@ func (f *format) kind(fd field) string {
 	return s
 }
 
-// code lists strings that are written in quotes.
-func code(list string) string {
+// codeList lists strings that are written in quotes.
+func codeList(list string) string {
 	names := strings.Split(list, ",")
 	for i, n := range names {
 		names[i] = "`\"" + n + "\"`"
@@ -88,7 +88,7 @@ func (f *format) typeName(t ast.Expr) string {
 	case *ast.MapType:
 		return "table of " + f.typeName(t.Value)
 	case *ast.Ident:
-		switch kind := basic(t.Name); {
+		switch kind := basicType(t.Name); {
 		case kind != "":
 			return kind
 		case len(f.fields(t.Name)) > 0:

@@ -60,7 +60,7 @@ func parse(dir, root string) (*format, error) {
 	if f.types[root] == nil {
 		return nil, fmt.Errorf("unknown type %s", root)
 	}
-	f.reach(root)
+	f.collectTables(root)
 	return f, nil
 }
 
@@ -82,8 +82,8 @@ func (f *format) collect(file *ast.File) {
 	}
 }
 
-// reach lists the tables below a type, depth first in the order of their keys.
-func (f *format) reach(name string) {
+// collectTables lists the tables below a type, depth first in the order of their keys.
+func (f *format) collectTables(name string) {
 	if slices.Contains(f.order, name) {
 		return
 	}
@@ -94,11 +94,11 @@ func (f *format) reach(name string) {
 	f.order = append(f.order, name)
 	for _, fd := range fields {
 		for _, part := range alternatives(fd) {
-			f.reach(part)
+			f.collectTables(part)
 		}
 		ast.Inspect(fd.typ, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && f.types[id.Name] != nil {
-				f.reach(id.Name)
+				f.collectTables(id.Name)
 			}
 			return true
 		})

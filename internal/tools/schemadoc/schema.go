@@ -49,10 +49,10 @@ func (f *format) schemaHead() object {
 
 // schema returns the JSON Schema (2020-12) of the format.
 func (f *format) schema() ([]byte, error) {
-	doc := append(f.schemaHead(), f.table(f.root)...)
+	doc := append(f.schemaHead(), f.tableSchema(f.root)...)
 	var defs object
 	for _, name := range f.order[1:] {
-		defs = append(defs, member{name, f.table(name)})
+		defs = append(defs, member{name, f.tableSchema(name)})
 	}
 	doc = append(doc, member{"$defs", defs})
 	raw, err := doc.MarshalJSON()
@@ -67,12 +67,12 @@ func (f *format) schema() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func (f *format) table(name string) object {
+func (f *format) tableSchema(name string) object {
 	o := object{{"description", strings.Join(strings.Fields(f.docs[name]), " ")}, {"type", "object"}}
 	var properties object
 	var required []string
 	for _, fd := range f.fields(name) {
-		p := append(object{{"description", fd.doc}}, f.property(fd)...)
+		p := append(object{{"description", fd.doc}}, f.propertySchema(fd)...)
 		properties = append(properties, member{fd.key, p})
 		if fd.required {
 			required = append(required, fd.key)
@@ -85,16 +85,16 @@ func (f *format) table(name string) object {
 	return append(o, member{"additionalProperties", false})
 }
 
-func (f *format) property(fd field) object {
+func (f *format) propertySchema(fd field) object {
 	var o object
 	if forms := alternatives(fd); forms != nil {
 		anyOf := make([]object, len(forms))
 		for i, form := range forms {
-			anyOf[i] = f.form(form)
+			anyOf[i] = f.alternativeSchema(form)
 		}
 		o = object{{"anyOf", anyOf}}
 	} else {
-		o = f.typeOf(fd.typ)
+		o = f.typeSchema(fd.typ)
 	}
 	if enum := fd.tag.Get("enum"); enum != "" {
 		o = append(o, member{"enum", strings.Split(enum, ",")})
@@ -104,14 +104,14 @@ func (f *format) property(fd field) object {
 	}
 	for _, m := range []member{{"minimum", fd.tag.Get("min")}, {"maximum", fd.tag.Get("max")}, {"default", fd.tag.Get("default")}} {
 		if m.value != "" {
-			o = append(o, member{m.key, literal(m.value.(string))})
+			o = append(o, member{m.key, jsonLiteral(m.value.(string))})
 		}
 	}
 	return o
 }
 
-// literal returns a tag's value as JSON.
-func literal(s string) any {
+// jsonLiteral returns a tag's value as JSON.
+func jsonLiteral(s string) any {
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
 		return n
 	}
@@ -121,39 +121,39 @@ func literal(s string) any {
 	return s
 }
 
-// form returns the schema of one alternative of a schema tag: a type of JSON, a Go type, or the strings that are
-// allowed.
-func (f *format) form(s string) object {
+// alternativeSchema returns the schema of one alternative of a schema tag: a type of JSON, a Go type, or the strings
+// that are allowed.
+func (f *format) alternativeSchema(s string) object {
 	switch {
 	case s == "string" || s == "integer" || s == "number" || s == "boolean" || s == "object" || s == "array":
 		return object{{"type", s}}
 	case f.types[s] != nil:
-		return f.named(s)
+		return f.namedType(s)
 	}
 	return object{{"enum", strings.Split(s, ",")}}
 }
 
-func (f *format) typeOf(t ast.Expr) object {
+func (f *format) typeSchema(t ast.Expr) object {
 	switch t := t.(type) {
 	case *ast.StarExpr:
-		return f.typeOf(t.X)
+		return f.typeSchema(t.X)
 	case *ast.ArrayType:
-		return object{{"type", "array"}, {"items", f.typeOf(t.Elt)}}
+		return object{{"type", "array"}, {"items", f.typeSchema(t.Elt)}}
 	case *ast.MapType:
-		return object{{"type", "object"}, {"additionalProperties", f.typeOf(t.Value)}}
+		return object{{"type", "object"}, {"additionalProperties", f.typeSchema(t.Value)}}
 	case *ast.Ident:
-		switch kind := basic(t.Name); {
+		switch kind := basicType(t.Name); {
 		case kind != "":
 			return object{{"type", kind}}
 		case f.types[t.Name] != nil:
-			return f.named(t.Name)
+			return f.namedType(t.Name)
 		}
 	}
 	return object{}
 }
 
-// named returns the schema of a type of the package: a table, or its underlying type. Other types allow any value.
-func (f *format) named(name string) object {
+// namedType returns the schema of a type of the package: a table, or its underlying type. Other types allow any value.
+func (f *format) namedType(name string) object {
 	if len(f.fields(name)) > 0 {
 		if name == f.root {
 			return object{{"$ref", "#"}}
@@ -163,10 +163,10 @@ func (f *format) named(name string) object {
 	if _, isStruct := f.types[name].Type.(*ast.StructType); isStruct {
 		return object{}
 	}
-	return f.typeOf(f.types[name].Type)
+	return f.typeSchema(f.types[name].Type)
 }
 
-func basic(name string) string {
+func basicType(name string) string {
 	switch name {
 	case "string":
 		return "string"

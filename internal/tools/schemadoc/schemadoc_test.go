@@ -18,7 +18,7 @@ func TestUpToDate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path, generate := range f.writers(tt.head, [2]string{tt.schema, tt.page}) {
+		for path, generate := range f.generators(tt.head, [2]string{tt.schema, tt.page}) {
 			want, err := generate()
 			if err != nil {
 				t.Fatal(err)

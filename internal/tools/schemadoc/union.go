@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// writers returns the generators of a format's files, by path. With a head, the format is a list of lines instead of
+// generators returns the generators of a format's files, by path. With a head, the format is a list of lines instead of
 // a table: each field of the root is one type of line, and its type has the keys that follow the head.
-func (f *format) writers(head string, to [2]string) map[string]func() ([]byte, error) {
+func (f *format) generators(head string, to [2]string) map[string]func() ([]byte, error) {
 	f.schemaFile = filepath.Base(to[0])
 	if head == "" {
 		return map[string]func() ([]byte, error){to[0]: f.schema, to[1]: f.page}
@@ -23,8 +23,8 @@ func (f *format) writers(head string, to [2]string) map[string]func() ([]byte, e
 	}
 }
 
-// lines returns the types of lines by their names, in order.
-func (f *format) lines() (names, types []string) {
+// lineTypes returns the types of lines by their names, in order.
+func (f *format) lineTypes() (names, types []string) {
 	for _, fd := range f.fields(f.root) {
 		if star, ok := fd.typ.(*ast.StarExpr); ok {
 			if id, ok := star.X.(*ast.Ident); ok {
@@ -39,12 +39,12 @@ func (f *format) lines() (names, types []string) {
 // versions may add keys.
 func (f *format) lineSchema(head string) ([]byte, error) {
 	var oneOf []object
-	names, types := f.lines()
+	names, types := f.lineTypes()
 	for i, name := range names {
 		properties := object{}
 		var required []string
 		for _, fd := range append(f.fields(head), f.fields(types[i])...) {
-			p := append(object{{"description", fd.doc}}, f.property(fd)...)
+			p := append(object{{"description", fd.doc}}, f.propertySchema(fd)...)
 			if fd.key == "type" {
 				p = object{{"const", name}}
 			}
@@ -63,7 +63,7 @@ func (f *format) lineSchema(head string) ([]byte, error) {
 	}
 	var defs object
 	for _, name := range f.order[1:] {
-		defs = append(defs, member{name, f.table(name)})
+		defs = append(defs, member{name, f.tableSchema(name)})
 	}
 	raw, err := append(f.schemaHead(), member{"oneOf", oneOf}, member{"$defs", defs}).MarshalJSON()
 	if err != nil {
@@ -86,24 +86,24 @@ func (f *format) linePage(head string) ([]byte, error) {
 	var p comment.Parser
 	text := string(printer.Markdown(p.Parse("# " + intro)))
 	b.WriteString(strings.NewReplacer("\\`", "`", `\_`, "_", `\[`, "[").Replace(text)) // its Markdown is Markdown already
-	f.section(&b, "Every line", head)
-	names, types := f.lines()
+	f.writeSection(&b, "Every line", head)
+	names, types := f.lineTypes()
 	told := map[string]bool{head: true, f.root: true}
 	for i, name := range names {
-		f.section(&b, name, types[i])
+		f.writeSection(&b, name, types[i])
 		told[types[i]] = true
 	}
 	for _, name := range f.order {
 		if !told[name] {
-			f.section(&b, name, name)
+			f.writeSection(&b, name, name)
 		}
 	}
 	return b.Bytes(), nil
 }
 
-func (f *format) section(b *bytes.Buffer, title, name string) {
+func (f *format) writeSection(b *bytes.Buffer, title, name string) {
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\n| key | type | meaning |\n|---|---|---|\n", title, strings.Join(strings.Fields(f.docs[name]), " "))
 	for _, fd := range f.fields(name) {
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", fd.key, f.kind(fd), cell(f.meaning(fd)))
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", fd.key, f.typeText(fd), cell(f.describeField(fd)))
 	}
 }

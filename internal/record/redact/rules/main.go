@@ -56,7 +56,7 @@ var maintained = [...]rule{
 		}
 		fmt.Fprintf(&b, "\t{id: %q, expr: %q, keywords: %s, entropy: %g, group: %d", r.ID, r.Regex, join(r.Keywords), r.Entropy, r.SecretGroup)
 		if r.ID == "generic-api-key" {
-			fmt.Fprint(&b, ", guess: true")
+			fmt.Fprint(&b, ", isGuess: true")
 		}
 		fmt.Fprint(&b, "},\n")
 	}
