@@ -1,6 +1,7 @@
 package parity_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,6 +99,8 @@ func TestProblems(t *testing.T) {
 		{"orphan", good + "-- stdin.2 --\nx\n", ":5: stdin.2: this needs an argv file"},
 		{"env", good + "-- env --\nA=1\nB\n", `:6: env: invalid line "B": expected KEY=VALUE`},
 		{"servers", good + "-- servers --\nA\n", `:5: servers: invalid server line "A": expected "NAME FIXTURE"`},
+		{"a file that is nearly one", good + "-- stdn --\n", ":4: stdn: unknown file in a case (did you mean `stdin`?)"},
+		{"a step that is nearly one", good + "-- dialogue --\nwiat result\nzzzzzz\n", ":5: dialogue: unknown step \"wiat\" (did you mean `wait`?)\n:6: dialogue: unknown step \"zzzzzz\" (known names here: allow, answer, ask, close, deny, prompt, refuse, request, send, signal, wait)"},
 		{"outside", good + "-- cwd/../x --\n", ":5: cwd/../x: the path leads out of cwd/"},
 		{"absolute", good + "-- home//x --\n", ":5: home//x: the path leads out of home/"},
 		{"json", good + "-- mcp.json --\n{\n\"a\": tru }\n", ":6:6: mcp.json: invalid JSON: `tru` is not a JSON value"},
@@ -124,6 +127,9 @@ func TestProblems(t *testing.T) {
 				at := d
 				at.Pos.File = "x"
 				said.WriteString(at.String()[1:])
+				if strings.HasPrefix(d.Message, "dialogue: unknown") || strings.HasSuffix(d.Message, "unknown file in a case") {
+					said.WriteString(" (" + d.Hint + ")")
+				}
 			}
 			if diff := cmp.Diff(test.want, said.String()); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
@@ -142,4 +148,37 @@ func FuzzArchive(f *testing.F) {
 			t.Fatalf("no problem, and no case that can be run: %v", all)
 		}
 	})
+}
+
+// TestLoadDirectory: a directory stands for the cases below it, named by their paths; a scenario with [parity] is a case.
+func TestLoadDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"cases/b/two.txtar": completeCase, "cases/one.txtar": completeCase, "cases/notes.md": "x", "cases/plain.toml": "default_response = \"x\"\n",
+		"cases/three.toml": "default_response = \"x\"\n[parity]\nargv = [\"-p\", \"hi\"]\n",
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, problems := parity.LoadCases([]string{filepath.Join(dir, "cases"), filepath.Join(dir, "empty"), filepath.Join(dir, "gone")})
+	var names []string
+	for _, c := range got {
+		names = append(names, fmt.Sprintf("%s: %d runs, line %d", c.Name, len(c.Runs), c.ScenarioLine))
+	}
+	for _, p := range problems {
+		names = append(names, strings.ReplaceAll(p.String(), dir+"/", ""))
+	}
+	if diff := cmp.Diff([]string{
+		"b/two: 2 runs, line 3", "one: 2 runs, line 3", "three: 1 runs, line 1", "empty: the directory contains no case", "gone: cannot read the case: no such file or directory",
+	}, names); diff != "" {
+		t.Errorf("cases and problems (-want +got):\n%s", diff)
+	}
 }

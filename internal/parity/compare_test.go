@@ -78,6 +78,25 @@ func TestCompare(t *testing.T) {
 			"what agents side by side ask", withPrompts(eventMessage(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "b", "a"),
 			withPrompts(eventMessage(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "a", "b"), nil,
 		},
+		{
+			"agents that only their task names", eventMessage(calls("1", "2") + agent("2", "begins") + agent("1", "begins", "reports") + agent("2", "reports") + results("1", "2")),
+			eventMessage(calls("1", "2") + agent("1", "begins") + agent("2", "begins", "reports") + agent("1", "reports") + results("1", "2")), nil,
+		},
+		{
+			"one agent that begins before its call", eventMessage(calls("1") + agent("1", "begins")), eventMessage(agent("1", "begins") + calls("1")), paths{"stdout.assistant[tool_use]"},
+		},
+		{
+			"hooks of parallel calls", &parity.Recording{Runs: eventMessage(calls("1", "2")).Runs, Hooks: lines(hookOf("1", 1), hookOf("2", 2))}, &parity.Recording{Runs: eventMessage(calls("1", "2")).Runs, Hooks: lines(hookOf("2", 2), hookOf("1", 1))}, nil,
+		},
+		{
+			"hooks without a call", &parity.Recording{Hooks: lines(`{"hook_event_name":"A"}`, `{"hook_event_name":"B"}`)}, &parity.Recording{Hooks: lines(`{"hook_event_name":"B"}`, `{"hook_event_name":"A"}`)}, paths{"hooks.A"},
+		},
+		{
+			"results of the model's requests", &parity.Recording{Runs: eventMessage(calls("1", "2")).Runs, Requests: lines(`{"type":"result","tool_use_id":"toolu_00000001","x":1}`, `{"type":"result","tool_use_id":"toolu_00000002","x":2}`)},
+			&parity.Recording{Runs: eventMessage(calls("1", "2")).Runs, Requests: lines(`{"type":"result","tool_use_id":"toolu_00000002","x":2}`, `{"type":"result","tool_use_id":"toolu_00000001","x":1}`)}, nil,
+		},
+		{"a run that one side lacks", &parity.Recording{Runs: []parity.Run{{Code: 1}, {Code: 2}}}, &parity.Recording{Runs: []parity.Run{{Code: 1}}}, paths{"runs"}},
+		{"the second of two runs", &parity.Recording{Runs: []parity.Run{{Code: 1}, {Code: 2}}}, &parity.Recording{Runs: []parity.Run{{Code: 1}, {Code: 3}}}, paths{"exit"}},
 		{"what one conversation asks", withPrompts(eventMessage(""), "b", "a"), withPrompts(eventMessage(""), "a", "b"), paths{"requests.prompt.text"}},
 		{
 			"an agent that ends before it begins", eventMessage(calls("1", "2") + agent("1", "begins", "ends") + agent("2", "begins", "ends")),
@@ -185,10 +204,18 @@ func transcripts(names ...string) *parity.Recording {
 
 func agent(call string, what ...string) (s string) {
 	for _, w := range what {
+		if w == "reports" {
+			s += `{"type":"system","subtype":"task_progress","task_id":"t` + call + `","n":` + call + "}\n"
+			continue
+		}
 		kind := map[string]string{"begins": "task_started", "ends": "task_notification"}[w]
 		s += `{"type":"system","subtype":"` + kind + `","task_id":"t` + call + `","tool_use_id":"toolu_0000000` + call + `"}` + "\n"
 	}
 	return s
+}
+
+func hookOf(call string, x int) string {
+	return fmt.Sprintf(`{"hook_event_name":"PreToolUse","tool_use_id":"toolu_0000000%s","x":%d}`, call, x)
 }
 
 // chained returns the results of two calls, in some order, and the line that follows them.
@@ -219,6 +246,26 @@ func exchanged(steps ...string) *parity.Recording {
 		asked = asked[1:]
 	}
 	return &parity.Recording{MCP: map[string][]json.RawMessage{"s": all}}
+}
+
+// A difference has the values of both sides, the number of its event (0 = none) and how often its path differs.
+func TestDifference(t *testing.T) {
+	got := parity.Compare(&parity.Recording{
+		Runs:  []parity.Run{{Stdout: `{"type":"a","x":1}` + "\n" + `{"type":"a","x":2}`, Stderr: strings.Repeat("e", 401)}, {Stdout: `{"type":"b"}`}},
+		Hooks: lines(`{"hook_event_name":"A","x":1}`), Files: map[string]string{"f": "1", "g": "same"},
+		Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"mode","n":1}`, `{"type":"mode","n":2}`, `{"type":"y"}`)},
+	}, &parity.Recording{
+		Runs:  []parity.Run{{Stdout: `{"type":"a","x":3}` + "\n" + `{"type":"a","x":[1]}`}, {Stdout: `{"type":"b"}`, Code: 1}},
+		Hooks: lines(`{"hook_event_name":"A","x":{}}`), Files: map[string]string{"h": "1", "g": "same"},
+		Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"mode","n":3}`, `{"type":"y"}`)},
+	})
+	if diff := cmp.Diff([]parity.Difference{
+		{Path: "stdout.a.x", Ours: "1", Real: "3", Event: 1, Count: 2}, {Path: "stderr", Ours: strings.Repeat("e", 400) + "…", Count: 1},
+		{Path: "exit", Ours: "0", Real: "1", Count: 1}, {Path: "hooks.A.x", Ours: "1", Real: "{}", Event: 1, Count: 1},
+		{Path: "transcript.mode.n", Ours: "2", Real: "3", Event: 2, Count: 1}, {Path: "files.f", Ours: "there", Count: 1}, {Path: "files.h", Real: "there", Count: 1},
+	}, got); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
 }
 
 // The report mentions differences that occurred only once for the cases that have some; other equal cases have no

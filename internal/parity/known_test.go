@@ -3,6 +3,7 @@ package parity_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,9 @@ func TestKnown(t *testing.T) {
 		{"case", entry + "path = \"*\"\ncase = \"area/*\"", "2.1.329", []string{"exit"}, []string{"so"}, 0},
 		{"last part of the case", entry + "path = \"*\"\ncase = \"name\"", "2.1.329", []string{"exit"}, []string{"so"}, 0},
 		{"case below another directory", entry + "path = \"*\"\ncase = \"dir/area/name\"", "2.1.329", []string{"exit"}, []string{"so"}, 0},
+		{"the file of the case", entry + "path = \"*\"\ncase = \"some/dir/area/name.txtar\"", "2.1.329", []string{"exit"}, []string{"so"}, 0},
+		{"a dot is no wildcard", entry + "path = \"a.b*\"", "2.1.329", []string{"a.bc", "axbc"}, []string{"so", ""}, 0},
+		{"a case of another version judges nothing", entry + "path = \"a\"\n" + entry + "path = \"b\"\ncase = \"name\"\nversion = \"2.1.330\"", "2.1.329", nil, nil, 1},
 		{"another case", entry + "path = \"*\"\ncase = \"other/*\"", "2.1.329", []string{"exit"}, []string{""}, 0},
 		{"version", entry + "path = \"*\"\nversion = \"2.1.330\"", "2.1.330", []string{"exit"}, []string{"so"}, 0},
 		{"another version", entry + "path = \"*\"\nversion = \"2.1.330\"", "2.1.329", []string{"exit"}, []string{""}, 0},
@@ -62,6 +66,26 @@ func TestKnown(t *testing.T) {
 				t.Errorf("%d entries are stale, want %d", n, test.stale)
 			}
 		})
+	}
+}
+
+// TestKnownProblems: a list that does not parse, and an entry without a reason.
+func TestKnownProblems(t *testing.T) {
+	for src, want := range map[string]string{
+		"[[known]]\nreason = \"so\"\nsince = \"2\"\npath = \"a\"\n\n[[known]]\nreason = \" \"\nsince = \"2\"\npath = \"b\"\n": "known.toml:6:1: the entry has no reason",
+		"[[known]\n":                  "known.toml:1",
+		"[[known]]\nreasn = \"so\"\n": "known.toml:2:1: unknown key `reasn`",
+	} {
+		file := filepath.Join(t.TempDir(), "known.toml")
+		if err := os.WriteFile(file, []byte(src), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parity.LoadKnown(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", src, err, want)
+		}
+	}
+	if _, err := parity.LoadKnown(t.TempDir()); err == nil {
+		t.Error("a directory is no list")
 	}
 }
 

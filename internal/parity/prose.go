@@ -79,9 +79,9 @@ func maskDescriptions(stdout string) string {
 			b.WriteString(text)
 			continue
 		}
-		value, err := plainjson.Decode([]byte(text))
+		value, _ := plainjson.Decode([]byte(text))
 		line, ok := value.(map[string]any)
-		if err != nil || !ok {
+		if !ok {
 			b.WriteString(text)
 			continue
 		}
@@ -95,11 +95,7 @@ func maskDescriptions(stdout string) string {
 				}
 			}
 		}
-		masked, err := json.Marshal(line)
-		if err != nil {
-			b.WriteString(text)
-			continue
-		}
+		masked, _ := json.Marshal(line) // a decoded value can be encoded
 		b.Write(append(masked, '\n'))
 	}
 	return b.String()
@@ -122,9 +118,9 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 	if len(rows) == 0 && !lists {
 		return nil
 	}
-	value, err := plainjson.Decode(raw)
+	value, _ := plainjson.Decode(raw)
 	line, ok := value.(map[string]any)
-	if err != nil || !ok {
+	if !ok {
 		return nil
 	}
 	for _, row := range rows {

@@ -76,6 +76,11 @@ func TestResolver(t *testing.T) {
 	if other := r.answer(query("example.com", 1)); other[len(other)-1] != 2 {
 		t.Errorf("another name has the address %v", other[len(other)-4:])
 	}
+	extended := query("example.com", 1)
+	extended[11] = 1 // one additional record
+	if got := r.answer(extended); got[11] != 0 {
+		t.Errorf("the answer to an extended query announces %d additional records", got[11])
+	}
 	if six := r.answer(query("example.com", 28)); len(six) != len(query("example.com", 28)) || six[7] != 0 {
 		t.Errorf("an address of IPv6: %v", six)
 	}
@@ -157,6 +162,10 @@ func TestProxy(t *testing.T) {
 	if !ok {
 		t.Fatal("the caller's proxy is refused")
 	}
+	refusal := httptest.NewServer(http.NotFoundHandler())
+	defer refusal.Close()
+	refusing, _ := Upstream(refusal.URL)
+	gone, _ := Upstream("127.0.0.1:1")
 	for _, tt := range []struct {
 		name, host   string
 		upstream     *url.URL
@@ -166,6 +175,8 @@ func TestProxy(t *testing.T) {
 	}{
 		{name: "another host", host: host, status: "200", rest: "echo ping\n"},
 		{name: "by way of the caller's own", host: host, upstream: upstream, status: "200", rest: "echo ping\n"},
+		{name: "the caller's own refuses", host: "api.anthropic.com.example:443", upstream: refusing, status: "502"},
+		{name: "the caller's own is gone", host: host, upstream: gone, status: "502"},
 		{name: "a vendor", host: "api.anthropic.com:443", status: "403", kinds: []Kind{KindVendor}},
 		{name: "nobody there", host: "127.0.0.1:1", status: "502"},
 		{name: "strict", host: host, closed: true, status: "403", kinds: []Kind{KindUnreachable}},
@@ -189,6 +200,9 @@ func TestProxy(t *testing.T) {
 	}
 	if want := []string{"Basic " + base64.StdEncoding.EncodeToString([]byte("me:secret"))}; !cmp.Equal(asked, want) {
 		t.Errorf("the caller's proxy was told %q", asked)
+	}
+	if answer, err := http.Get(second.URL); err != nil || answer.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("a request that is no CONNECT: %v, %v", answer, err)
 	}
 	for value, want := range map[string]bool{"": true, "proxy:3128": true, "http://proxy:3128": true, "https://proxy": false, "socks5://proxy": false} {
 		if _, ok := Upstream(value); ok != want {

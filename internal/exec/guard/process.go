@@ -150,14 +150,11 @@ func Environ(pid int) []string {
 	return strings.Split(string(environ), "\x00")
 }
 
-// socketHolder returns the process that has a socket open; 0 = not found.
+// socketHolder returns the process that has a socket open; 0 = not found, as always for an empty inode.
 func socketHolder(inode string) process {
-	if inode == "" {
-		return 0
-	}
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {
-		if to, err := os.Readlink(link); err == nil && to == "socket:["+inode+"]" {
+		if to, _ := os.Readlink(link); to == "socket:["+inode+"]" {
 			pid, _ := strconv.Atoi(strings.Split(link, "/")[2]) // the pattern matches digits only
 			return process(pid)
 		}

@@ -26,7 +26,7 @@ func (p *programs) realProgram(own OwnFiles, words []string, dir string) string 
 		return ""
 	}
 	file := resolveFile(words[0], dir)
-	if file == "" || own.contains(words[0]) {
+	if own.contains(words[0]) {
 		return ""
 	}
 	if p.isReal(own, file) {
@@ -40,7 +40,7 @@ func (p *programs) realProgram(own OwnFiles, words []string, dir string) string 
 		return ""
 	}
 	script := resolveFile(words[1+at], dir)
-	if script == "" || own.contains(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isReal(own, script) {
+	if own.contains(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isReal(own, script) {
 		return ""
 	}
 	return script

@@ -40,7 +40,7 @@ func TestPrograms(t *testing.T) {
 	} {
 		writeFile(t, filepath.Join(dir, name), text)
 	}
-	for link, to := range map[string]string{"bin/claude": pkg + "cli.js", "bin/double": "self"} {
+	for link, to := range map[string]string{"bin/claude": pkg + "cli.js", "bin/double": "self", "own/real": pkg + "cli.js"} {
 		if err := os.Symlink(filepath.Join(dir, to), filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -56,14 +56,14 @@ func TestPrograms(t *testing.T) {
 		"bin/node22 " + pkg + "install.cjs": "", "bin/cat " + pkg + "cli.js": "", pkg + "vendor/ripgrep/rg": "",
 		"bin/sh -c " + pkg + "cli.js": "", "bin/node22 -e x " + pkg + "cli.js": "", "bin/node22": "", "bin/node22 --version": "",
 		"node_modules/@anthropic-ai/sdk/cli.js": "", "own/claude": "", "bin/double": "", "shim/claude": "", pkg + "claude": "", "copied/notes": "", "copied/empty": "",
-		"gone/claude": "", "": "",
+		"gone/claude": "", "": "", "DIR/own/real": "", "bin/sh DIR/own/real": "", "bin/sh - DIR/own/real": "", "bin/sh gone/claude": "", "bin/sh - bin/claude": pkg + "cli.js",
 	} {
 		var l programs
 		if want != "" {
 			want = filepath.Join(dir, want)
 		}
 		for range 2 { // the second time from memory
-			if got := l.realProgram(own, strings.Fields(line), dir); got != want {
+			if got := l.realProgram(own, strings.Fields(strings.ReplaceAll(line, "DIR", dir)), dir); got != want {
 				t.Errorf("%q runs %q, want %q", line, got, want)
 			}
 		}

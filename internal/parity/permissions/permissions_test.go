@@ -47,6 +47,7 @@ func TestSession_A11(t *testing.T) {
 name = "g"
 mode = "plan"
 deny = ["Read({home}/x)"]
+arguments = ["--bare"]
 directories = ["{cwd}/../more"]
 servers = { desk = { command = "desk" } }
 calls = ["cat {cwd}/a {{ x }}", { tool = "Read", input = { file_path = "{home}/x" } }]`)
@@ -62,10 +63,10 @@ calls = ["cat {cwd}/a {{ x }}", { tool = "Read", input = { file_path = "{home}/x
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []string{string(c.Settings), string(c.MCP), c.Runs[0].Args[len(c.Runs[0].Args)-1], string(c.Files["a.txt"]), string(model)}
+	got := []string{string(c.Settings), string(c.MCP), c.Runs[0].Args[len(c.Runs[0].Args)-2], c.Runs[0].Args[len(c.Runs[0].Args)-1], string(c.Files["a.txt"]), string(model)}
 	want := []string{
 		`{"permissions":{"additionalDirectories":["/c/../more"],"allow":[],"ask":[],"deny":["Read(/h/x)"]},"skipWebFetchPreflight":true,"useAutoModeDuringPlan":false}`,
-		`{"mcpServers":{"desk":{"command":"desk"}}}`, "--permission-mode=plan", "one",
+		`{"mcpServers":{"desk":{"command":"desk"}}}`, "--permission-mode=plan", "--bare", "one",
 		`{"responses":[{"pattern":{"type":"any"},"response":{"steps":[{"tool_calls":[{"tool":"Bash","input":{"command":"cat /c/a {{ x }}"}}]},` +
 			`{"tool_calls":[{"tool":"Read","input":{"file_path":"/h/x"}}]},{"text":"done"}]}}],"templates":false}`,
 	}
@@ -167,7 +168,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 func TestReports_A11(t *testing.T) {
 	r := &permissions.Report{}
 	for _, s := range []permissions.Status{permissions.StatusSame, permissions.StatusLooser, permissions.StatusStricter, permissions.StatusExcused, permissions.StatusNotCompared} {
-		r.Calls = append(r.Calls, &permissions.Verdict{File: "f.toml", Line: 1, Group: "g", Call: string(s) + " call", Status: s})
+		r.Calls = append(r.Calls, &permissions.Verdict{File: "f.toml", Line: 1, Group: "g", Call: string(s) + "\x1bcall", Status: s})
 	}
 	var text, junit strings.Builder
 	if err := r.WriteText(&text); err != nil {
@@ -188,6 +189,9 @@ func TestReports_A11(t *testing.T) {
 			got["junit"] = append(got["junit"], status)
 		}
 	}
+	if strings.Contains(text.String(), "\x1b") || !strings.Contains(text.String(), `looser\x1bcall`) {
+		t.Errorf("control characters of a call: %q", text.String())
+	}
 	want := map[string][]string{"text": {"not", "stricter:", "looser:"}, "junit": {"looser", "stricter", "not compared"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s\n%s", diff, text.String(), junit.String())
@@ -199,6 +203,22 @@ func TestReadWithoutRuns(t *testing.T) {
 	got := permissions.ReadOutcomes(&parity.Recording{Problems: []parity.Problem{{Kind: "start", Text: "no such file"}}}, 1)
 	if len(got) != 1 || got[0].Decision != "" || got[0].Missing == "" {
 		t.Errorf("%+v", got)
+	}
+	if got := permissions.ReadOutcomes(&parity.Recording{}, 1); got[0].Missing != "the session did not start" {
+		t.Errorf("without a problem: %+v", got)
+	}
+}
+
+// A Bash call is shown by its command, other calls by their name and input.
+func TestCallText(t *testing.T) {
+	for want, c := range map[string]permissions.Call{
+		"ls":                    {Tool: "Bash", Input: []byte(`{"command":"ls"}`)},
+		`Bash {"x":1}`:          {Tool: "Bash", Input: []byte(`{"x":1}`)},
+		`Read {"command":"ls"}`: {Tool: "Read", Input: []byte(`{"command":"ls"}`)},
+	} {
+		if got := c.Text(); got != want {
+			t.Errorf("%s %s: %q, want %q", c.Tool, c.Input, got, want)
+		}
 	}
 }
 
