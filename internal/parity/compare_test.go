@@ -260,9 +260,13 @@ func TestDifference(t *testing.T) {
 		Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"mode","n":3}`, `{"type":"y"}`)},
 	})
 	if diff := cmp.Diff([]parity.Difference{
-		{Path: "stdout.a.x", Ours: "1", Real: "3", Event: 1, Count: 2}, {Path: "stderr", Ours: strings.Repeat("e", 400) + "…", Count: 1},
-		{Path: "exit", Ours: "0", Real: "1", Count: 1}, {Path: "hooks.A.x", Ours: "1", Real: "{}", Event: 1, Count: 1},
-		{Path: "transcript.mode.n", Ours: "2", Real: "3", Event: 2, Count: 1}, {Path: "files.f", Ours: "there", Count: 1}, {Path: "files.h", Real: "there", Count: 1},
+		{Path: "stdout.a.x", Ours: "1", Real: "3", Event: 1, Count: 2},
+		{Path: "stderr", Ours: strings.Repeat("e", 400) + "…", Count: 1},
+		{Path: "exit", Ours: "0", Real: "1", Count: 1},
+		{Path: "hooks.A.x", Ours: "1", Real: "{}", Event: 1, Count: 1},
+		{Path: "transcript.mode.n", Ours: "2", Real: "3", Event: 2, Count: 1},
+		{Path: "files.f", Ours: "there", Count: 1},
+		{Path: "files.h", Real: "there", Count: 1},
 	}, got); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)
 	}
