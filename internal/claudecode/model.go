@@ -43,11 +43,16 @@ func knownModels() []ModelFacts {
 		{"claude-sonnet-5", 2, 10, million, 64_000, true, true, false, false, "high", true, "January 2026"},
 		{"claude-haiku-5-5", 0.1, 0.5, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
 		{"claude-fable-5-2", 8, 40, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
+		{"claude-fable-5-1", 10, 50, million, 64_000, true, true, true, false, "high", true, "June 2026"},
 		{"claude-fable-5", 10, 50, million, 64_000, true, true, false, false, "high", true, "January 2026"},
+		{"claude-mythos-5-2", 8, 40, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
+		{"claude-mythos-5-1", 10, 50, million, 64_000, true, true, false, false, "high", true, "June 2026"},
+		{"claude-mythos-5", 10, 50, million, 64_000, true, true, false, false, "high", true, "January 2026"},
+		{"claude-opus-4-8", 5, 25, million, 64_000, true, true, false, false, "high", true, "January 2026"},
 		{"claude-opus-4-7", 5, 25, million, 64_000, true, true, false, true, "xhigh", true, "January 2026"},
 		{"claude-opus-4-6", 5, 25, defaultContextWindow, 64_000, true, true, false, true, "high", false, "May 2025"},
 		{"claude-opus-4-5", 5, 25, defaultContextWindow, 32_000, true, true, false, true, "high", false, "May 2025"},
-		{"claude-sonnet-4-6", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, "August 2025"},
+		{"claude-sonnet-4-6", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "high", false, "August 2025"},
 		{"claude-sonnet-4-5", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, "January 2025"},
 		{"claude-sonnet-4-0", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, "January 2025"},
 		{"claude-haiku-4-5", 1, 5, defaultContextWindow, 32_000, true, true, false, true, "", false, "February 2025"},
@@ -158,12 +163,12 @@ func RequestedModelLabel(name string) string {
 // WireModel returns the name that requests and responses contain for a resolved model, without its variant.
 func WireModel(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
 
-// DisplayModel returns the display name of a model: "Opus 5.5" for claude-opus-5-5. Unknown names are returned
-// unchanged.
+// DisplayModel returns the display name of a model: "Opus 5.5" for claude-opus-5-5, with or without a date. Unknown names are
+// returned unchanged.
 func DisplayModel(name string) string {
-	family, version, ok := strings.Cut(strings.TrimPrefix(name, "claude-"), "-")
+	family, version, ok := strings.Cut(strings.TrimPrefix(BareModel(name), "claude-"), "-")
 	if !ok || !strings.HasPrefix(name, "claude-") || strings.Trim(version, "0123456789-") != "" {
 		return name
 	}
-	return strings.ToUpper(family[:1]) + family[1:] + " " + strings.ReplaceAll(version, "-", ".")
+	return strings.ToUpper(family[:1]) + family[1:] + " " + strings.ReplaceAll(strings.TrimSuffix(version, "-0"), "-", ".")
 }

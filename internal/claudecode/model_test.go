@@ -40,6 +40,10 @@ func TestFacts(t *testing.T) {
 		"claude-haiku-5-5":               {"claude-haiku-5-5", 0.1, 0.5, 1_000_000, 128_000, true, true, true, false, "medium", true, "June 2026"},
 		"claude-haiku-4-5-20251001":      {"claude-haiku-4-5", 1, 5, 200_000, 32_000, true, true, false, true, "", false, "February 2025"},
 		"claude-sonnet-4-5-20250929[1m]": {"claude-sonnet-4-5", 3, 15, 1_000_000, 32_000, true, true, false, true, "", false, "January 2025"},
+		"claude-opus-4-8":                {"claude-opus-4-8", 5, 25, 1_000_000, 64_000, true, true, false, false, "high", true, "January 2026"},
+		"claude-mythos-5-2":              {"claude-mythos-5-2", 8, 40, 1_000_000, 128_000, true, true, true, false, "medium", true, "June 2026"},
+		"claude-fable-5-1":               {"claude-fable-5-1", 10, 50, 1_000_000, 64_000, true, true, true, false, "high", true, "June 2026"},
+		"claude-sonnet-4-6":              {"claude-sonnet-4-6", 3, 15, 200_000, 32_000, true, true, false, true, "high", false, "August 2025"},
 		"claude-3-opus-20240229":         {"claude-3-opus", 4, 20, 200_000, 4096, true, false, false, true, "", false, ""},
 		"claude-haiku-5":                 {"claude-haiku-5", 4, 20, 1_000_000, 32_000, false, false, false, false, "high", true, ""},
 		"made-up":                        {"made-up", 4, 20, 1_000_000, 32_000, false, false, false, false, "high", true, ""},
@@ -52,7 +56,7 @@ func TestFacts(t *testing.T) {
 }
 
 func TestDisplay(t *testing.T) {
-	for name, want := range map[string]string{"claude-opus-5-5": "Opus 5.5", "claude-3-opus": "claude-3-opus", "made-up": "made-up"} {
+	for name, want := range map[string]string{"claude-opus-5-5": "Opus 5.5", "claude-haiku-4-5-20251001": "Haiku 4.5", "claude-sonnet-4-0": "Sonnet 4", "claude-3-opus": "claude-3-opus", "made-up": "made-up"} {
 		if got := claudecode.DisplayModel(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}

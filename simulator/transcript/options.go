@@ -84,6 +84,8 @@ type RequestContext struct {
 	Deferred []string
 	// SystemTurns says that the model takes reminders as separate messages instead of texts in those of the user.
 	SystemTurns bool
+	// MessageConfig is the configuration that messages have; nil = only the request has one.
+	MessageConfig *protocol.OutputConfig
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
 	// VendorAPI says that the requests go to the vendor's own address, where they are cached more widely.

@@ -336,7 +336,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 		})
 	}
 	for i := range c.messages {
-		if line := l.blobLine(agentID, c, i, now.Params.OutputConfig); line != nil {
+		if line := l.blobLine(agentID, c, i, now.MessageConfig); line != nil {
 			lines = append(lines, line)
 		}
 	}

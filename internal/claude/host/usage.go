@@ -59,7 +59,7 @@ type usageSquare struct {
 // contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
 type contextUsage struct {
 	Agents           []agentUsage       `json:"agents"`
-	APIUsage         *protocol.Usage    `json:"apiUsage"`                       // nil = no turn has ended
+	APIUsage         *requestUsage      `json:"apiUsage"`                       // nil = no turn has ended
 	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 = automatic compaction is off
 	CompactSource    string             `json:"autocompactSource"`
 	Categories       []usageCategory    `json:"categories"`
@@ -76,6 +76,14 @@ type contextUsage struct {
 	Skills           skillUsage         `json:"skills"`
 	Commands         commandUsage       `json:"slashCommands"`
 	TotalTokens      int                `json:"totalTokens"`
+}
+
+// requestUsage is the usage of the last turn's requests, in tokens.
+type requestUsage struct {
+	Input         int `json:"input_tokens"`
+	Output        int `json:"output_tokens"`
+	CacheCreation int `json:"cache_creation_input_tokens"`
+	CacheRead     int `json:"cache_read_input_tokens"`
 }
 
 type agentUsage struct {
@@ -145,7 +153,8 @@ func contextUsageFor(s *session.Session) contextUsage {
 		out.Skills.Tokens += s.Tokens
 	}
 	if last := s.LastResult(); last != nil {
-		out.APIUsage = &last.Usage
+		u := last.Usage
+		out.APIUsage = &requestUsage{u.InputTokens, u.OutputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens}
 	}
 	return out
 }

@@ -273,6 +273,9 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	}
 	if level := s.CurrentModel().Effort; level != "" {
 		now.Params.OutputConfig = &protocol.OutputConfig{Effort: level}
+		if facts.EffortPerTurn {
+			now.MessageConfig = now.Params.OutputConfig
+		}
 	}
 	defined := map[string]protocol.Tool{}
 	for _, t := range tools {
