@@ -263,11 +263,14 @@ func (k *localCommands) compact(ctx context.Context, c slash.Call) error {
 		return err
 	}
 	switch {
+	case sum.tooShort:
+		const reason = "Not enough messages to compact."
+		return k.endFailedCompaction(ctx, c, reason, slash.Outcome{Text: reason}, work)
 	case sum.failed:
-		return k.endFailedCompaction(ctx, c, "exhausted", "Compaction failed: exhausted", work)
+		return k.endFailedCompaction(ctx, c, "exhausted", slash.Outcome{Text: "Compaction failed: exhausted", Failed: true}, work)
 	case sum.refusal != "":
 		reason := "Compaction blocked by PreCompact hook: " + strings.TrimSpace(sum.refusal)
-		return k.endFailedCompaction(ctx, c, "skipped: "+reason, reason, work)
+		return k.endFailedCompaction(ctx, c, "skipped: "+reason, slash.Outcome{Text: reason, Failed: true}, work)
 	}
 	k.prompts.emitInit(ctx)
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.text()}}, IsSynthetic: true, IsReplay: new(false)}
@@ -276,13 +279,13 @@ func (k *localCommands) compact(ctx context.Context, c slash.Call) error {
 	return k.emitSummary(shown, sum.hookReports)
 }
 
-// endFailedCompaction reports why the conversation was not compacted: problem is for hosts, text is
+// endFailedCompaction reports why the conversation was not compacted: problem is for hosts, said
 // for users.
-func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, problem, text string, work compaction) error {
+func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, problem string, said slash.Outcome, work compaction) error {
 	work.emitStatus("failed", problem)
 	k.prompts.emitInit(ctx)
 	k.out.emit(k.prompts.commandAccepted())
-	return k.emitReply(c, slash.Outcome{Text: text, Failed: true}, nil)
+	return k.emitReply(c, said, nil)
 }
 
 // emitSummary emits the summary that replaces the conversation, and the output of the command.

@@ -57,7 +57,7 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (boo
 	case sum.refusal != "":
 		c.out.emitSystem("status", protocol.Field{Key: "status", Value: nil})
 		return false, nil
-	case sum.failed:
+	case sum.failed, sum.tooShort:
 		c.emitStatus("failed", "exhausted")
 		return false, nil
 	}
@@ -78,6 +78,7 @@ type summaryOutcome struct {
 	hookReports  []string // output of hooks for the user
 	refusal      string   // reason of the hook that blocked the compaction; empty if none did
 	failed       bool     // whether the model's request failed
+	tooShort     bool     // the conversation has no reply of the model
 }
 
 // summarize asks the model for a summary, runs the compaction hooks around the request, and emits
@@ -96,6 +97,9 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	}
 	if err := c.out.checkOpen(); err != nil {
 		return sum, err
+	}
+	if sum.tooShort = c.sim.history.retained.replies == 0; sum.tooShort {
+		return sum, nil
 	}
 	reply, err := c.sim.options.Model.Next(ctx, scenarios.Request{Side: "compact"})
 	if err != nil {

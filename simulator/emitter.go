@@ -41,6 +41,7 @@ type failureSummary struct {
 	status    int    // HTTP status; 0 if there was no response
 	errorType string // api_error_type; empty if there was no response
 	apiError  string // api_error; empty if there was a response
+	hook      protocol.StopFailureHook
 }
 
 // emitter records the events of a turn in the transcript and passes them to the consumer. Only the

@@ -22,8 +22,10 @@ type exchange struct {
 	round     *toolRound
 	current   *message // the message being streamed; nil between messages
 	lastReply replyInfo
-	// replyComplete says that a stream broke off and the next reply arrives without streaming.
+	// replyComplete says that the next reply arrives without streaming, because a stream broke off or a model is absent.
 	replyComplete bool
+	fallbacks     int    // models of Limits.FallbackModels that were asked in this turn
+	mainModel     string // the session's model, if another was asked
 }
 
 // replyInfo describes the last reply of the model.
@@ -100,7 +102,7 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]prepar
 		if err != nil {
 			return nil, err
 		}
-		x.replyComplete = f.Type == scenarios.FailStreamError && !f.Whole
+		x.replyComplete = x.replyComplete || f.Type == scenarios.FailStreamError && !f.Whole
 	}
 	x.lastReply.hasMore = reply.HasMore
 	calls, err := x.emitMessage(ctx, req, reply, tools)
@@ -312,9 +314,14 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 	if err != nil || recovered {
 		return err
 	}
-	if trigger := api.Fallback(); trigger != "" && x.sim.options.Limits.FallbackModel != "" && claudecode.ResolveModel(x.sim.options.Limits.FallbackModel) != x.sim.modelName() {
-		x.switchToFallback(trigger)
-		return nil
+	for x.fallbackModel(api) != "" {
+		x.switchToFallback(api)
+		if x.sim.failureUsedUp(rule, f) {
+			return nil
+		}
+		if recovered, err = x.retry(ctx, f, api, rule); err != nil || recovered {
+			return err
+		}
 	}
 	if api.Terminal == "prompt_too_long" && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
 		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, true)
@@ -341,21 +348,6 @@ func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }
 
-// switchToFallback changes to the fallback model, which answers (spec: cli-observed 10).
-func (x *exchange) switchToFallback(trigger string) {
-	original, name := x.sim.modelName(), claudecode.ResolveModel(x.sim.options.Limits.FallbackModel)
-	x.sim.options.State.SetModel(x.sim.options.Limits.FallbackModel)
-	content := fmt.Sprintf("Switched to %s due to high demand for %s", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
-	if trigger == "model_not_found" {
-		content = fmt.Sprintf("Switched to %s because %s is not available", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
-	}
-	x.out.emitSystem("model_fallback",
-		protocol.Field{Key: "trigger", Value: trigger},
-		protocol.Field{Key: "original_model", Value: original},
-		protocol.Field{Key: "fallback_model", Value: name},
-		protocol.Field{Key: "content", Value: content})
-}
-
 // retry repeats a failed request as often as the real CLI would and reports whether it succeeded.
 // Failures that a smaller request may avoid are first retried at once and without an event (spec:
 // cli-observed 9).
@@ -375,8 +367,11 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 	if api.RetryClass == "" {
 		tries = 0
 	}
-	if api.Limit > 0 {
-		tries = min(tries, api.Limit)
+	switch falls := x.fallbackModel(api) != ""; {
+	case api.Limit > 0, falls && api.Status == 529:
+		tries = min(tries, overloadLimit)
+	case falls:
+		tries = 0
 	}
 	for attempt := 1; attempt <= tries; attempt++ {
 		wait := x.backoff(attempt, api.After)
@@ -453,7 +448,11 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	x.prompts.labelMessage(ev)
 	x.out.emit(ev)
 	x.lastReply.text, x.lastReply.displayed = api.Text, nil
-	return &turnEndError{subtype: "success", terminalReason: cmp.Or(api.Terminal, "api_error"), isError: true, stopReason: stop, apiFailure: &failureSummary{api.Status, api.ErrorType(), api.Connection}}
+	input := protocol.StopFailureHook{Error: api.Class, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
+	return &turnEndError{
+		subtype: "success", terminalReason: cmp.Or(api.Terminal, "api_error"), isError: true, stopReason: stop,
+		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.Connection, input},
+	}
 }
 
 // streamPartial streams the beginning of a reply that breaks off. The unfinished block is

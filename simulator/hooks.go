@@ -45,6 +45,8 @@ func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	case "PreCompact", "PostCompact", "MessageDisplay":
 		base.PromptID = p.prompts.promptID
 		return base
+	case "StopFailure":
+		return p.callBase(base)
 	case "Stop", "PostToolBatch": // the others precede the first request
 		base.Effort = p.sim.options.State.Snapshot().HookEffort()
 	}
@@ -136,6 +138,13 @@ func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput)
 		p.out.emitAll(p.replaceSessionID(out.Frames))
 	}
 	return out, cmp.Or(p.out.checkOpen(), ctx.Err())
+}
+
+// runUnseen runs hooks whose outcome is neither shown nor recorded.
+func (p *hookPoints) runUnseen(ctx context.Context, in protocol.HookInput) {
+	if event, _ := protocol.HookEvent(in); p.sim.options.Hooks != nil && p.sim.options.Hooks.Has(event) {
+		p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+	}
 }
 
 // runMessageDisplay runs the MessageDisplay hooks with a complete text and returns the text to show

@@ -70,8 +70,8 @@ type Limits struct {
 	Retries   int     // retries of failed requests; 0 means 10, a negative value none
 	// RetryScale multiplies the waits between retries; 0 means no waits.
 	RetryScale float64
-	// FallbackModel is used when the model is overloaded; empty means none.
-	FallbackModel  string
+	// FallbackModels are asked in order when a model is overloaded or absent.
+	FallbackModels []string
 	MaxStopBlocks  int // blocks of Stop hooks in a row; 0 means 8
 	SchemaAttempts int // invalid structured outputs before the turn fails; 0 means 5
 	// ContextWindow is the number of tokens that the conversation may reach; 0 means the model's own

@@ -20,7 +20,8 @@ import (
 // toolRound runs the tool calls of a message and emits their results.
 type toolRound struct {
 	*turnContext
-	isRunning bool // calls are running or were refused
+	isRunning bool                    // calls are running or were refused
+	aborted   map[int]executor.Result // results of calls that an interrupt ended, by index
 }
 
 // executedCall is a call with its result.
@@ -129,6 +130,7 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 		for _, r := range ready {
 			alive.calls = slices.DeleteFunc(alive.calls, func(c preparedCall) bool { return c.eventID == calls[r.index].eventID })
 			if r.err != nil {
+				d.aborted = map[int]executor.Result{r.index: r.result}
 				return nil, r.err
 			}
 			if r.result.Stop != nil && stop == nil {
@@ -332,6 +334,9 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown 
 		switch {
 		case superseded && i < begun:
 			result.ToolResult = executor.AbortedResult()
+			if ended, ok := d.aborted[i]; ok && c.toolUse.Name == "Bash" {
+				result.Output, result.Decision = ended.Output, ended.Decision
+			}
 		case superseded:
 			result.ToolResult = executor.SkippedResult()
 		case i < begun && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):

@@ -69,10 +69,16 @@ func (t *turn) run(ctx context.Context) error {
 		t.out.emit(t.crashResult(end.crash))
 		return &CrashError{ExitCode: 1}
 	}
+	if ctx.Err() == nil && end.apiFailure != nil {
+		t.hooks.runUnseen(ctx, end.apiFailure.hook)
+	}
 	if ctx.Err() == nil {
 		t.background.settle(ctx)
 	}
 	t.emitResult(end)
+	if t.exchange.fallbacks > 0 {
+		t.sim.options.State.SetModel(t.exchange.mainModel)
+	}
 	return nil
 }
 

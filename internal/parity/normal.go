@@ -145,6 +145,7 @@ var keyPlaceholders = [...]struct{ key, word string }{
 	{"ttft_ms", "<ms>"},
 	{"ttft_stream_ms", "<ms>"},
 	{"time_to_request_ms", "<ms>"},
+	{"request_sent_wall_ms", "<time>"},
 	{"first_content_frame_ms", "<ms>"},
 	{"durationMs", "<ms>"},
 	{"totalDurationMs", "<ms>"},

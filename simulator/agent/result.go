@@ -114,6 +114,7 @@ func (c *callCounts) count(ev *protocol.ToolExecuted) {
 	case "Edit", "Write", "NotebookEdit":
 		c.stats.EditFileCount++
 		c.countLines(ev.Use.Input)
+	case "Agent": // does not count
 	default:
 		c.stats.OtherToolCount++
 	}
@@ -239,7 +240,7 @@ func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
 		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.final, CanContinue: true,
 	}
-	if w.progress.tools.total > 0 {
+	if w.progress.tools.stats != (toolStats{}) {
 		out.ToolStats = &w.progress.tools.stats
 	}
 	out.keptWorktree = w.worktree

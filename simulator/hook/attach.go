@@ -69,8 +69,11 @@ func (t *Trace) attach(c *hookCall, a *hookResult) {
 	took := protocol.Field{Key: "durationMs", Value: a.duration.Milliseconds()}
 	stdout := protocol.Field{Key: "stdout", Value: a.stdout}
 	code := protocol.Field{Key: "exitCode", Value: 1}
-	if a.exit != nil {
+	switch {
+	case a.exit != nil:
 		code.Value = *a.exit
+	case a.entry.config.Type == "http":
+		code.Value = 0
 	}
 	switch {
 	case a.outcome == succeeded:
@@ -89,7 +92,11 @@ func (t *Trace) attach(c *hookCall, a *hookResult) {
 			protocol.Field{Key: "timedOut", Value: a.timedOut},
 			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
 	case a.outcome == failed:
-		t.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: a.errorOutput()}, stdout, code, command, took)
+		fields := []protocol.Field{{Key: "stderr", Value: a.errorOutput()}, stdout, code}
+		if a.entry.config.Type != "http" {
+			fields = append(fields, command, took)
+		}
+		t.attachEnd(c, "hook_non_blocking_error", fields...)
 	}
 }
 
@@ -228,7 +235,7 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 			sum.Failed = append(sum.Failed, len(sum.Errors))
 			sum.Errors = append(sum.Errors, a.errorOutput())
 		}
-		if !refused {
+		if !refused && !(a.outcome == failed && a.entry.config.Type == "http") {
 			info.DurationMS = new(a.duration.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)

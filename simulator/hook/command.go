@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
@@ -74,8 +75,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	}
 	out.wait(drainLimit)
 	a := hookResult{stderr: p.StderrTail(), progress: progress}
-	p.Stop(ctx) // remaining processes of the command end with it
-	<-out.ended
+	r.finish(ctx, p, out)
 	a.stdout = out.current()
 	select {
 	case <-out.async: // it requested to run in the background and then ended
@@ -93,6 +93,20 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	}
 	a.judgeExit(c.event, e.label(), exit.Code)
 	return a
+}
+
+// finish ends a command that has exited. Processes that it left in the background end when the runner is closed.
+func (r *Runner) finish(ctx context.Context, p *proc.Process, out *outputWatcher) {
+	r.mu.Lock()
+	stays := !r.closed && p.HasDescendants()
+	if stays {
+		r.daemons = append(r.daemons, p)
+	}
+	r.mu.Unlock()
+	if !stays {
+		p.Stop(ctx)
+		<-out.ended
+	}
 }
 
 // waitResult says why waiting for a command ended.
@@ -346,6 +360,9 @@ func (r *Runner) post(ctx context.Context, c *hookCall, e *hookEntry) hookResult
 		req.Header.Set(name, expandEnv(value, e.config.AllowedEnvVars, r.options.Environ))
 	}
 	resp, err := r.options.HTTP.Do(req)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return hookResult{outcome: failed, noVerdict: reasonInvalid, stderr: "connect ECONNREFUSED " + req.URL.Host}
+	}
 	if err != nil {
 		return failedResult(ctx, limited, err)
 	}
@@ -358,6 +375,11 @@ func (r *Runner) post(ctx context.Context, c *hookCall, e *hookEntry) hookResult
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		a.outcome, a.noVerdict = failed, reasonFailed
 		a.stderr = fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)
+		return a
+	}
+	if _, ok := asObject(a.stdout); !ok && strings.TrimSpace(a.stdout) != "" {
+		a.outcome, a.noVerdict = failed, reasonInvalid
+		a.stderr = "HTTP hook must return JSON, but got non-JSON response body: " + a.stdout
 		return a
 	}
 	a.readOutput(c.event)

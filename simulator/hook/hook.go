@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -106,6 +107,7 @@ type Runner struct {
 	entries map[string][]*hookEntry // by event; settings first, then callbacks
 	closed  bool
 	reports []Report
+	daemons []*proc.Process // whose command has ended
 }
 
 // New reads the hooks of the settings. Invalid entries are omitted, each with a
@@ -209,7 +211,7 @@ func (r *Runner) Matches(event, subject string) bool {
 }
 
 // Close waits for asynchronous hooks until they have ended or ctx ends, then ends
-// the remaining ones. Later events run no hooks.
+// the remaining ones, and what commands left in the background. Later events run no hooks.
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	first := !r.closed
@@ -226,6 +228,9 @@ func (r *Runner) Close(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		close(r.closing)
+		for _, p := range r.daemons {
+			p.Stop(ctx)
+		}
 	}
 	r.jobs.Wait()
 }

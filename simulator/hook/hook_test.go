@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -405,6 +407,27 @@ func TestAsync(t *testing.T) {
 				t.Error("Close did not wait for the hook")
 			}
 		})
+	}
+}
+
+// Processes that a command leaves in the background run until the session ends.
+func TestDaemonsStayUntilClose(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere they end with the command")
+	}
+	for _, closed := range []bool{false, true} {
+		dir := t.TempDir()
+		r := runner(t, `{"Stop":[{"hooks":[{"type":"command","command":"mkfifo pipe; (echo alive >pipe) >/dev/null 2>&1 &"}]}]}`, func(o *Options) { o.CWD = dir })
+		r.Run(t.Context(), Input{Event: protocol.StopHook{}})
+		limit, want := "10", "alive\n"
+		if closed {
+			r.Close(t.Context())
+			limit, want = "0.2", ""
+		}
+		got, _ := exec.CommandContext(t.Context(), "timeout", limit, "cat", filepath.Join(dir, "pipe")).Output() // fails if nobody writes
+		if string(got) != want {
+			t.Errorf("closed %v: %q, want %q", closed, got, want)
+		}
 	}
 }
 

@@ -192,12 +192,16 @@ func classifierMissingEvent(now func() time.Time) protocol.Event {
 }
 
 // withHookVerdict combines a PreToolUse hook's verdict with the policy's: an allow overrides
-// modes and questions but no rule, an ask turns an allow into a question (spec:
+// modes and questions, but no rule and no link, an ask turns an allow into a question (spec:
 // cli-contract 6.1).
 func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	h := use.Hook
 	switch {
-	case h == nil || v.DenyRule:
+	case h == nil:
+	case v.DenyRule:
+		if h.Decision == "allow" { // then no event reports the refusal (observed with 2.1.330)
+			v.Event = nil
+		}
 	case h.Decision == "allow" && !v.AskRule:
 		v.Behavior = permission.Allow
 		v.Decision = protocol.PermissionDecision{Decision: "accept", Source: "hook", ReasonType: "hook"}

@@ -232,8 +232,8 @@ type Verdict struct {
 	Reason       string
 	ReasonType   string
 	RequiresUser bool
-	// DenyRule says that a deny rule refuses the call. A hook's "allow" overrules a refusal by the mode, but not by
-	// a rule.
+	// DenyRule says that a deny rule refuses the call, or that it would write through a link. A hook's "allow" overrules
+	// a refusal by the mode, but not one of these.
 	DenyRule bool
 	// AskRule says that an ask rule requires the question; a hook's "allow" does not overrule it. RuleSource is the
 	// source of the rule.

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -126,7 +127,7 @@ func (d decider) denial(c *call) *Verdict {
 	case claudecode.ClassShell:
 		return newCommandLine(c).pathDenial()
 	case claudecode.ClassWrite:
-		return c.denyUnreadable()
+		return cmp.Or(c.denyUnreadable(), c.denyLink())
 	default:
 		return nil
 	}

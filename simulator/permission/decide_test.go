@@ -277,7 +277,10 @@ func (linkFS) IsDir(string) bool    { return false }
 
 // Working directories are compared by their real paths.
 func TestResolve(t *testing.T) {
-	links := linkFS{cwd + "/link/f": "/elsewhere/f", "/alias/f": cwd + "/f"}
+	links := linkFS{
+		cwd + "/link": "/elsewhere", cwd + "/link/f": "/elsewhere/f", "/alias": cwd, "/alias/f": cwd + "/f",
+		cwd + "/to-f": cwd + "/f", cwd + "/to-nothing": "/gone",
+	}
 	o := permission.Options{Mode: protocol.ModeAcceptEdits, FileSystem: links}
 	p := policy(t, o)
 	if got := outcome(p.Decide(use("Write", cwd+"/link/f"))); got != "ask workingDir" {
@@ -285,6 +288,25 @@ func TestResolve(t *testing.T) {
 	}
 	if got := outcome(p.Decide(use("Write", "/alias/f"))); got != "allow mode" {
 		t.Errorf("link into the directory: %q", got)
+	}
+	for _, mode := range []protocol.PermissionMode{protocol.ModeDefault, protocol.ModeAcceptEdits, protocol.ModeBypass} {
+		o.Mode = mode
+		for _, tool := range []string{"Write", "Edit", "NotebookEdit"} {
+			for path, target := range map[string]string{cwd + "/to-f": cwd + "/f", cwd + "/to-nothing": "/gone"} {
+				call := use(tool, path)
+				if tool == "NotebookEdit" {
+					call.Input = []byte(`{"notebook_path":"` + path + `"}`)
+				}
+				v := policy(t, o, "allow "+tool).Decide(call)
+				want := "Refusing to write " + path + ": it is a symbolic link. Write to the link's target path instead: " + target + "."
+				if v.Behavior != permission.Deny || v.Message != want || !v.DenyRule {
+					t.Errorf("%s of %s in mode %s: %+v", tool, path, mode, v)
+				}
+			}
+		}
+	}
+	if got := outcome(policy(t, o).Decide(use("Read", cwd+"/to-f"))); got != "allow mode" {
+		t.Errorf("a link that is read: %q", got)
 	}
 }
 

@@ -200,6 +200,19 @@ func (c *call) denyUnreadable() *Verdict {
 	return new(v.withRuleSource(c.judge.rules.rules[at].Source))
 }
 
+// denyLink refuses to change a file through a symbolic link, in every mode; links to directories are followed (observed
+// with 2.1.330). Nil = the file is not a link.
+func (c *call) denyLink() *Verdict {
+	dir, name := filepath.Split(c.path)
+	target := c.judge.resolver.resolve(c.path)
+	if target == filepath.Join(c.judge.resolver.resolve(filepath.Clean(dir)), name) {
+		return nil
+	}
+	v := c.deny("other", "Refusing to write "+c.path+": it is a symbolic link. Write to the link's target path instead: "+target+".")
+	v.Event.DecisionReason, v.DenyRule = "Write target is a symbolic link", true // no hook overrides it
+	return &v
+}
+
 // denyByRule refuses for a deny rule.
 func (c *call) denyByRule() Verdict {
 	for _, r := range c.judge.rules.rules {

@@ -258,6 +258,21 @@ type InformationalLine struct {
 	LineTrailer
 }
 
+// FallbackLine is system/model_fallback: another model was asked.
+type FallbackLine struct {
+	LineHead
+	Type     string `json:"type"`    // "system"
+	Subtype  string `json:"subtype"` // "model_fallback"
+	Content  string `json:"content"`
+	IsMeta   bool   `json:"isMeta"`
+	Trigger  string `json:"trigger"`
+	Original string `json:"originalModel"`
+	Fallback string `json:"fallbackModel"`
+	SystemLineID
+	Level string `json:"level"` // "warning"
+	LineTrailer
+}
+
 // LinePromptOutcome is a [PromptOutcome] with the keys of transcripts. How they record no_verdict
 // is unknown.
 type LinePromptOutcome struct {

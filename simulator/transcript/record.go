@@ -25,6 +25,7 @@ type recorder struct {
 	awaitsReply   bool             // the history ends without an answer
 
 	structured structuredOutput // of the last call
+	fallback   *protocol.System // the change of model whose line is to be written; nil = none
 }
 
 // newRecorder makes a recorder for a conversation without lines.
@@ -257,7 +258,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	}
 	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
 	r.labels.hasReply = r.labels.hasReply || agentID == ""
-	lines := r.requests.requestLines(agentID, ev)
+	lines := r.linesBefore(agentID, ev)
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
 		if r.labels.recordTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {

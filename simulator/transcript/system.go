@@ -74,7 +74,7 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 	if c := failure.Connection; c != nil && c.Code == "ECONNRESET" {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
-	lines := r.requests.requestLines("", &protocol.Assistant{IsAPIErrorMessage: true})
+	lines := r.linesBefore("", &protocol.Assistant{IsAPIErrorMessage: true})
 	e := r.conversation.envelope("", "", "")
 	return r.lines.write(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
@@ -108,6 +108,10 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
 			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineTrailer: e.LineTrailer,
 		})
+	case "model_fallback": // its line follows the next request
+		lines := r.linesBefore("", &protocol.Assistant{IsAPIErrorMessage: true})
+		r.fallback = ev
+		return r.lines.write(lines...)
 	case "compact_boundary":
 		return r.recordBoundary(ev)
 	case "task_started":
@@ -119,6 +123,22 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		return r.agents.recordEnd(ev)
 	}
 	return nil
+}
+
+// linesBefore returns the lines that precede a message of the model: those of its request, and that of the change to
+// another model.
+func (r *recorder) linesBefore(agentID string, ev *protocol.Assistant) []any {
+	lines, changed := r.requests.requestLines(agentID, ev), r.fallback
+	if changed == nil || agentID != "" || len(lines) == 0 {
+		return lines
+	}
+	r.fallback = nil
+	e := r.conversation.envelope("", changed.UUID, "")
+	return append(lines, protocol.FallbackLine{
+		LineHead: e.LineHead, Type: "system", Subtype: changed.Subtype, SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
+		Content: text(changed.Fields, "content"), Trigger: text(changed.Fields, "trigger"), Original: text(changed.Fields, "original_model"),
+		Fallback: text(changed.Fields, "fallback_model"), Level: "warning", LineTrailer: e.LineTrailer,
+	})
 }
 
 // promptOutcome returns the decision of hooks about a prompt; nil if the event has none.

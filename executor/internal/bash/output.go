@@ -20,6 +20,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -156,6 +157,7 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 
 // trimOutput removes leading empty lines and trailing space.
 func trimOutput(s string) string {
+	s = string(process.DecodeStream([]byte(s)))
 	s = strings.TrimRight(s, " \t\r\n")
 	for {
 		line, rest, ok := strings.Cut(s, "\n")

@@ -49,7 +49,7 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 	if err := r.start(ctx); err != nil {
 		if ctx.Err() != nil {
-			return executor.InterruptedResult()
+			return interruptedResult()
 		}
 		return tool.Fail("The command could not be started: %v", err)
 	}
@@ -61,7 +61,7 @@ func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 	case outcomeInterrupted:
 		r.stopAndRead()
 		r.close(task.StatusKilled, protocol.ToolResult{})
-		return executor.InterruptedResult()
+		return interruptedResult()
 	default:
 		// A command that begins with a sleep is not worth continuing in the
 		// background.
@@ -86,6 +86,13 @@ const (
 
 // showTaskAfter is the time after which a foreground command is shown as a task.
 const showTaskAfter = 3 * time.Second
+
+// interruptedResult returns the result of an interrupted command. Its output is shown if another prompt was the reason.
+func interruptedResult() protocol.ToolResult {
+	result := executor.InterruptedResult()
+	result.Output = bashOutput{Interrupted: true, CodeMeaning: "Command failed with exit code 145"}
+	return result
+}
 
 // wait waits for the end of the command, its timeout or ctx. Hosts that receive
 // events as they happen see a task in the meantime.

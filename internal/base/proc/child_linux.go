@@ -15,21 +15,22 @@ import (
 // thread that starts it ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
-// groupRuns reports whether a group has a running member. Zombies, which remain in
+// groupRuns reports whether a group has a running member besides guards. Zombies, which remain in
 // containers whose first process does not reap them, do not count.
-func groupRuns(pgid int) bool {
+func groupRuns(pgid int, guards ...int) bool {
 	if !groupAlive(pgid) {
 		return false
 	}
 	all, err := os.ReadDir("/proc")
-	if err != nil {
+	if _, lookErr := os.Stat("/proc/self"); err != nil || lookErr != nil { // none, or that of another namespace
 		return true
 	}
 	return slices.ContainsFunc(all, func(entry os.DirEntry) bool {
 		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // entries that are not processes have no such file, and the process may have ended
 		// After the name, which may contain anything: state, parent, group.
 		rest := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		return len(rest) > 2 && rest[2] == strconv.Itoa(pgid) && rest[0] != "Z" && rest[0] != "X"
+		return len(rest) > 2 && rest[2] == strconv.Itoa(pgid) && rest[0] != "Z" && rest[0] != "X" &&
+			!slices.ContainsFunc(guards, func(pid int) bool { return strconv.Itoa(pid) == entry.Name() })
 	})
 }
 

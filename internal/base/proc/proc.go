@@ -264,6 +264,13 @@ func (p *Process) StderrTail() string {
 	return p.tail.String()
 }
 
+// HasDescendants reports whether processes that the child started still run in its group. It is called after the end
+// of the child and before Stop, and is false where the system does not tell.
+func (p *Process) HasDescendants() bool {
+	guards := p.guard.own()
+	return len(guards) > 0 && groupRuns(p.pid, guards...)
+}
+
 // Stop ends the child and its group, and returns when they have ended and all pipes
 // are closed, at the latest after Grace + TermGrace + 200 ms. The steps are those
 // of the MCP specification for stdio servers: close stdin, wait; SIGTERM, wait;

@@ -192,6 +192,24 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
+// ListedDescription returns the description as hosts see it: with the settings that the command belongs to.
+func (k Command) ListedDescription() string {
+	switch k.Source {
+	case "projectSettings":
+		return k.Description + " (project)"
+	case "userSettings":
+		return k.Description + " (user)"
+	case pluginSource:
+		plugin, _, _ := strings.Cut(k.Name, ":")
+		return strings.TrimSpace("(" + plugin + ") " + k.Description)
+	default:
+		return k.Description
+	}
+}
+
+// IsListed reports whether the model is told of the command: those of plugins need a description.
+func (k Command) IsListed() bool { return k.HasDescription || k.Source != pluginSource }
+
 // Alias returns the short name of a plugin's skill; empty = none.
 func (k Command) Alias() string {
 	if _, short, ok := strings.Cut(k.Name, ":"); ok && k.Skill && k.Source == pluginSource {
@@ -372,7 +390,7 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 
 // withMetadata adds the front matter of the file to its command or skill.
 func (l *loader) withMetadata(doc document, k Command) Command {
-	k.Description, k.ArgumentHint, k.Body = l.listedDescription(doc.description()), doc.text("argument-hint"), l.expandVariables(doc.body)
+	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.text("argument-hint"), l.expandVariables(doc.body)
 	k.Arguments = doc.names("arguments")
 	k.HasDescription = doc.text("description") != ""
 	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
@@ -391,20 +409,32 @@ func (l *loader) readDocument(tree fs.FS, file string) (document, bool) {
 	return parseDocument(data), true
 }
 
-// sortCommands puts skills before commands and, within these, the latest source first, then names in natural order.
-// If two have one name, the first is used.
+// group is the place of the command in lists: skills, commands, then commands and skills of plugins.
+func (k Command) group() int {
+	switch {
+	case k.Source == pluginSource && k.Skill:
+		return 3
+	case k.Source == pluginSource:
+		return 2
+	case k.Skill:
+		return 0
+	default:
+		return 1
+	}
+}
+
+// sortCommands sorts by group, then the latest source first, then by plugin in the order given, then names in natural
+// order. If two have one name, the first is used.
 func (l *loader) sortCommands() {
 	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
+	place := func(k Command) int {
+		plugin, _, _ := strings.Cut(k.Name, ":")
+		return slices.IndexFunc(l.parts, func(p PluginParts) bool { return p.Name == plugin })
+	}
 	seen := map[string]bool{}
 	l.catalog.commands = slices.Concat(l.commands, l.skills, l.files)
 	slices.SortStableFunc(l.catalog.commands, func(a, b Command) int {
-		if a.Skill != b.Skill {
-			if a.Skill {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(rank[a.Source]-rank[b.Source], compareNames(a.Name, b.Name))
+		return cmp.Or(a.group()-b.group(), rank[a.Source]-rank[b.Source], place(a)-place(b), compareNames(a.Name, b.Name))
 	})
 	l.catalog.commands = slices.DeleteFunc(l.catalog.commands, func(k Command) bool {
 		defer func() { seen[k.Name] = true }()

@@ -221,7 +221,7 @@ func TestPlugins(t *testing.T) {
 	if k, ok := c.Command("one:go"); !ok || k.Body != "Go to /one" || k.ArgumentHint != "where" {
 		t.Errorf("command %+v", k)
 	}
-	if k, ok := c.Command("sk"); !ok || k.Name != "one:sk" || k.Description != "(one) Does it" {
+	if k, ok := c.Command("sk"); !ok || k.Name != "one:sk" || k.ListedDescription() != "(one) Does it" {
 		t.Errorf("skill %+v", k)
 	}
 	if c.HasPlugins("/one", "/two") || !c.HasPlugins() {

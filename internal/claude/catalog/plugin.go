@@ -158,11 +158,3 @@ func (l *loader) expandVariables(text string) string {
 	}
 	return strings.ReplaceAll(text, rootVariable, l.pluginDir)
 }
-
-// listedDescription returns a description for lists; that of a plugin's entry names the plugin.
-func (l *loader) listedDescription(text string) string {
-	if l.namePrefix == "" {
-		return text
-	}
-	return strings.TrimSpace("(" + strings.TrimSuffix(l.namePrefix, ":") + ") " + text)
-}

@@ -104,7 +104,7 @@ func (h *hostedSession) describe() Description {
 	d.OutputStyle = h.session.State().Snapshot().OutputStyle
 	for _, name := range said.SlashCommands {
 		if c, ok := plan.Catalog.Command(name); ok {
-			listed := Command{Name: c.Name, Description: c.Description, ArgumentHint: c.ArgumentHint}
+			listed := Command{Name: c.Name, Description: c.ListedDescription(), ArgumentHint: c.ArgumentHint}
 			if short := c.Alias(); short != "" {
 				listed.Aliases = []string{short}
 			}

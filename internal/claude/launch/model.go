@@ -47,7 +47,12 @@ func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	}
 	m.Name = m.Aliases.Name(m.Name)
 	m.Subagents = sys.Getenv("CLAUDE_CODE_SUBAGENT_MODEL")
-	m.Fallback, m.Betas = f.FallbackModel, f.Betas
+	m.Betas = f.Betas
+	for name := range strings.SplitSeq(f.FallbackModel, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			m.Fallbacks = append(m.Fallbacks, name)
+		}
+	}
 	if level := strings.ToLower(f.Effort); slices.Contains(claudecode.EffortLevels(), level) {
 		m.Effort = level
 	}

@@ -135,7 +135,7 @@ type Model struct {
 	Name      string // at start
 	// a flag, an agent or the environment chose it; otherwise a continued session keeps its own model
 	IsExplicit bool
-	Fallback   string // used when the model is overloaded; empty = none
+	Fallbacks  []string // asked in order when the model is overloaded or absent
 	Effort     string
 	Betas      []string // of the flags, as far as they are known
 	Aliases    Aliases

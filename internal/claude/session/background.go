@@ -67,6 +67,14 @@ func (b *background) dir() string {
 	return b.tempDir.dir.Path
 }
 
+// childEnviron returns the directory in which programs that commands start may leave notes (observed with 2.1.330).
+func (b *background) childEnviron() []string {
+	if b.plan.TaskTemp == "" {
+		return nil
+	}
+	return []string{"CLAUDE_CODE_CHILD_NOTES_DIR=" + filepath.Join(filepath.Dir(b.dir()), "started")}
+}
+
 // planFile returns the file of the session's plan, or "" if nothing is saved.
 func (b *background) planFile() string { return b.plan.PlanFile(b.records.ID()) }
 

@@ -40,7 +40,7 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
-		Environ: append(slices.Clone(plan.Environ), hookEnviron(plan, id)...), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
+		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + agentName(plan.Version, "harness")}, messagingEnviron(plan, id)), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
 		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.hookTool, MatchRule: p.Covers,
 		EnvDir: filepath.Join(plan.State, "session-env", id),
 	}
@@ -70,15 +70,15 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	return h
 }
 
-// hookEnviron returns the variables that hooks get in addition to the environment of the run (observed with 2.1.330):
-// the program, and the socket of the session with its token.
-func hookEnviron(plan launch.Plan, id string) []string {
-	env := []string{"AI_AGENT=" + agentName(plan.Version, "harness")}
-	if socket := MessagingSocket(plan); socket != "" {
-		token := sha256.Sum256([]byte(id))
-		env = append(env, "CLAUDE_CODE_MESSAGING_SOCKET="+socket, "CLAUDE_CODE_MESSAGING_TOKEN="+hex.EncodeToString(token[:16]))
+// messagingEnviron returns the socket of the session with its token, which hooks and commands get (observed with
+// 2.1.330).
+func messagingEnviron(plan launch.Plan, id string) []string {
+	socket := MessagingSocket(plan)
+	if socket == "" {
+		return nil
 	}
-	return env
+	token := sha256.Sum256([]byte(id))
+	return []string{"CLAUDE_CODE_MESSAGING_SOCKET=" + socket, "CLAUDE_CODE_MESSAGING_TOKEN=" + hex.EncodeToString(token[:16])}
 }
 
 // pluginHooks returns the hooks of a plugin, which get its directory in their environment.

@@ -125,7 +125,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 		State: s.state, Location: s.tools, System: prompt.System + prompt.Append,
 		Limits: simulator.Limits{
 			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
-			FallbackModel: plan.Model.Fallback, MaxStopBlocks: plan.Limits.StopBlockCap, SchemaAttempts: prompt.SchemaAttempts,
+			FallbackModels: plan.Model.Fallbacks, MaxStopBlocks: plan.Limits.StopBlockCap, SchemaAttempts: prompt.SchemaAttempts,
 			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost,
 		},
 		Display: simulator.DisplayOptions{

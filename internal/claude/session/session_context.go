@@ -184,7 +184,7 @@ func (s *sessionContext) SessionContext() transcript.SessionContext {
 	}
 	if slices.Contains(listed, "Skill") {
 		for _, k := range s.plan.Catalog.Commands() {
-			if !k.HiddenFromModel {
+			if !k.HiddenFromModel && k.IsListed() {
 				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
 			}
 		}
@@ -202,6 +202,9 @@ func agentTools(a catalog.Agent) string {
 		return strings.Join(a.Tools, ", ")
 	case len(a.Disallowed) > 0:
 		return "All tools except " + strings.Join(a.Disallowed, ", ")
+	}
+	if a.Source != "built-in" {
+		return "All tools"
 	}
 	return "*"
 }

@@ -20,6 +20,7 @@ func shellEnviron(plan launch.Plan, level, id string) []string {
 		"COREPACK_ENABLE_AUTO_PIN=0",
 		"NoDefaultCurrentDirectoryInExePath=1",
 	)
+	env = append(env, messagingEnviron(plan, id)...)
 	if plan.Executable != "" {
 		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
 	}

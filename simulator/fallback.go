@@ -1,0 +1,44 @@
+package simulator
+
+import (
+	"fmt"
+
+	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// fallbackModel returns the model that is asked after the failure; empty = none. Of an overloaded model it is asked
+// after two retries (observed with 2.1.330).
+func (x *exchange) fallbackModel(api apiFailure) string {
+	left := x.sim.options.Limits.FallbackModels
+	left = left[min(x.fallbacks, len(left)):]
+	if len(left) == 0 || api.Fallback() == "" || api.Status == 529 && x.sim.options.Limits.Retries < overloadLimit {
+		return ""
+	}
+	if claudecode.ResolveModel(left[0]) == x.sim.modelName() {
+		return ""
+	}
+	return left[0]
+}
+
+// switchToFallback changes to the fallback model, which is asked next, until the end of the turn (spec: cli-observed
+// 10).
+func (x *exchange) switchToFallback(api apiFailure) {
+	if x.fallbacks == 0 {
+		x.mainModel = x.sim.options.State.Model()
+	}
+	original, next, trigger := x.sim.modelName(), x.fallbackModel(api), api.Fallback()
+	name := claudecode.ResolveModel(next)
+	x.sim.options.State.SetModel(next)
+	x.fallbacks++
+	x.replyComplete = api.Status == 404 // the rest of the turn is asked without streaming
+	content := fmt.Sprintf("Switched to %s due to high demand for %s", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
+	if trigger == "model_not_found" {
+		content = fmt.Sprintf("Switched to %s because %s is not available", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
+	}
+	x.out.emitSystem("model_fallback",
+		protocol.Field{Key: "trigger", Value: trigger},
+		protocol.Field{Key: "original_model", Value: original},
+		protocol.Field{Key: "fallback_model", Value: name},
+		protocol.Field{Key: "content", Value: content})
+}
