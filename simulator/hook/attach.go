@@ -235,7 +235,7 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 			sum.Failed = append(sum.Failed, len(sum.Errors))
 			sum.Errors = append(sum.Errors, a.errorOutput())
 		}
-		if !refused && !(a.outcome == failed && a.entry.config.Type == "http") {
+		if !refused && (a.outcome != failed || a.entry.config.Type != "http") {
 			info.DurationMS = new(a.duration.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)
