@@ -30,19 +30,16 @@ type CannedTool struct {
 	AutoApprove bool
 }
 
-// CannedOptions configures [Canned]. The zero value passes on every call without a
-// canned result.
+// CannedOptions configures [Canned]. The zero value passes on every call without a canned result.
 type CannedOptions struct {
 	Mode Mode
 	// Tools is keyed by canonical tool name.
 	Tools map[string]CannedTool
-	// Shape builds the structured result of a successful canned call, like that of
-	// the real tool; nil = text only.
+	// Shape builds the structured result of a successful canned call, like that of the real tool; nil = text only.
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
-// HasResult reports whether the call is answered without a real tool, so that no tool
-// checks its input.
+// HasResult reports whether the call is answered without a real tool, so that no tool checks its input.
 func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 	tool := o.Tools[call.Name]
 	return o.Mode == ModeMock || tool.isRefusal() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
@@ -50,9 +47,8 @@ func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 
 func (t CannedTool) isRefusal() bool { return t.Error != nil && !t.AutoApprove }
 
-// Canned answers calls from the scenario: the first of a refusal of the tool, the
-// call's own result, the tool's result, or what Mode says. The delay of a call
-// comes before all of these (spec: scenario-format 1).
+// Canned answers calls from the scenario: the first of a refusal of the tool, the call's own result, the tool's
+// result, or what Mode says. The delay of a call comes before all of these (spec: scenario-format 1).
 func Canned(o CannedOptions) Middleware {
 	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
 		var script protocol.CallScript

@@ -12,11 +12,10 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Coerce converts strings in a call's input to the types of the tool's JSON Schema.
-// Models sometimes write numbers, booleans, lists and objects as strings, and the
-// real CLI converts them on the first level before it shows the call. A string is
-// unchanged if the schema accepts one or if it does not fit. Input or a schema that
-// is not an object changes nothing.
+// Coerce converts strings in a call's input to the types of the tool's JSON Schema. Models sometimes write numbers,
+// booleans, lists and objects as strings, and the real CLI converts them on the first level before it shows the
+// call. A string is unchanged if the schema accepts one or if it does not fit. Input or a schema that is not an
+// object changes nothing.
 func Coerce(input, schema json.RawMessage) json.RawMessage {
 	in, err := plainjson.Parse(input)
 	if err != nil || !slices.ContainsFunc(in, func(m plainjson.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {

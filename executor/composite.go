@@ -11,8 +11,7 @@ import (
 // Composite calls the first of its members that has the tool.
 type Composite []Executor
 
-// Tools returns the members' tools in order; the first of two tools with the same
-// name wins.
+// Tools returns the members' tools in order; the first of two tools with the same name wins.
 func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	lists, n := make([][]protocol.Tool, len(c)), 0
 	for i, member := range c {

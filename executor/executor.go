@@ -1,8 +1,7 @@
 // Package executor runs tool calls: first on MCP servers, then as built-in tools.
 //
-// A tool that fails returns a [Result] with IsError set. A Go error means that
-// claudeless itself failed, except for [ErrUnknownTool], which tells
-// [Composite] to ask the next executor.
+// A tool that fails returns a [Result] with IsError set. A Go error means that claudeless itself failed, except for
+// [ErrUnknownTool], which tells [Composite] to ask the next executor.
 package executor
 
 import (
@@ -78,9 +77,8 @@ func UnavailableResult(text string) protocol.ToolResult {
 	return r
 }
 
-// MissingToolResult returns the result of a call of a tool that exists, but not in this
-// conversation: an agent has only the tools of its definition. For a name that no
-// tool has it returns [UnknownToolResult].
+// MissingToolResult returns the result of a call of a tool that exists, but not in this conversation: an agent has
+// only the tools of its definition. For a name that no tool has it returns [UnknownToolResult].
 func MissingToolResult(name string) protocol.ToolResult {
 	return UnavailableResult("Error: No such tool available: " + name + ". " + name +
 		" is not among the tools available here. Continue with the tools you have.")

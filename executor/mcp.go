@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// MCP runs tool calls on the servers of a manager. The manager belongs to the
-// caller, who starts and closes it.
+// MCP runs tool calls on the servers of a manager. The manager belongs to the caller, who starts and closes it.
 type MCP struct {
 	Manager *mcp.Manager
 }

@@ -20,10 +20,9 @@ type Mention struct {
 	Text              string          // content as text
 }
 
-// Mentions reads the resources that a prompt mentions, each once and in the order
-// of the prompt. A word is a mention only if it names a connected server and a
-// readable resource; everything else, such as mail addresses and file mentions, is
-// text. The prompt is not changed.
+// Mentions reads the resources that a prompt mentions, each once and in the order of the prompt. A word is a
+// mention only if it names a connected server and a readable resource; everything else, such as mail addresses and
+// file mentions, is text. The prompt is not changed.
 func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	var servers []string
 	for _, st := range r.Manager.Servers() {
@@ -55,9 +54,8 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	return all
 }
 
-// FindMentions finds `@server:uri` for the given raw server names; if several names
-// match, the longest counts. The `@` must start a word and the URI ends with that
-// word, without trailing punctuation.
+// FindMentions finds `@server:uri` for the given raw server names; if several names match, the longest counts. The
+// `@` must start a word and the URI ends with that word, without trailing punctuation.
 func FindMentions(prompt string, servers []string) []Mention {
 	var all []Mention
 	for at := 0; ; {

@@ -11,8 +11,7 @@ import (
 // mcpPrefix is the prefix of the canonical name of every MCP tool.
 const mcpPrefix = "mcp__"
 
-// Index resolves the tool names of scenarios. It is read-only after [NewIndex] and
-// may be used by many goroutines.
+// Index resolves the tool names of scenarios. It is read-only after [NewIndex] and may be used by many goroutines.
 type Index struct {
 	canonical map[string]protocol.Tool
 	qualified map[string]string   // "server/tool" → canonical name
@@ -57,11 +56,10 @@ func (x *Index) Canonical(written string) string {
 	return name
 }
 
-// Resolve returns the canonical name of a tool written as "mcp__server__tool",
-// "server/tool" or "tool". A simple name selects an MCP tool before a built-in one;
-// if several servers have it, the first is used and warning says so. For an unknown
-// "server/tool" it returns the canonical name that the tool would have; any other
-// unknown name is unchanged.
+// Resolve returns the canonical name of a tool written as "mcp__server__tool", "server/tool" or "tool". A simple
+// name selects an MCP tool before a built-in one; if several servers have it, the first is used and warning says
+// so. For an unknown "server/tool" it returns the canonical name that the tool would have; any other unknown name
+// is unchanged.
 func (x *Index) Resolve(written string) (canonical, warning string) {
 	if t, ok := x.canonical[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
 		return written, ""

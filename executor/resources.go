@@ -28,9 +28,8 @@ const noResources = "No resources found. MCP servers may still provide tools eve
 // manager.
 type Resources struct {
 	Manager *mcp.Manager
-	// SaveBlob saves the bytes of a binary resource, the index-th part of a result,
-	// and returns the path. If it is nil, the bytes are discarded and the model is
-	// told only their number.
+	// SaveBlob saves the bytes of a binary resource, the index-th part of a result, and returns the path. If it is
+	// nil, the bytes are discarded and the model is told only their number.
 	SaveBlob func(index int, mime string, data []byte) (path string, err error)
 }
 
@@ -51,15 +50,13 @@ type ResourceContents struct {
 // codeNoResource is the error code for an unknown resource.
 const codeNoResource = -32002
 
-// missingResource is the result of reading an unknown resource: a successful
-// result, not an error.
+// missingResource is the result of reading an unknown resource: a successful result, not an error.
 type missingResource struct {
 	Contents []ResourceContent `json:"contents"`
 	Error    string            `json:"error"`
 }
 
-// ResourceContent is one part of a resource. The text of a binary part says where
-// its bytes were saved.
+// ResourceContent is one part of a resource. The text of a binary part says where its bytes were saved.
 type ResourceContent struct {
 	URI      string `json:"uri"`
 	MIMEType string `json:"mimeType,omitempty"`

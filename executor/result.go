@@ -14,8 +14,7 @@ type Result struct {
 	Trace
 }
 
-// Trace is what the middlewares report about a call. It is internal and not encoded
-// in this form.
+// Trace is what the middlewares report about a call. It is internal and not encoded in this form.
 type Trace struct {
 	// Duration is how long the tool itself ran, without questions and hooks.
 	Duration                  time.Duration

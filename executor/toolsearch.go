@@ -34,8 +34,7 @@ type SearchOutput struct {
 	Total   int      `json:"total_deferred_tools"`
 }
 
-// DeferredByDefault returns true for MCP tools and for built-in tools that are
-// rarely used.
+// DeferredByDefault returns true for MCP tools and for built-in tools that are rarely used.
 func DeferredByDefault(t protocol.Tool) bool {
 	return claudecode.ToolNamed(t.Name).Deferred || strings.HasPrefix(t.Name, mcpPrefix)
 }
@@ -161,9 +160,8 @@ func findTool(name string, all []protocol.Tool) (protocol.Tool, bool) {
 	return all[i], true
 }
 
-// score rates how well words describe a tool: a match with a part of its name
-// counts most, then a substring of the name, then the description. A word with `+`
-// that is not in the name excludes the tool; 0 = no match.
+// score rates how well words describe a tool: a match with a part of its name counts most, then a substring of the
+// name, then the description. A word with `+` that is not in the name excludes the tool; 0 = no match.
 func score(t protocol.Tool, words []string) int {
 	const wholePart, piece, described = 10, 5, 2
 	name := strings.ToLower(t.Name)

@@ -69,9 +69,8 @@ type askOutput struct {
 	Response    string                `json:"response,omitempty"`
 }
 
-// askUserQuestion takes the answers from the call, where a host has put the user's
-// answers, otherwise from the scenario. A question without either stays unanswered
-// (observed with 2.1.329).
+// askUserQuestion takes the answers from the call, where a host has put the user's answers, otherwise from the
+// scenario. A question without either stays unanswered (observed with 2.1.329).
 func askUserQuestion(_ context.Context, a answers, in askInput) protocol.ToolResult {
 	questions, err := tool.Decode[[]question](in.Questions)
 	if err != nil {
@@ -124,8 +123,7 @@ func (o askOutput) modelText(questions []question) string {
 	}
 }
 
-// hasOption reports whether the answer is one of the options, or a list of options if
-// several may be chosen.
+// hasOption reports whether the answer is one of the options, or a list of options if several may be chosen.
 func (q question) hasOption(answer string) bool {
 	parts := []string{answer}
 	if q.MultiSelect {

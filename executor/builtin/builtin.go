@@ -1,9 +1,8 @@
-// Package builtin implements the built-in tools of Claude Code: they read and
-// write real files and run real commands.
+// Package builtin implements the built-in tools of Claude Code: they read and write real files and run real
+// commands.
 //
-// Problems with a call, such as an invalid input, are reported as a
-// [protocol.ToolResult], never as a panic or a Go error. Permissions are
-// checked before a call reaches this package.
+// Problems with a call, such as an invalid input, are reported as a [protocol.ToolResult], never as a panic or a Go
+// error. Permissions are checked before a call reaches this package.
 package builtin
 
 import (
@@ -48,8 +47,7 @@ type Options struct {
 	Access Access
 	// Hooks runs the hooks of tools; nil = none.
 	Hooks Hooks
-	// Tasks holds background commands; nil = no background commands. The caller
-	// closes it.
+	// Tasks holds background commands; nil = no background commands. The caller closes it.
 	Tasks *task.Set
 	// Skills loads skills for the model; nil = none.
 	Skills Skills
@@ -163,9 +161,8 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	return out, nil
 }
 
-// Prepare returns a call's input as it is shown and run: with defaults that the
-// real CLI shows, and without trailing spaces in text for a file. Input for other
-// tools, or input that is not an object, is unchanged.
+// Prepare returns a call's input as it is shown and run: with defaults that the real CLI shows, and without
+// trailing spaces in text for a file. Input for other tools, or input that is not an object, is unchanged.
 func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	if !t.allowed(call.Name) {
 		return call.Input
@@ -173,9 +170,8 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	return t.registry[call.Name].Prepared(call.Input)
 }
 
-// Precheck refuses calls before permission checks: of tools that the session does not
-// have, and with invalid input. Nil = the call may continue; also for tools of
-// other executors.
+// Precheck refuses calls before permission checks: of tools that the session does not have, and with invalid input.
+// Nil = the call may continue; also for tools of other executors.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[canonical(call.Name)]
 	if !ok {
@@ -234,9 +230,8 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 // Dir returns the current directory, from which relative paths start.
 func (t *Tools) Dir() string { return t.shell.Dir() }
 
-// ObservedInput returns a call's input as hooks and hosts see it: with the tool's own
-// keys, and the path of a read, written or edited file made absolute. Nil = the
-// input is unchanged.
+// ObservedInput returns a call's input as hooks and hosts see it: with the tool's own keys, and the path of a read,
+// written or edited file made absolute. Nil = the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	known, _ := t.registry[canonical(call.Name)].WithAliases(call.Input)
 	changed := !bytes.Equal(known, call.Input)
@@ -250,8 +245,7 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	return nil
 }
 
-// TargetFile returns the file that a call reads or writes, as an absolute path; empty
-// = none.
+// TargetFile returns the file that a call reads or writes, as an absolute path; empty = none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
 // Reread returns the file that a call wrote if its content has changed since then, and records the new content; ""

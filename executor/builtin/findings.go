@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// reviewFinding is one result of a review, with its keys in the order in which
-// hosts receive them.
+// reviewFinding is one result of a review, with its keys in the order in which hosts receive them.
 type reviewFinding struct {
 	File         string   `json:"file"`
 	Line         *float64 `json:"line,omitempty"`

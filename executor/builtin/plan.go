@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Modes reads and changes the permission mode, for the tools that start and end
-// plan mode.
+// Modes reads and changes the permission mode, for the tools that start and end plan mode.
 type Modes interface {
 	Mode() protocol.PermissionMode
 	SetMode(protocol.PermissionMode) error
@@ -65,9 +64,8 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	}
 }
 
-// exitPlanMode ends plan mode. The plan is that of the call, which is saved in the
-// plan file, otherwise the content of the file. A mode that a host has set in its
-// answer is kept.
+// exitPlanMode ends plan mode. The plan is that of the call, which is saved in the plan file, otherwise the content
+// of the file. A mode that a host has set in its answer is kept.
 func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
 	plan, path := p.plan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."

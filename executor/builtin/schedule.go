@@ -58,8 +58,7 @@ func cronCreateTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// newCron parses the schedule of a new job, or returns the result that says why it
-// is invalid.
+// newCron parses the schedule of a new job, or returns the result that says why it is invalid.
 func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Schedule, *protocol.ToolResult) {
 		return task.Schedule{}, new(tool.Refuse(format, args...))

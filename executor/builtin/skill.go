@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Skill is a loaded skill: its text for the model, and the tools that the model may
-// then use without asking.
+// Skill is a loaded skill: its text for the model, and the tools that the model may then use without asking.
 type Skill struct {
 	Name  string
 	Text  string
@@ -20,8 +19,7 @@ type Skill struct {
 type Skills interface {
 	// Skill loads a skill; the error says why it is not available.
 	Skill(ctx context.Context, name, args string) (Skill, error)
-	// Check returns the error of a skill that is not available, before permission
-	// is asked.
+	// Check returns the error of a skill that is not available, before permission is asked.
 	Check(name string) error
 }
 
@@ -50,8 +48,7 @@ func skillTool(s Skills) tool.Tool {
 	}
 }
 
-// skill returns a one-line result and adds the skill's text to the conversation
-// after it.
+// skill returns a one-line result and adds the skill's text to the conversation after it.
 func skill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
 	if s != nil {

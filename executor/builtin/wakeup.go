@@ -79,8 +79,7 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
 }
 
-// wakeupAt returns the first full minute after a delay, or the previous one if that
-// exceeds the limit.
+// wakeupAt returns the first full minute after a delay, or the previous one if that exceeds the limit.
 func wakeupAt(now time.Time, delay time.Duration) time.Time {
 	at := now.Add(delay)
 	full := at.Truncate(time.Minute)

@@ -60,8 +60,7 @@ func (s *worktrees) currentWorktree() (worktree, bool) {
 	return *s.tree, true
 }
 
-// checkInWorktree refuses a change of a repository file that is outside the session's work
-// tree; nil = allowed.
+// checkInWorktree refuses a change of a repository file that is outside the session's work tree; nil = allowed.
 func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	w, inside := s.currentWorktree()
 	if !inside || isWithin(w.Path, path) || !isWithin(w.Top, path) {

@@ -64,15 +64,13 @@ func parseBehavior(word string, s behaviorScope) (Behavior, error) {
 
 // Breakpoint stops calls of the tools that match its name.
 type Breakpoint struct {
-	// Name is a canonical tool name, "server/tool", or a glob over either, as the
-	// user wrote it.
+	// Name is a canonical tool name, "server/tool", or a glob over either, as the user wrote it.
 	Name        string
 	Before      Behavior
 	After       Behavior
 	When        string // condition; empty = always
 	Replacement string // tool that runs instead if the call is not stopped; empty = none
-	// ConditionError is the error of the condition's last evaluation. A condition
-	// that fails counts as false.
+	// ConditionError is the error of the condition's last evaluation. A condition that fails counts as false.
 	ConditionError string
 }
 
@@ -98,8 +96,7 @@ type BreakpointChange struct {
 	Before, After, When *string
 }
 
-// SetBreakpoint adds a breakpoint or changes one. It validates everything before it
-// changes anything.
+// SetBreakpoint adds a breakpoint or changes one. It validates everything before it changes anything.
 func (p *breakpointSet) SetBreakpoint(c BreakpointChange) error {
 	_, err := p.applyChange(c, false)
 	return err
@@ -184,8 +181,7 @@ func conditionError(err error) error {
 	return e
 }
 
-// RemoveBreakpoint removes a breakpoint with all its settings. An unknown name is
-// not an error.
+// RemoveBreakpoint removes a breakpoint with all its settings. An unknown name is not an error.
 func (p *breakpointSet) RemoveBreakpoint(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,9 +192,8 @@ func (p *breakpointSet) RemoveBreakpoint(name string) {
 	}
 }
 
-// SetReplacement makes another tool run for calls that the breakpoint does not
-// stop. Both tools must be registered with the same schema. An empty tool, or the
-// breakpoint's own name, removes the replacement.
+// SetReplacement makes another tool run for calls that the breakpoint does not stop. Both tools must be registered
+// with the same schema. An empty tool, or the breakpoint's own name, removes the replacement.
 func (p *breakpointSet) SetReplacement(name, tool string) error {
 	if name == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
@@ -353,8 +348,7 @@ type Rule struct {
 	Phase     Phase
 	When      string // condition; empty = always
 	MaxPauses int    // number of pauses that are left; negative = no limit
-	// ConditionError is the error of the condition's last evaluation. A condition
-	// that fails counts as false.
+	// ConditionError is the error of the condition's last evaluation. A condition that fails counts as false.
 	ConditionError string
 }
 
@@ -449,9 +443,8 @@ func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 	return false
 }
 
-// matchBreakpoint returns the first rule or breakpoint whose condition holds for a
-// call in a phase, and whether it stops the call; nil = none. Conditions run
-// without the lock held.
+// matchBreakpoint returns the first rule or breakpoint whose condition holds for a call in a phase, and whether it
+// stops the call; nil = none. Conditions run without the lock held.
 func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
 	if n := p.takeRule(ctx, k, phase, r); n != nil {
 		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true

@@ -140,8 +140,7 @@ func (p *pauses) storeDecision(id string, d Decision) {
 
 func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Wire) }
 
-// finalResult returns what the agent receives instead of the call's result; nil =
-// the result is unchanged.
+// finalResult returns what the agent receives instead of the call's result; nil = the result is unchanged.
 func (d Decision) finalResult() json.RawMessage {
 	switch d.Action {
 	case ActionModify:

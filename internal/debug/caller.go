@@ -21,8 +21,7 @@ type Caller interface {
 
 // Evaluator is a caller that evaluates expressions itself, in its own language.
 type Evaluator interface {
-	// Evaluate returns the value of an expression, or an error when ctx ends or
-	// Closed is closed first.
+	// Evaluate returns the value of an expression, or an error when ctx ends or Closed is closed first.
 	Evaluate(ctx context.Context, a EvaluationRequest) (EvaluationResult, error)
 }
 
@@ -116,15 +115,12 @@ type StartedCall struct {
 // Outcome is the result or the error of a call.
 type Outcome struct {
 	Failed bool
-	// Result is the tool's result: a string for plain text, otherwise the content
-	// as JSON. nil = null.
+	// Result is the tool's result: a string for plain text, otherwise the content as JSON. nil = null.
 	Result json.RawMessage
-	// ResultCID is the id of a result that is already in the store in another form;
-	// empty = the hub stores Result.
+	// ResultCID is the id of a result that is already in the store in another form; empty = the hub stores Result.
 	ResultCID string
-	// Error and ErrorType say why a failed call failed. Exception is how the
-	// failure is displayed; nil = built from Error and ErrorType. ErrorCID is its
-	// id in the store; empty = not stored.
+	// Error and ErrorType say why a failed call failed. Exception is how the failure is displayed; nil = built from
+	// Error and ErrorType. ErrorCID is its id in the store; empty = not stored.
 	Error, ErrorType string
 	Exception        json.RawMessage
 	ErrorCID         string
@@ -132,8 +128,7 @@ type Outcome struct {
 	ExtraFields json.Marshaler
 }
 
-// Completion is an outcome together with its call, identified by its id or by the
-// agent's session and tool use.
+// Completion is an outcome together with its call, identified by its id or by the agent's session and tool use.
 type Completion struct {
 	CallID, Session, ToolUseID string
 	Outcome
@@ -143,8 +138,7 @@ type Completion struct {
 type Decision struct {
 	Action Action
 	Input  json.RawMessage // modify before the call: the complete new input
-	// Result belongs to skip, and to modify after the call: a string is the text,
-	// anything else its JSON.
+	// Result belongs to skip, and to modify after the call: a string is the text, anything else its JSON.
 	Result        json.RawMessage
 	Type, Message string // raise
 	Tool          string // replace: canonical name
@@ -153,8 +147,7 @@ type Decision struct {
 	Pause, Breakpoint string
 	// Wire is the decision in the caller's format.
 	Wire json.RawMessage
-	// Request is the front end's request, set while the decision is encoded; nil =
-	// the hub decided.
+	// Request is the front end's request, set while the decision is encoded; nil = the hub decided.
 	Request *ResumeRequest
 	// InputCID is the id of Input in the store; empty = unknown.
 	InputCID string
@@ -166,14 +159,12 @@ type ResumeRequest struct {
 	// Action is continue, modify, skip, raise or replace. Empty means continue, or
 	// modify if there are new arguments.
 	Action string `json:"action"`
-	// ModifiedArgs are the new positional arguments; claudeless's own callers take
-	// one, the whole input. ModifiedKwargs are the new named arguments, or the
-	// whole input.
+	// ModifiedArgs are the new positional arguments; claudeless's own callers take one, the whole input.
+	// ModifiedKwargs are the new named arguments, or the whole input.
 	ModifiedArgs   *[]json.RawMessage          `json:"modified_args"`
 	ModifiedKwargs *map[string]json.RawMessage `json:"modified_kwargs"`
 	ModifiedResult json.RawMessage             `json:"modified_result"`
-	// ModifiedInputExpr and ModifiedResultExpr are expressions whose values become
-	// the new input or result.
+	// ModifiedInputExpr and ModifiedResultExpr are expressions whose values become the new input or result.
 	ModifiedInputExpr  string          `json:"modified_input_expr"`
 	ModifiedResultExpr string          `json:"modified_result_expr"`
 	FakeResult         json.RawMessage `json:"fake_result"`

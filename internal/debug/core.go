@@ -26,8 +26,7 @@ type Options struct {
 	// PauseTimeout ends a pause without a decision, as OnTimeout says. 0 = never.
 	PauseTimeout time.Duration
 	OnTimeout    Policy
-	// Lease is how long a pause stays open after the last request of its caller; 0
-	// = 8 s.
+	// Lease is how long a pause stays open after the last request of its caller; 0 = 8 s.
 	Lease      time.Duration
 	MaxRecords int // call records kept; 0 = 10000
 }
@@ -69,8 +68,7 @@ func (c *core) NewID() string { return c.options.NewID() }
 // Now returns the time of the hub's clock.
 func (c *core) Now() time.Time { return c.options.Now() }
 
-// Error is a refused request. Code is part of the wire format; Detail holds
-// additional members of the response.
+// Error is a refused request. Code is part of the wire format; Detail holds additional members of the response.
 type Error struct {
 	Code    string
 	Message string
@@ -179,8 +177,7 @@ type Event struct {
 	Action     string  // resumed
 	Status     string  // completed: "success" or "exception"
 	Topic      string  // changed
-	// Missed counts the events dropped just before this one because the observer
-	// was slow.
+	// Missed counts the events dropped just before this one because the observer was slow.
 	Missed int
 }
 
@@ -210,9 +207,8 @@ type Subscription struct {
 
 const defaultQueue = 256
 
-// Subscribe adds an observer. At most queue events wait for it (0 = 256); further
-// ones are dropped and counted. An observer may read the hub's state while it
-// handles an event.
+// Subscribe adds an observer. At most queue events wait for it (0 = 256); further ones are dropped and counted. An
+// observer may read the hub's state while it handles an event.
 func (c *core) Subscribe(queue int) *Subscription {
 	if queue <= 0 {
 		queue = defaultQueue
@@ -243,16 +239,14 @@ func (c *core) unsubscribe(s *Subscription) {
 	}
 }
 
-// PublishChange notifies all observers that something outside the hub changed, such
-// as the external servers.
+// PublishChange notifies all observers that something outside the hub changed, such as the external servers.
 func (c *core) PublishChange(topic string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.publish(Event{Kind: EventChanged, Topic: topic})
 }
 
-// publish queues e for all observers without waiting; c.mu must be held, which
-// keeps the events in order.
+// publish queues e for all observers without waiting; c.mu must be held, which keeps the events in order.
 func (c *core) publish(e Event) {
 	for s := range c.observers {
 		e.Missed = s.missed

@@ -118,8 +118,7 @@ func (r *registry) Functions() []Function {
 	return all
 }
 
-// FunctionLists returns the names of [Hub.Functions], and their signatures and
-// metadata by name.
+// FunctionLists returns the names of [Hub.Functions], and their signatures and metadata by name.
 func (r *registry) FunctionLists() (names []string, signatures map[string]string, metadata map[string]json.RawMessage) {
 	names, signatures, metadata = []string{}, map[string]string{}, map[string]json.RawMessage{}
 	for _, f := range r.Functions() {
@@ -134,8 +133,7 @@ func (r *registry) FunctionLists() (names []string, signatures map[string]string
 	return names, signatures, metadata
 }
 
-// canonical returns the canonical name for any spelling of a tool name; r.mu must
-// be held.
+// canonical returns the canonical name for any spelling of a tool name; r.mu must be held.
 func (r *registry) canonical(name string) string {
 	if _, ok := r.functions[name]; ok {
 		return name

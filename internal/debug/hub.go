@@ -53,8 +53,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Hub holds all state of the debugger, divided into parts that share one lock. Make
-// it with New; it starts nothing.
+// Hub holds all state of the debugger, divided into parts that share one lock. Make it with New; it starts nothing.
 type Hub struct {
 	*core
 	*registry

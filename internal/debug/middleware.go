@@ -35,8 +35,7 @@ type Run interface {
 	ID() string // session id
 	// CallSite returns the location of a call as JSON; nil = unknown.
 	CallSite(call protocol.ToolUse) json.RawMessage
-	// ShapeResult builds a structured result for a call from text that the debugger
-	// or another tool provided.
+	// ShapeResult builds a structured result for a call from text that the debugger or another tool provided.
 	ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
@@ -47,10 +46,9 @@ func (o MiddlewareOptions) shapeResult(use protocol.ToolUse, text string) protoc
 	return o.Run.ShapeResult(use, text)
 }
 
-// Middleware stops calls at g's breakpoints. If the gate fails before a call, the
-// tool does not run and the result is an error; if it fails afterwards, the result
-// is kept. The decisions are recorded in the result's Breakpoints, around those of
-// the inner layers.
+// Middleware stops calls at g's breakpoints. If the gate fails before a call, the tool does not run and the result
+// is an error; if it fails afterwards, the result is kept. The decisions are recorded in the result's Breakpoints,
+// around those of the inner layers.
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientRun, PID: o.PID, Started: o.Started}
@@ -129,8 +127,7 @@ func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse,
 	return result, err
 }
 
-// restoreShape gives a result that is not the tool's own the structure of the
-// tool's results.
+// restoreShape gives a result that is not the tool's own the structure of the tool's results.
 func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result) executor.Result {
 	r.Output, r.ShowsIsErrorFalse = nil, false
 	if text, ok := singleText(r.Content); ok {
@@ -189,8 +186,7 @@ func (o MiddlewareOptions) applyAfter(use protocol.ToolUse, r executor.Result, d
 	return r
 }
 
-// ResultText returns a replaced result as text: a string unchanged, anything else
-// as JSON.
+// ResultText returns a replaced result as text: a string unchanged, anything else as JSON.
 func ResultText(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil && len(v) > 0 && v[0] == '"' {

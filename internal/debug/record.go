@@ -107,9 +107,8 @@ func shortRecord(rec Record) *Record {
 	return &rec
 }
 
-// AddRecord stores a record that is not a call through the hub: an event of an
-// older client, or a call to an external server. It fills in a missing call id and
-// missing times.
+// AddRecord stores a record that is not a call through the hub: an event of an older client, or a call to an
+// external server. It fills in a missing call id and missing times.
 func (r *records) AddRecord(record Record) {
 	rec := shortRecord(record)
 	r.mu.Lock()
@@ -123,8 +122,7 @@ func (r *records) AddRecord(record Record) {
 	r.add(rec)
 }
 
-// Calls returns the newest limit records of one tool, or of all tools if tool is
-// empty; nil = DefaultLimit.
+// Calls returns the newest limit records of one tool, or of all tools if tool is empty; nil = DefaultLimit.
 func (r *records) Calls(tool string, limit *int) (Calls, error) {
 	n := DefaultLimit
 	if limit != nil {

@@ -44,9 +44,8 @@ func (h *Hub) StartSession(pauseID string) (string, error) {
 	return h.openSession(p).ID, nil
 }
 
-// Evaluate evaluates one expression at a pause: in this process for claudeless's
-// own callers, in the caller's process for older clients. An invalid expression
-// gives a result with IsError, not an error.
+// Evaluate evaluates one expression at a pause: in this process for claudeless's own callers, in the caller's
+// process for older clients. An invalid expression gives a result with IsError, not an error.
 func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult, error) {
 	if strings.TrimSpace(q.Expr) == "" {
 		return EvaluationResult{}, NewError(CodeMissingExpression, "expression required")
@@ -347,9 +346,8 @@ func (l *sessions) closeAll(ids []string) {
 	}
 }
 
-// appendEntry adds to a session's transcript. Over a limit it drops the oldest
-// entries: of this session, and of other sessions if all together are too large.
-// l.mu must be held.
+// appendEntry adds to a session's transcript. Over a limit it drops the oldest entries: of this session, and of
+// other sessions if all together are too large. l.mu must be held.
 func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
 	if l.byID[s.ID] != s {
 		return

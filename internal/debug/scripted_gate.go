@@ -23,8 +23,7 @@ type ScriptedGateOptions struct {
 	Resolve func(ctx context.Context, name string) string
 }
 
-// ScriptedGate is a [Gate] whose decisions come from a scenario. All methods may be
-// called from many goroutines.
+// ScriptedGate is a [Gate] whose decisions come from a scenario. All methods may be called from many goroutines.
 type ScriptedGate struct {
 	hub        *Hub
 	resolve    func(context.Context, string) string
@@ -142,8 +141,7 @@ func (g *ScriptedGate) resumeRequest(ctx context.Context, b *scenarios.Breakpoin
 	if err != nil {
 		return ResumeRequest{}, err
 	}
-	// Template evaluation is bounded in steps; cancelling the caller must not
-	// change its values.
+	// Template evaluation is bounded in steps; cancelling the caller must not change its values.
 	filled, err := b.Fill(context.WithoutCancel(ctx), names)
 	if err != nil {
 		return ResumeRequest{}, err

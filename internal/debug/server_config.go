@@ -12,9 +12,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// ParseServerEntry parses the configuration of one server: transport, then command, args,
-// env and cwd, or url; timeout_s and auto_reconnect. Other members and wrong types
-// are errors that name the field.
+// ParseServerEntry parses the configuration of one server: transport, then command, args, env and cwd, or url;
+// timeout_s and auto_reconnect. Other members and wrong types are errors that name the field.
 func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
 	if !mcp.ValidName(name) {
 		return mcp.ServerConfig{}, nameError(name)
@@ -48,8 +47,7 @@ func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, err
 	return cfg, nil
 }
 
-// ParseServerConfig parses a configuration file: {"servers": {NAME: ENTRY}}. The error
-// lists every problem in it.
+// ParseServerConfig parses a configuration file: {"servers": {NAME: ENTRY}}. The error lists every problem in it.
 func ParseServerConfig(file string, data []byte) ([]mcp.ServerConfig, error) {
 	var doc struct {
 		Servers *json.RawMessage `json:"servers"`
@@ -124,8 +122,7 @@ func ParseInlineServers(text string) (mcp.ServerConfig, error) {
 	return cfg, nil
 }
 
-// MergeServers adds servers to a list. A server with the name of an earlier one
-// replaces it.
+// MergeServers adds servers to a list. A server with the name of an earlier one replaces it.
 func MergeServers(list, more []mcp.ServerConfig) []mcp.ServerConfig {
 	list = slices.Clone(list)
 	for _, cfg := range more {

@@ -44,11 +44,10 @@ type ServerManagerOptions struct {
 	Version string // clientInfo.version
 }
 
-// ServerManager connects additional MCP servers to the debugger, at start-up or
-// later, so that users of the debugger can call their tools and read their
-// resources. These calls are recorded and never paused. A server that fails
-// affects only calls to it, which return an error with a code. All methods may be
-// called from many goroutines.
+// ServerManager connects additional MCP servers to the debugger, at start-up or later, so that users of the
+// debugger can call their tools and read their resources. These calls are recorded and never paused. A server that
+// fails affects only calls to it, which return an error with a code. All methods may be called from many
+// goroutines.
 type ServerManager struct {
 	hub *Hub
 	now func() time.Time
@@ -94,8 +93,7 @@ func (m *ServerManager) Start(ctx context.Context) error {
 	return err
 }
 
-// Close closes all connections and ends all server processes. It may be called more
-// than once.
+// Close closes all connections and ends all server processes. It may be called more than once.
 func (m *ServerManager) Close(ctx context.Context) error { return m.mcp.Close(ctx) }
 
 // The states of a server.
@@ -143,8 +141,7 @@ func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
 	return c
 }
 
-// callableTools lists a server's tools, without those whose canonical name another
-// tool already has.
+// callableTools lists a server's tools, without those whose canonical name another tool already has.
 func (m *ServerManager) callableTools(server string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != server })
 }
@@ -196,8 +193,7 @@ func (m *ServerManager) find(name string) (mcp.ServerStatus, bool) {
 	return all[i], true
 }
 
-// checkConnected returns an error that says why a server cannot be called; nil = it
-// is connected.
+// checkConnected returns an error that says why a server cannot be called; nil = it is connected.
 func (m *ServerManager) checkConnected(name string) error {
 	s, ok := m.find(name)
 	switch {

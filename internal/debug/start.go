@@ -102,9 +102,8 @@ func (h *Hub) Running() []CallData {
 	return all
 }
 
-// Complete records the outcome of a call and may stop it once more; then it returns
-// the id of that pause. An unknown call is not an error, because older clients
-// complete calls that started before the server was restarted.
+// Complete records the outcome of a call and may stop it once more; then it returns the id of that pause. An
+// unknown call is not an error, because older clients complete calls that started before the server was restarted.
 func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err error) {
 	r, err := completeOutcome(h.store, c.Outcome)
 	if err != nil {

@@ -19,8 +19,7 @@ type Values interface {
 	json.Marshaler
 }
 
-// JSONInput is the input of claudeless's own callers: one JSON object. The zero
-// value is an unknown input.
+// JSONInput is the input of claudeless's own callers: one JSON object. The zero value is an unknown input.
 type JSONInput struct {
 	JSON json.RawMessage
 	CID  string // id of the canonical form
@@ -56,8 +55,7 @@ type Process struct {
 	ProcessKey   string  `json:"process_key,omitempty"`
 }
 
-// NewProcess identifies a process by its id and its start time in Unix seconds;
-// both 0 = unknown.
+// NewProcess identifies a process by its id and its start time in Unix seconds; both 0 = unknown.
 func NewProcess(pid int, started float64) Process {
 	p := Process{PID: pid, ProcessStart: started}
 	if pid != 0 || started != 0 {
@@ -196,8 +194,7 @@ type Record struct {
 // Ending is how a call ended.
 type Ending struct {
 	Status string `json:"status"` // success, exception, or the status of an event
-	// Source is "mcp_client" for calls made through the hub to the external
-	// server Server.
+	// Source is "mcp_client" for calls made through the hub to the external server Server.
 	Source      string  `json:"source,omitempty"`
 	Server      string  `json:"server,omitempty"`
 	Action      Action  `json:"action,omitempty"`       // decision before the call

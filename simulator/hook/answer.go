@@ -33,8 +33,7 @@ type hookResult struct {
 	output protocol.HookOutput
 	// plainText is standard output that is not a JSON object.
 	plainText string
-	// blockReason is the reason of exit status 2 as users see it; rawReason is the same
-	// without the command.
+	// blockReason is the reason of exit status 2 as users see it; rawReason is the same without the command.
 	blockReason, rawReason string
 	blocked                bool
 	stdout, stderr         string

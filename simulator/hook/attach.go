@@ -11,12 +11,10 @@ import (
 
 // Trace holds the events and records of hooks.
 type Trace struct {
-	// Frames are hook_started and hook_response of configured hooks, the started
-	// ones first. They are always shown for SessionStart, otherwise only with
-	// --include-hook-events. Nil for SessionEnd.
+	// Frames are hook_started and hook_response of configured hooks, the started ones first. They are always shown
+	// for SessionStart, otherwise only with --include-hook-events. Nil for SessionEnd.
 	Frames []protocol.Event
-	// Notices are informational events that are always shown: system messages,
-	// failed hooks, a blocked prompt.
+	// Notices are informational events that are always shown: system messages, failed hooks, a blocked prompt.
 	Notices []protocol.Event
 	// Reports describe the result of each configured hook around a compaction.
 	Reports []string
@@ -41,9 +39,8 @@ func (t *Trace) reportResult(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// attachAnswer records in the transcript a hook whose verdict is not a refusal. A
-// hook after a tool that ends the turn is recorded only by that; at the end of a
-// turn the stop is recorded first.
+// attachAnswer records in the transcript a hook whose verdict is not a refusal. A hook after a tool that ends the
+// turn is recorded only by that; at the end of a turn the stop is recorded first.
 func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
@@ -148,8 +145,7 @@ func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	})
 }
 
-// attachStop records in the transcript that a hook ends the turn. For prompts the
-// user sees it instead.
+// attachStop records in the transcript that a hook ends the turn. For prompts the user sees it instead.
 func (t *Trace) attachStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":

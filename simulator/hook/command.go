@@ -32,9 +32,8 @@ const drainLimit = 100 * time.Millisecond
 // outputLimit bounds the stored standard output of a command, in bytes.
 const outputLimit = 2 << 20
 
-// runCommand runs a command hook, with its index among those of the event: it gets the
-// input on standard input, and its exit status and output are the verdict (spec:
-// cli-contract 5.5).
+// runCommand runs a command hook, with its index among those of the event: it gets the input on standard input, and
+// its exit status and output are the verdict (spec: cli-contract 5.5).
 func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, place int) hookResult {
 	p, err := proc.Start(ctx, proc.Options{
 		Command: proc.Command{Path: shellCommand(e)[0], Args: shellCommand(e)[1:], Env: r.environ(c, e, place), Dir: c.cwd},
@@ -292,8 +291,7 @@ func (w *outputWatcher) wait(d time.Duration) {
 	}
 }
 
-// envEvents are the events whose hooks may write shell code for later commands, in
-// the order in which it runs.
+// envEvents are the events whose hooks may write shell code for later commands, in the order in which it runs.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
 // envFile returns the path for CLAUDE_ENV_FILE of a hook; empty = none. It removes

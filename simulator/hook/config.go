@@ -43,8 +43,7 @@ func (e *hookEntry) label() string {
 	return c.Command
 }
 
-// origin returns the source of the hook for hosts; they see callbacks as settings
-// (observed with 2.1.329).
+// origin returns the source of the hook for hosts; they see callbacks as settings (observed with 2.1.329).
 func (e *hookEntry) origin() string {
 	if e.plugin != "" {
 		return protocol.PluginHookPrefix + e.plugin

@@ -1,9 +1,8 @@
-// Package hook runs the hooks of an event and merges their output: commands,
-// HTTP calls and MCP tools from settings files, and callbacks of the SDK host.
+// Package hook runs the hooks of an event and merges their output: commands, HTTP calls and MCP tools from settings
+// files, and callbacks of the SDK host.
 //
-// [Runner.Run] always returns a decision; a hook that fails, hangs or prints
-// nonsense is never a Go error. The returned events have no session and no
-// UUID; the caller adds them.
+// [Runner.Run] always returns a decision; a hook that fails, hangs or prints nonsense is never a Go error. The
+// returned events have no session and no UUID; the caller adds them.
 package hook
 
 import (
@@ -46,18 +45,15 @@ type Options struct {
 	Environ        []string // environment of commands, and for allowed header variables
 	PID            int      // CLAUDE_PID; 0 = not set
 	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty = "sdk-cli"
-	// EnvDir is the directory for the files of CLAUDE_ENV_FILE, which is set for
-	// events whose hooks may prepare the shell; it is created when needed. Empty =
-	// not set.
+	// EnvDir is the directory for the files of CLAUDE_ENV_FILE, which is set for events whose hooks may prepare the
+	// shell; it is created when needed. Empty = not set.
 	EnvDir string
 
 	Callback Callback     // nil = registered callbacks are skipped
 	HTTP     *http.Client // nil = a client that does not follow redirects
-	// MCPTool calls a tool of a connected server and returns its text; nil = such
-	// hooks fail without blocking.
+	// MCPTool calls a tool of a connected server and returns its text; nil = such hooks fail without blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
-	// MatchRule evaluates the "if" key of a hook, a permission rule, for a call.
-	// nil = the rule is a tool name.
+	// MatchRule evaluates the "if" key of a hook, a permission rule, for a call. nil = the rule is a tool name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
 	// Reports keeps what [Runner.TakeReports] returns.
@@ -85,12 +81,10 @@ type Source struct {
 
 // Input is one event.
 type Input struct {
-	// Base holds the common keys; empty ones are filled from Options, and
-	// HookEventName always from Event.
+	// Base holds the common keys; empty ones are filled from Options, and HookEventName always from Event.
 	Base  protocol.HookBase
 	Event protocol.HookInput
-	// ToolUseID is passed to callbacks separately. Empty = a new id, with the
-	// prefix "hook-" for PostToolBatch.
+	// ToolUseID is passed to callbacks separately. Empty = a new id, with the prefix "hook-" for PostToolBatch.
 	ToolUseID string
 }
 
@@ -172,9 +166,8 @@ func (r *Runner) remove(which func(*hookEntry) bool) {
 	}
 }
 
-// Register adds callbacks of the host. Setup hooks, and hooks around the whole
-// session, are not sent to the host (spec: cli-contract 5.1). A matcher that is not
-// a valid expression matches nothing.
+// Register adds callbacks of the host. Setup hooks, and hooks around the whole session, are not sent to the host
+// (spec: cli-contract 5.1). A matcher that is not a valid expression matches nothing.
 func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,8 +228,7 @@ func (r *Runner) Close(ctx context.Context) {
 	r.jobs.Wait()
 }
 
-// matchingHooks selects the hooks for an event: those whose matcher and "if" match, each
-// equivalent one once.
+// matchingHooks selects the hooks for an event: those whose matcher and "if" match, each equivalent one once.
 func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,8 +254,7 @@ func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	return chosen
 }
 
-// applies reports whether the "if" rule of a hook matches. A hook with a rule never
-// runs for events without a tool.
+// applies reports whether the "if" rule of a hook matches. A hook with a rule never runs for events without a tool.
 func (r *Runner) applies(e *hookEntry, in protocol.HookInput) bool {
 	if e.config.If == "" {
 		return true

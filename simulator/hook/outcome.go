@@ -19,23 +19,19 @@ type Outcome struct {
 	// Reason is the reason of the first hook that blocked. For a decision other than deny it is that of the hook
 	// whose decision is used. The reason of a command is "[command]: stderr".
 	Reason string
-	// Texts are the complete texts of all blocks in order, as the event shows them:
-	// the tool result of PreToolUse, the result of UserPromptSubmit, the user
-	// messages of Stop.
+	// Texts are the complete texts of all blocks in order, as the event shows them: the tool result of PreToolUse,
+	// the result of UserPromptSubmit, the user messages of Stop.
 	Texts []string
 
-	// Decision of PreToolUse and PreModelSwitch, in the precedence deny, defer,
-	// ask, allow; empty = none.
+	// Decision of PreToolUse and PreModelSwitch, in the precedence deny, defer, ask, allow; empty = none.
 	Decision string
 	// Origin is the source of the hook that won; empty = hooks from several sources
 	// agree.
 	Origin string
-	// Permission is PermissionRequest's verdict, in which a denial takes
-	// precedence; nil = none.
+	// Permission is PermissionRequest's verdict, in which a denial takes precedence; nil = none.
 	Permission *protocol.PermissionAnswer
 
-	// StopTurn: a hook answered continue:false. For tool events the tool still runs
-	// and its result is shown.
+	// StopTurn: a hook answered continue:false. For tool events the tool still runs and its result is shown.
 	StopTurn   bool
 	StopReason string // empty = none
 
@@ -65,8 +61,7 @@ type Failures struct {
 	// Gone: the host had to be asked and is gone. A tool call must not run;
 	// anything else continues as if there were no hook.
 	Gone bool
-	// CrashError ends the session: the answer of a UserPromptSubmit callback was
-	// invalid; empty = none.
+	// CrashError ends the session: the answer of a UserPromptSubmit callback was invalid; empty = none.
 	CrashError string
 }
 
@@ -160,8 +155,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	o.mergeSpecific(c, s)
 }
 
-// addMessage handles a hook's message to the user. It is dropped at the start of a
-// session and for agents.
+// addMessage handles a hook's message to the user. It is dropped at the start of a session and for agents.
 func (o *Outcome) addMessage(c *hookCall, text string) {
 	switch {
 	case claudecode.HookEventNamed(c.event).FramesOnly, c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
@@ -298,8 +292,7 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	}
 }
 
-// addTimeout handles a callback that did not answer in time. Where the host decides,
-// the action does not continue.
+// addTimeout handles a callback that did not answer in time. Where the host decides, the action does not continue.
 func (o *Outcome) addTimeout(c *hookCall, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":

@@ -11,9 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Run runs all matching hooks of the event concurrently and merges their answers in
-// configured order. When ctx ends, running hooks are ended and the outcome has no
-// decision; the caller checks ctx.Err.
+// Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx
+// ends, running hooks are ended and the outcome has no decision; the caller checks ctx.Err.
 func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	event, subject := protocol.HookEvent(in.Event)
 	chosen := r.matchingHooks(event, subject, in)
@@ -136,8 +135,7 @@ func (r *Runner) askHost(ctx context.Context, c *hookCall, e *hookEntry) hookRes
 	return hookResult{outcome: succeeded, output: out}
 }
 
-// callMCPTool calls a tool of a connected server; its text is interpreted like a
-// command's standard output.
+// callMCPTool calls a tool of a connected server; its text is interpreted like a command's standard output.
 func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	if r.options.MCPTool == nil {
 		return hookResult{outcome: failed, noVerdict: reasonFailed, stderr: "MCP tools are not available to hooks"}
@@ -153,8 +151,7 @@ func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hoo
 	return a
 }
 
-// expandInput replaces ${a.b} in the strings of a tool's input by values of the
-// hook's input.
+// expandInput replaces ${a.b} in the strings of a tool's input by values of the hook's input.
 func expandInput(input, hookInput json.RawMessage) json.RawMessage {
 	var tree, values any
 	if json.Unmarshal(input, &tree) != nil || json.Unmarshal(hookInput, &values) != nil {

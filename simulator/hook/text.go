@@ -20,8 +20,7 @@ const (
 // originalPrompt separates the reason of a refusal from the prompt.
 const originalPrompt = "\n\nOriginal prompt: "
 
-// blockText returns the text with which an event reports a block (spec:
-// cli-contract 5.3).
+// blockText returns the text with which an event reports a block (spec: cli-contract 5.3).
 func blockText(c *hookCall, reason string) string {
 	switch c.event {
 	case "Stop", "SubagentStop":
@@ -32,8 +31,7 @@ func blockText(c *hookCall, reason string) string {
 	return c.name + " hook error: " + reason
 }
 
-// StopNotification returns the event that follows the user message of a blocking
-// Stop hook.
+// StopNotification returns the event that follows the user message of a blocking Stop hook.
 func StopNotification() *protocol.System {
 	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{
 		{Key: "key", Value: "stop-hook-error"},
@@ -42,8 +40,7 @@ func StopNotification() *protocol.System {
 	}}
 }
 
-// informationalEvent returns an event that transcripts do not contain, because an
-// attachment has the same content.
+// informationalEvent returns an event that transcripts do not contain, because an attachment has the same content.
 func informationalEvent(level, content string, more ...protocol.Field) *protocol.System {
 	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
 	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}
@@ -68,8 +65,7 @@ func stoppedText(reason string) string {
 	return "Operation stopped by hook: " + reason
 }
 
-// invalidAnswerText describes a failed callback; like the real CLI, it does not repeat the
-// host's text.
+// invalidAnswerText describes a failed callback; like the real CLI, it does not repeat the host's text.
 const invalidAnswerText = "the SDK host replied with an error or an invalid answer."
 
 // hostSilentText is shown if the host does not answer whether a turn may end.

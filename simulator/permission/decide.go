@@ -127,7 +127,7 @@ func (d decider) denial(c *call) *Verdict {
 	case claudecode.ClassShell:
 		return newCommandLine(c).pathDenial()
 	case claudecode.ClassWrite:
-		return cmp.Or(c.denyUnreadable(), c.denyLink())
+		return cmp.Or(c.denyUnreadable(), linkDenial(c))
 	default:
 		return nil
 	}

@@ -200,9 +200,9 @@ func (c *call) denyUnreadable() *Verdict {
 	return new(v.withRuleSource(c.judge.rules.rules[at].Source))
 }
 
-// denyLink refuses to change a file through a symbolic link, in every mode; links to directories are followed (observed
+// linkDenial refuses to change a file through a symbolic link, in every mode; links to directories are followed (observed
 // with 2.1.330). Nil = the file is not a link.
-func (c *call) denyLink() *Verdict {
+func linkDenial(c *call) *Verdict {
 	dir, name := filepath.Split(c.path)
 	target := c.judge.resolver.resolve(c.path)
 	if target == filepath.Join(c.judge.resolver.resolve(filepath.Clean(dir)), name) {

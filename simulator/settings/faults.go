@@ -82,8 +82,7 @@ func invalidFileFaults(bad []string, file map[string]any) []Fault {
 	return found
 }
 
-// invalidValueFaults reports why a value is not valid for a key. It determines the expected type
-// by trying.
+// invalidValueFaults reports why a value is not valid for a key. It determines the expected type by trying.
 func invalidValueFaults(key string, valid check, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
 		return permissionFaults(object)

@@ -260,8 +260,7 @@ func (s *Settings) warn(layer Layer, err error) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%s: %v", name, err))
 }
 
-// decoder reads the known keys of one layer; an entry of the wrong type is reported
-// and ignored.
+// decoder reads the known keys of one layer; an entry of the wrong type is reported and ignored.
 type decoder struct {
 	settings *Settings
 	layer    Layer

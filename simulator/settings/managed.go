@@ -67,9 +67,8 @@ func isRestrictiveKey(key string) bool {
 	return false
 }
 
-// dropUnmanaged removes the rules and hooks that managed settings disable.
-// disableAllHooks of a user disables the user's hooks; in managed settings it
-// disables all.
+// dropUnmanaged removes the rules and hooks that managed settings disable. disableAllHooks of a user disables the
+// user's hooks; in managed settings it disables all.
 func (s *Settings) dropUnmanaged() {
 	hooksOnly, all := false, false
 	for _, layer := range s.Layers {

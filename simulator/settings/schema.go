@@ -12,9 +12,8 @@ import (
 // check validates a JSON value.
 type check func(v any) bool
 
-// invalidKeys returns the keys of a file with values that the CLI rejects, in the order
-// of its schema, as far as known. One such key makes the whole file ignored;
-// unknown keys are allowed (observed with 2.1.329).
+// invalidKeys returns the keys of a file with values that the CLI rejects, in the order of its schema, as far as
+// known. One such key makes the whole file ignored; unknown keys are allowed (observed with 2.1.329).
 func invalidKeys(file map[string]any) []string {
 	var bad []string
 	for key, valid := range knownKeys() {

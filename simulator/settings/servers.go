@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// ServerList selects MCP servers that are allowed or denied. Nil means that no list
-// is set.
+// ServerList selects MCP servers that are allowed or denied. Nil means that no list is set.
 type ServerList struct{ entries []serverEntry }
 
 // serverEntry selects servers by name, by the command line that starts them, or by
@@ -44,9 +43,8 @@ func (l *ServerList) Denies(s Server) bool {
 	return l != nil && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.matchesName(s) || e.matchesCommand(s) || e.matchesURL(s) })
 }
 
-// Allows reports whether the server may be used. If the list has command lines, a
-// stdio server must match one of them; if it has URLs, a remote server must match
-// one; otherwise the name decides.
+// Allows reports whether the server may be used. If the list has command lines, a stdio server must match one of
+// them; if it has URLs, a remote server must match one; otherwise the name decides.
 func (l *ServerList) Allows(s Server) bool {
 	if l == nil {
 		return true

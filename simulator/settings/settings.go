@@ -29,11 +29,9 @@ type Options struct {
 	// HostSettings holds settings that the host sent later, by key, to be merged into those
 	// of --settings; both form one source.
 	HostSettings map[string]json.RawMessage
-	// Managed are settings that a host imposes, as JSON; nil = none. Only those
-	// that restrict the session count.
+	// Managed are settings that a host imposes, as JSON; nil = none. Only those that restrict the session count.
 	Managed []byte
-	// ManagedDir is the directory of the machine's managed-settings.json and
-	// managed-settings.d; empty = none.
+	// ManagedDir is the directory of the machine's managed-settings.json and managed-settings.d; empty = none.
 	ManagedDir string
 	// GlobalFile is .claude.json, which records trusted folders; empty = in
 	// StateDir.
@@ -113,8 +111,7 @@ type Settings struct {
 	Env         map[string]string
 	Hooks       []Hooks // rising precedence; without disabled ones
 	Agent       string  // agent of the session
-	// AvailableModels are the models that may be used in addition to the default;
-	// nil = all.
+	// AvailableModels are the models that may be used in addition to the default; nil = all.
 	AvailableModels []string
 	MemoryDir       string // directory of memories; empty = the default
 	NoMemory        bool
@@ -143,8 +140,7 @@ type FlagError struct{ text string }
 
 func (e *FlagError) Error() string { return e.text }
 
-// ManagedError says that a file of managed settings cannot be read, which prevents
-// a run.
+// ManagedError says that a file of managed settings cannot be read, which prevents a run.
 type ManagedError struct{ Path string }
 
 func (e *ManagedError) Error() string {

@@ -87,15 +87,12 @@ var shellCommand = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^```!\\s*\\n((?s:.*?))\\n?```$|(?:^|[\\s])(!`([^`]+)`)")
 })
 
-// FillWithShell puts the arguments in place of $ARGUMENTS, and single ones in that
-// of $0, $1, … and $ARGUMENTS[0], $ARGUMENTS[1], …; those that were not given
-// stay as they are written, and so does what has one backslash in front, which
-// it loses. With names, $name is the argument in the place that the name has
-// among them, and nothing if it was not given. Arguments that the body has no
-// place for follow it. What shell commands print takes their place: !`command`
-// and blocks of code that begin with ```!. What is printed, and what arguments
-// hold, is text and nothing more. The error is that of run, which is given the
-// command and how it is written.
+// FillWithShell puts the arguments in place of $ARGUMENTS, and single ones in that of $0, $1, … and $ARGUMENTS[0],
+// $ARGUMENTS[1], …; those that were not given stay as they are written, and so does what has one backslash in
+// front, which it loses. With names, $name is the argument in the place that the name has among them, and nothing
+// if it was not given. Arguments that the body has no place for follow it. What shell commands print takes their
+// place: !`command` and blocks of code that begin with ```!. What is printed, and what arguments hold, is text and
+// nothing more. The error is that of run, which is given the command and how it is written.
 func FillWithShell(body, args string, names []string, run func(command, pattern string) (string, error)) (string, error) {
 	var printed []string
 	var failed error

@@ -22,8 +22,7 @@ const (
 	cronWeekday
 )
 
-// ParseCron reads an expression of five fields, each a list of values, ranges,
-// and steps of a range or of "*".
+// ParseCron reads an expression of five fields, each a list of values, ranges, and steps of a range or of "*".
 func ParseCron(expr string) (Schedule, bool) {
 	words := strings.Fields(expr)
 	c := Schedule{expr: expr}
@@ -88,8 +87,7 @@ func cronNumber(s string) (int, bool) {
 	return n, err == nil
 }
 
-// Next returns the first time after t that matches the schedule; false = none
-// within a year.
+// Next returns the first time after t that matches the schedule; false = none within a year.
 func (c Schedule) Next(t time.Time) (time.Time, bool) {
 	end := t.AddDate(1, 0, 1)
 	t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute()+1, 0, 0, t.Location())

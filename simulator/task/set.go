@@ -137,9 +137,8 @@ func (s *Set) Start(i Info) *Task {
 	return t
 }
 
-// Go runs the work of a background task. Its context lives until the work ends, the
-// task is stopped or the set is closed; it inherits only the values of ctx. The
-// return value of f ends the task.
+// Go runs the work of a background task. Its context lives until the work ends, the task is stopped or the set is
+// closed; it inherits only the values of ctx. The return value of f ends the task.
 func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.mu.Lock()
@@ -234,13 +233,11 @@ func (s *Set) Close() {
 	s.jobs.Wait()
 }
 
-// Ready returns a channel that receives a token after a change. Only the goroutine
-// that takes events may read it.
+// Ready returns a channel that receives a token after a change. Only the goroutine that takes events may read it.
 func (s *Set) Ready() <-chan struct{} { return s.ready }
 
-// Take returns the events to show, in order, and removes them. Events have no
-// session, and frames no uuid; the caller sets these. Between turns an ordered set
-// returns nothing of an agent before its end.
+// Take returns the events to show, in order, and removes them. Events have no session, and frames no uuid; the
+// caller sets these. Between turns an ordered set returns nothing of an agent before its end.
 func (s *Set) Take(p Phase) []protocol.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -396,8 +393,7 @@ func (s *Set) Stats() protocol.SubagentStats {
 	return stats
 }
 
-// CountRequest counts how an agent was requested: by run_in_background of the call, nil
-// = not set.
+// CountRequest counts how an agent was requested: by run_in_background of the call, nil = not set.
 func (s *Set) CountRequest(background *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

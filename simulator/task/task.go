@@ -1,9 +1,8 @@
-// Package task manages the background work of a session: sub-agents and commands
-// that continue after their tool call. It queues their events and keeps the
-// notifications that the model has not received.
+// Package task manages the background work of a session: sub-agents and commands that continue after their tool
+// call. It queues their events and keeps the notifications that the model has not received.
 //
-// The events of a task have a fixed order (started, its own events, updated,
-// notification), each occurs once, and nothing follows the end of a task.
+// The events of a task have a fixed order (started, its own events, updated, notification), each occurs once, and
+// nothing follows the end of a task.
 package task
 
 import (
@@ -119,9 +118,8 @@ func (t *Task) addWait(n int) {
 	t.set.signal()
 }
 
-// WaitShown waits until all posted events have been shown, so that later ones follow
-// them; the end of ctx ends the wait. In a set that shows events only at the end of
-// the work it does not wait.
+// WaitShown waits until all posted events have been shown, so that later ones follow them; the end of ctx ends the
+// wait. In a set that shows events only at the end of the work it does not wait.
 func (t *Task) WaitShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
@@ -312,8 +310,7 @@ func (t *Task) ambientFields() []protocol.Field {
 	return []protocol.Field{{Key: "skip_transcript", Value: true}, {Key: "ambient", Value: true}}
 }
 
-// wireStatus returns the status for task_notification, where killed is called
-// stopped (spec: cli-contract 3.4).
+// wireStatus returns the status for task_notification, where killed is called stopped (spec: cli-contract 3.4).
 func wireStatus(s Status) string {
 	if s == StatusKilled {
 		return "stopped"
@@ -404,8 +401,7 @@ func (s *Set) HasAgent() bool {
 	return anyAgent(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
 }
 
-// HasActiveAgent reports whether a background agent is about to continue: it is running and does
-// not wait.
+// HasActiveAgent reports whether a background agent is about to continue: it is running and does not wait.
 func (s *Set) HasActiveAgent() bool {
 	return anyAgent(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
 }

@@ -70,7 +70,7 @@ var packageTable = []packageRow{
 	{2, "executor", "run one tool call: the composite and the middleware chain", "simulator/protocol mcp internal/base/clock internal/base/match internal/base/plainjson internal/claudecode"},
 	{1, "executor/internal/tool", "what built-in tools share: the schema of their input, the words of their refusals, the shell of the session", "simulator/protocol internal/base/plainjson internal/base/proc internal/base/shellcmd"},
 	{2, "executor/internal/files", "the tools that read, change and find files", "simulator/protocol executor/internal/tool internal/base/plainjson internal/base/textdiff executor"},
-	{3, "executor/internal/bash", "the tools that run command lines and end their processes", "simulator/protocol executor executor/internal/files executor/internal/tool internal/base/shellcmd simulator/task"},
+	{3, "executor/internal/bash", "the tools that run command lines and end their processes", "simulator/protocol executor executor/internal/files executor/internal/tool internal/base/process internal/base/shellcmd simulator/task"},
 	{3, "executor/builtin", "the live built-in tools of a session, put together", "simulator/protocol executor executor/internal/tool executor/internal/files executor/internal/bash internal/base/textdiff simulator/task internal/claudecode internal/base/gitworktree"},
 	{3, "simulator", "the loop: ask the model, run tools, yield events", "simulator/protocol internal/claudecode simulator/hook simulator/slash simulator/task scenarios executor"},
 	{4, "simulator/layer", "middleware around every tool call: hooks, and the permission to run", "simulator/protocol executor simulator simulator/hook simulator/permission"},

@@ -52,8 +52,7 @@ func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) 
 // isEnabled reports whether the value of a variable switches something on.
 func isEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
-// isHiddenChar reports whether a character could hide part of a command from a person who
-// reviews it.
+// isHiddenChar reports whether a character could hide part of a command from a person who reviews it.
 func isHiddenChar(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
 
 // ReadOnly reports whether a call only reads.

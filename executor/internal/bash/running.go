@@ -256,8 +256,7 @@ func (r *runningCommand) taskEnd(code int) task.End {
 	return task.End{Status: task.StatusCompleted, Summary: r.summary() + "completed (exit code 0)"}
 }
 
-// result builds the result of a command with an exit code; out holds the fields
-// that are already known.
+// result builds the result of a command with an exit code; out holds the fields that are already known.
 func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCaptured)
 	if out.TaskID == "" {

@@ -225,8 +225,7 @@ func shortKeys(in *tool.Keys) bool {
 	return tool.RenameAnyKey(in, "new_str", "new_string") || old
 }
 
-// withReplaceAll adds the default of replace_all to a complete call, as the first
-// key, like the CLI.
+// withReplaceAll adds the default of replace_all to a complete call, as the first key, like the CLI.
 func withReplaceAll(in *plainjson.Object) bool {
 	for _, key := range []string{"file_path", "old_string", "new_string"} {
 		if in.Get(key) == nil {

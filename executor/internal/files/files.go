@@ -1,9 +1,7 @@
-// Package files implements the tools that read and change a file (Read, Write,
-// Edit, NotebookEdit) and those that find files (Glob, Grep), which leave out files
-// that a permission rule hides.
+// Package files implements the tools that read and change a file (Read, Write, Edit, NotebookEdit) and those that
+// find files (Glob, Grep), which leave out files that a permission rule hides.
 //
-// A file is changed only if the session has read its current content, or if no read
-// is required.
+// A file is changed only if the session has read its current content, or if no read is required.
 package files
 
 import (
@@ -52,8 +50,7 @@ type openAccess struct{}
 
 func (openAccess) IsReadable(string) bool { return true }
 
-// RecordPrinted records that a command has printed the content of a file, if printed is
-// that content.
+// RecordPrinted records that a command has printed the content of a file, if printed is that content.
 func (f *Files) RecordPrinted(file, printed string) {
 	path := f.options.Paths.Path(file)
 	if data, err := readRegular(path); err == nil && string(data) == printed {
@@ -111,8 +108,7 @@ func (f *Files) Modified(since Versions) []string {
 	return paths
 }
 
-// TargetFile returns the file that a call reads or writes, as an absolute path; empty
-// = none.
+// TargetFile returns the file that a call reads or writes, as an absolute path; empty = none.
 func (f *Files) TargetFile(call protocol.ToolUse) string {
 	var in struct {
 		Path     string `json:"file_path"`

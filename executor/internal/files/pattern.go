@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// compile compiles a ripgrep pattern. It rewrites syntax that Go's engine lacks or
-// writes differently: repeated repetitions, counts above a thousand, word
-// boundaries, characters by number.
+// compile compiles a ripgrep pattern. It rewrites syntax that Go's engine lacks or writes differently: repeated
+// repetitions, counts above a thousand, word boundaries, characters by number.
 func compile(pattern, flags string) (*regexp.Regexp, error) {
 	if flags != "" {
 		flags = "(?" + flags + ")"
@@ -98,8 +97,7 @@ func (d *patternRewriter) rewritePart(text string) {
 	d.to.WriteString(text)
 }
 
-// repeat writes a repetition that ends at a position of the pattern, and returns
-// its end including the lazy mark.
+// repeat writes a repetition that ends at a position of the pattern, and returns its end including the lazy mark.
 func (d *patternRewriter) repeat(op string, end int) int {
 	if strings.HasPrefix(d.from[end+1:], "?") {
 		op, end = op+"?", end+1
@@ -119,8 +117,7 @@ func (d *patternRewriter) repeat(op string, end int) int {
 	return end
 }
 
-// repetition writes an item with a repetition, in several steps if the count is too
-// large for Go's engine.
+// repetition writes an item with a repetition, in several steps if the count is too large for Go's engine.
 func (d *patternRewriter) repetition(item, op string) string {
 	const most, longest = 1000, 1 << 12 // limit of one count; bytes of a pattern
 	step := most

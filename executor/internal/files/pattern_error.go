@@ -21,9 +21,8 @@ type patternError struct {
 // groupOpening is the prefix that ripgrep adds to a pattern.
 const groupOpening = "(?:"
 
-// patternErrorText formats the error of a pattern as ripgrep does; empty = the pattern is
-// valid. err is the error of Go's engine, which accepts a brace without a count as
-// a literal.
+// patternErrorText formats the error of a pattern as ripgrep does; empty = the pattern is valid. err is the error
+// of Go's engine, which accepts a brace without a count as a literal.
 func patternErrorText(pattern string, err error) string {
 	whole := groupOpening + pattern + ")"
 	f := braceError(whole)
@@ -71,8 +70,7 @@ func braceError(whole string) *patternError {
 	return nil
 }
 
-// escapeEnd returns the last byte of the escape at i, including the braces of \p{…}
-// and \x{…}.
+// escapeEnd returns the last byte of the escape at i, including the braces of \p{…} and \x{…}.
 func escapeEnd(whole string, i int) int {
 	i = min(i+1, len(whole)-1)
 	if strings.IndexByte("pPxuU", whole[i]) >= 0 && strings.HasPrefix(whole[i+1:], "{") {
@@ -260,8 +258,7 @@ func groups(whole string) (unclosed, unopened int) {
 	return slices.Max(append(open, 0)), 0
 }
 
-// pointAt formats the pattern with marks below the error. The lines of a multi-line
-// pattern are numbered.
+// pointAt formats the pattern with marks below the error. The lines of a multi-line pattern are numbered.
 func (f patternError) pointAt(whole string) string {
 	if !strings.Contains(whole, "\n") {
 		return "    " + whole + "\n" + f.marks(whole, 4, 0)

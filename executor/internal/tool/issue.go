@@ -61,8 +61,7 @@ func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// WithMessageFirst puts the message before the path, as in issues that a check of a
-// single key raised.
+// WithMessageFirst puts the message before the path, as in issues that a check of a single key raised.
 func (i Issue) WithMessageFirst() Issue {
 	i.order = messageBeforePath
 	return i

@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// The functions below analyse the text of a command line. For a line that cannot be
-// parsed they report nothing.
+// The functions below analyse the text of a command line. For a line that cannot be parsed they report nothing.
 
 // longSleepSeconds is the shortest sleep, in seconds, that is refused as the first
 // command.
@@ -38,8 +37,7 @@ func DescribeLongSleep(command string) string {
 	return first.Text + " followed by: " + strings.Join(texts, " ")
 }
 
-// BeginsWithSleep reports whether the command begins with a sleep, so that moving it to the
-// background is useless.
+// BeginsWithSleep reports whether the command begins with a sleep, so that moving it to the background is useless.
 func BeginsWithSleep(command string) bool {
 	for line := range strings.Lines(command) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -70,8 +68,7 @@ var editsInPlace = sync.OnceValue(func() *regexp.Regexp {
 // EditsInPlace reports whether Claude Code expects that a command changes existing files.
 func EditsInPlace(command string) bool { return editsInPlace().MatchString(command) }
 
-// PrintedFile returns the file whose content the command prints unchanged, as in "cat
-// FILE"; empty = none.
+// PrintedFile returns the file whose content the command prints unchanged, as in "cat FILE"; empty = none.
 func PrintedFile(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || script.IsOpaque || len(script.Commands) != 1 || len(script.Redirects) > 0 {

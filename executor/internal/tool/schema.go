@@ -40,8 +40,7 @@ func OpenObject(props ...Property) Schema {
 	return Schema{Type: "object", Properties: props, AllowsUnknown: true}
 }
 
-// NonEmpty returns the schema of a string that must not be empty, with the message
-// for an empty one.
+// NonEmpty returns the schema of a string that must not be empty, with the message for an empty one.
 func NonEmpty(desc, refusal string) Schema {
 	return Schema{Type: "string", Description: desc, EmptyMessage: refusal}
 }

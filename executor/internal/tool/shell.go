@@ -49,8 +49,7 @@ func (s *Shell) Dir() string {
 	return s.dir
 }
 
-// Path makes a path absolute: relative paths start from the current directory, and
-// "~/" from the home directory.
+// Path makes a path absolute: relative paths start from the current directory, and "~/" from the home directory.
 func (s *Shell) Path(p string) string {
 	p = strings.TrimSpace(p)
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
@@ -101,9 +100,8 @@ type ShellCommand struct {
 // substitution.
 const cwdFD = 40
 
-// wrapper runs the texts in $3 and $1 as a script, once its input says that a guard
-// runs. After a successful script it writes the directory to the file $2. It is one
-// line, because messages of the shell count lines from it.
+// wrapper runs the texts in $3 and $1 as a script, once its input says that a guard runs. After a successful script
+// it writes the directory to the file $2. It is one line, because messages of the shell count lines from it.
 const wrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
@@ -138,10 +136,9 @@ func (s *Shell) isClosed() bool {
 	return s.closed
 }
 
-// Stream runs a command line to its end, independently of the shell's state: it
-// starts in the current directory and does not change it. Its output is written to
-// w as it arrives; standard error is returned. When ctx ends, the command and all
-// its processes end.
+// Stream runs a command line to its end, independently of the shell's state: it starts in the current directory and
+// does not change it. Its output is written to w as it arrives; standard error is returned. When ctx ends, the
+// command and all its processes end.
 func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
 	const most = 1 << 20 // limit of standard error
 	o := proc.RunOptions{Command: s.command(), Tee: w, Limit: most}
@@ -260,10 +257,9 @@ func exitCode(e proc.Exit) int {
 	return 1
 }
 
-// Follow changes the shell's directory to the one in which the command ended, if
-// that is one of its directories. Otherwise the shell returns to its root, and
-// reset is true. A command that failed changes nothing. Call it only for commands
-// that the session has waited for.
+// Follow changes the shell's directory to the one in which the command ended, if that is one of its directories.
+// Otherwise the shell returns to its root, and reset is true. A command that failed changes nothing. Call it only
+// for commands that the session has waited for.
 func (c *ShellCommand) Follow() (reset bool) {
 	if c.dir == "" {
 		return false

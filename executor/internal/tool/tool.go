@@ -20,11 +20,9 @@ type Tool struct {
 	ReadOnly          bool
 	Input             Schema
 	Run               Run
-	// Check finds out, before permissions are asked, whether a valid call is
-	// impossible; nil = no check.
+	// Check finds out, before permissions are asked, whether a valid call is impossible; nil = no check.
 	Check Check
-	// Prepare changes an input before it is shown and reports whether it did; nil =
-	// no change.
+	// Prepare changes an input before it is shown and reports whether it did; nil = no change.
 	Prepare func(*Keys) bool
 	// RenameAliases renames alternative keys that models tend to use to the keys of the
 	// tool, and reports whether it did; note is appended to a successful result. It
@@ -72,8 +70,7 @@ func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	return out
 }
 
-// WithAliases returns an input with the tool's own keys, and the note to append to a
-// successful result.
+// WithAliases returns an input with the tool's own keys, and the note to append to a successful result.
 func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note string) {
 	if t.RenameAliases == nil {
 		return input, ""

@@ -96,8 +96,7 @@ func (s Schema) textIssues(path []any, value string) []Issue {
 	return found
 }
 
-// isURL reports whether a text is a URL with a scheme, and with a host if the
-// scheme needs one.
+// isURL reports whether a text is a URL with a scheme, and with a host if the scheme needs one.
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && (u.Host != "" || u.Scheme != "http" && u.Scheme != "https")

@@ -1,11 +1,9 @@
-// Package argv parses a command line the way commander.js does, because the
-// simulated CLI is built on it and clients match on its behaviour and error texts:
-// variadic options, optional values, clusters of short options, the hint with the
-// nearest flag.
+// Package argv parses a command line the way commander.js does, because the simulated CLI is built on it and
+// clients match on its behaviour and error texts: variadic options, optional values, clusters of short options, the
+// hint with the nearest flag.
 //
-// The same options and words always give the same calls of Set, in the order of the
-// words, and the same error text. The package knows no option by name except
-// -h/--help, reads nothing from the process and prints nothing.
+// The same options and words always give the same calls of Set, in the order of the words, and the same error text.
+// The package knows no option by name except -h/--help, reads nothing from the process and prints nothing.
 package argv
 
 import (
@@ -37,9 +35,8 @@ type Option struct {
 	Choices []string
 	// Hidden options are never suggested.
 	Hidden bool
-	// Set receives each value, in order; "" for a switch and for an omitted
-	// optional value. The text of its error completes "error: option '…' argument
-	// '…' is invalid. "; ErrStop ends parsing.
+	// Set receives each value, in order; "" for a switch and for an omitted optional value. The text of its error
+	// completes "error: option '…' argument '…' is invalid. "; ErrStop ends parsing.
 	Set func(value string) error
 }
 
@@ -72,9 +69,8 @@ type VariadicWord struct {
 	First        bool // it was the first value of its option, which needs one
 }
 
-// Parse parses args, which do not include the program's name. It stops at the first
-// bad value or missing argument. An unknown option is reported only after all words
-// were read, and not at all if help was requested.
+// Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument.
+// An unknown option is reported only after all words were read, and not at all if help was requested.
 func Parse(options []Option, args []string) (Result, error) {
 	p := &parser{specs: make(map[string]*optionSpec, 2*len(options)), words: args}
 	p.result.Options = make(map[string][]string)

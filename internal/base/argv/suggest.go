@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// suggest returns the second line of an unknown-option error, with its leading
-// newline, or "" if no option is similar. The measure is commander's: at most three
-// edits, more than 40 % alike, only the nearest ones, sorted.
+// suggest returns the second line of an unknown-option error, with its leading newline, or "" if no option is
+// similar. The measure is commander's: at most three edits, more than 40 % alike, only the nearest ones, sorted.
 func suggest(word string, options []Option) string {
 	bare, long := strings.CutPrefix(word, "--")
 	if !long {
@@ -40,9 +39,8 @@ func suggest(word string, options []Option) string {
 	}
 }
 
-// suggestible lists the long names that may be suggested, without dashes. If an
-// option has two long spellings, commander treats the first as the short one and
-// only the second as long.
+// suggestible lists the long names that may be suggested, without dashes. If an option has two long spellings,
+// commander treats the first as the short one and only the second as long.
 func suggestible(options []Option) []string {
 	names := []string{"help"}
 	for i := range options {
@@ -55,9 +53,8 @@ func suggestible(options []Option) []string {
 	return names
 }
 
-// editDistance returns the number of insertions, deletions, replacements and swaps
-// of neighbours between two ASCII words. Words whose lengths differ by more than
-// three count as completely different.
+// editDistance returns the number of insertions, deletions, replacements and swaps of neighbours between two ASCII
+// words. Words whose lengths differ by more than three count as completely different.
 func editDistance(a, b string) int {
 	if len(a)-len(b) > 3 || len(b)-len(a) > 3 {
 		return max(len(a), len(b))

@@ -1,8 +1,7 @@
 // Package cas is a content-addressed store.
 //
-// A CID is the lower-case hexadecimal SHA-512 of the stored bytes, and Get
-// returns exactly the bytes with that hash. Values created by claudeless are
-// stored as canonical JSON, so equal values have equal CIDs.
+// A CID is the lower-case hexadecimal SHA-512 of the stored bytes, and Get returns exactly the bytes with that
+// hash. Values created by claudeless are stored as canonical JSON, so equal values have equal CIDs.
 package cas
 
 import (

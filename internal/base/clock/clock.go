@@ -48,8 +48,7 @@ func New(o Options) *Source {
 	return s
 }
 
-// SelectRun makes a seeded source produce the ids of its n-th run; the first
-// run uses the seed alone.
+// SelectRun makes a seeded source produce the ids of its n-th run; the first run uses the seed alone.
 func (s *Source) SelectRun(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +84,7 @@ func (s *Source) Now() time.Time {
 	return s.o.Now().Add(s.offset)
 }
 
-// Sleep waits in real time and advances a frozen clock by d. If ctx ends first, it
-// returns the error of ctx.
+// Sleep waits in real time and advances a frozen clock by d. If ctx ends first, it returns the error of ctx.
 func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
 	err := Sleep(ctx, d)
 	if err == nil && d > 0 && s.isFrozen() {

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Binder is implemented by pointers to types that have several forms in a file; see
-// [Binding] for its methods.
+// Binder is implemented by pointers to types that have several forms in a file; see [Binding] for its methods.
 type Binder interface {
 	BindValue(v Value, b *Binding)
 }
@@ -53,9 +52,8 @@ func (ix *Index) Bind(target any) List {
 	return b.list
 }
 
-// Into binds v to the value that target points to, as [Bind] does for fields.
-// Inside BindValue, target must not have the type of the receiver. It reports
-// whether there was no problem.
+// Into binds v to the value that target points to, as [Bind] does for fields. Inside BindValue, target must not
+// have the type of the receiver. It reports whether there was no problem.
 func (b *Binding) Into(v Value, target any) bool {
 	before := len(b.list)
 	b.bind(v, reflect.ValueOf(target).Elem(), "")
@@ -239,8 +237,7 @@ func (b *Binding) unknownKey(f *Field, p *structFields) {
 	b.report(int(f.offset), hint, "unknown key `%s`", f.Key)
 }
 
-// DidYouMean returns "did you mean `x`?" for the candidate nearest to name; "" if no
-// candidate is similar.
+// DidYouMean returns "did you mean `x`?" for the candidate nearest to name; "" if no candidate is similar.
 func DidYouMean(name string, candidates []string) string {
 	if near := Nearest(name, candidates); near != "" {
 		return "did you mean `" + near + "`?"
@@ -248,8 +245,7 @@ func DidYouMean(name string, candidates []string) string {
 	return ""
 }
 
-// NameHint returns [DidYouMean], or lists the candidates if they are few; "" for an
-// empty name.
+// NameHint returns [DidYouMean], or lists the candidates if they are few; "" for an empty name.
 func NameHint(name string, candidates []string) string {
 	const few = 30
 	if hint := DidYouMean(name, candidates); hint != "" || name == "" || len(candidates) == 0 || len(candidates) > few {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Position is a position in a file. Line and Col are 1-based; Col counts
-// characters; Line 0 = unknown.
+// Position is a position in a file. Line and Col are 1-based; Col counts characters; Line 0 = unknown.
 type Position struct {
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
@@ -47,8 +46,7 @@ func (d Diagnostic) String() string {
 	return msg
 }
 
-// List holds the diagnostics of some files. As an error, its text has one line per
-// diagnostic; [Render] shows more.
+// List holds the diagnostics of some files. As an error, its text has one line per diagnostic; [Render] shows more.
 type List []Diagnostic //nolint:errname // it is a list first; diag.List reads better than diag.ListError
 
 // Error joins the diagnostics, one per line.
@@ -70,8 +68,7 @@ func (l List) Err() error {
 	return nil
 }
 
-// Sort sorts the diagnostics of each file by position; files stay in the order of
-// their first diagnostic.
+// Sort sorts the diagnostics of each file by position; files stay in the order of their first diagnostic.
 func (l List) Sort() {
 	files := map[string]int{}
 	for _, d := range l {

@@ -97,8 +97,7 @@ func formatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// AppendJSON appends the value as compact JSON: keys in file order, integers as
-// written, date-times as strings.
+// AppendJSON appends the value as compact JSON: keys in file order, integers as written, date-times as strings.
 func (v Value) AppendJSON(dst []byte) []byte {
 	switch v.Kind {
 	case KindInt:

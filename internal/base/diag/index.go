@@ -67,8 +67,7 @@ func (ix *Index) lineStarts() []int32 {
 	return ix.lines
 }
 
-// IndexTOML scans TOML source. It never fails: it skips what it cannot read, and
-// [Index.FirstProblem] reports that.
+// IndexTOML scans TOML source. It never fails: it skips what it cannot read, and [Index.FirstProblem] reports that.
 func IndexTOML[Text string | []byte](file string, src Text) *Index {
 	ix := newIndex(file, src)
 	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{hasHeader: true}}
@@ -105,8 +104,7 @@ func (ix *Index) FirstProblem() *Diagnostic {
 	return &d
 }
 
-// IsRejected reports that the file exceeds a limit, so that it must not be given to
-// the format's parser.
+// IsRejected reports that the file exceeds a limit, so that it must not be given to the format's parser.
 func (ix *Index) IsRejected() bool { return ix.problem != nil && ix.problem.rejected }
 
 // Pos returns the position of path: that of the key for fields of tables, that of
@@ -148,9 +146,8 @@ func (ix *Index) DiagnosticAtLine(line, col int, message string) Diagnostic {
 	return d
 }
 
-// DiagnosticAtText returns a diagnostic for a position inside the string at path: offset
-// characters from its beginning. If the string contains escapes, it is the position
-// of the string.
+// DiagnosticAtText returns a diagnostic for a position inside the string at path: offset characters from its
+// beginning. If the string contains escapes, it is the position of the string.
 func (ix *Index) DiagnosticAtText(path Path, offset int, message string) Diagnostic {
 	off, v, ok := ix.lookup(path)
 	if ok && v.Kind == KindString {

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonScanner reads JSON (RFC 8259, without comments and repeated keys) and stops
-// at the first error.
+// jsonScanner reads JSON (RFC 8259, without comments and repeated keys) and stops at the first error.
 type jsonScanner struct {
 	scanner
 	depth int

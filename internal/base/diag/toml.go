@@ -34,9 +34,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// tomlScanner reads TOML 1.0 in one pass. It accepts only text that is certainly
-// valid and reports everything else as a problem. After a problem it continues with
-// the next line, so that later positions are known.
+// tomlScanner reads TOML 1.0 in one pass. It accepts only text that is certainly valid and reports everything else
+// as a problem. After a problem it continues with the next line, so that later positions are known.
 type tomlScanner struct {
 	scanner
 	root       *table
@@ -92,8 +91,7 @@ func (s *tomlScanner) scan() {
 	}
 }
 
-// enterLevel enters a nesting level and returns false if the limit is exceeded, which
-// hides any other problem.
+// enterLevel enters a nesting level and returns false if the limit is exceeded, which hides any other problem.
 func (s *tomlScanner) enterLevel() bool {
 	if s.depth++; s.tableDepth+s.depth <= maxDepth {
 		return true
@@ -256,8 +254,7 @@ func (s *tomlScanner) expectedElements() int {
 	return 1 + strings.Count(s.src[s.pos:], "\n[[")
 }
 
-// isArrayOfTables reports whether headers made the array, so that more headers may append
-// to it.
+// isArrayOfTables reports whether headers made the array, so that more headers may append to it.
 func (v Value) isArrayOfTables() bool {
 	if v.Kind != KindArray || len(v.list.items) == 0 {
 		return false

@@ -27,11 +27,9 @@ func (k Kind) String() string {
 	return [...]string{"null", "a string", "an integer", "a number", "a boolean", "a date-time", "an array", "a table"}[k]
 }
 
-// Value is one value of a file and its position. Values are read-only and share
-// memory with their [Index].
+// Value is one value of a file and its position. Values are read-only and share memory with their [Index].
 type Value struct {
-	// Text is the content of a string; integers, floats, booleans and date-times
-	// are as written.
+	// Text is the content of a string; integers, floats, booleans and date-times are as written.
 	Text string
 
 	list   *list  // of an Array

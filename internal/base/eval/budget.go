@@ -12,9 +12,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// The limits of one run. A step is one call of a closure, or one value of a
-// structure that is compared or written; bytes are those of the strings and lists
-// that are created.
+// The limits of one run. A step is one call of a closure, or one value of a structure that is compared or written;
+// bytes are those of the strings and lists that are created.
 const (
 	maxSteps  = 1_000_000
 	maxBytes  = 32 << 20
@@ -179,8 +178,7 @@ func (l *costPatcher) Visit(node *ast.Node) {
 	}
 }
 
-// checkOverflow makes integer + - * fail if the result overflows, and charges the strings
-// and lists that + creates.
+// checkOverflow makes integer + - * fail if the result overflows, and charges the strings and lists that + creates.
 func (l *costPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 	left, right := n.Left.Type(), n.Right.Type()
 	if !mayBeInt(left) || !mayBeInt(right) {

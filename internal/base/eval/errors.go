@@ -9,8 +9,7 @@ import (
 	"github.com/expr-lang/expr/file"
 )
 
-// withUnknownNames combines errors about unknown names with another error; nil = no
-// other error.
+// withUnknownNames combines errors about unknown names with another error; nil = no other error.
 func withUnknownNames(all CompileErrors, other *Error) error {
 	if other != nil && !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
 		all = append(all, other)
@@ -47,8 +46,7 @@ func compileError(src string, err error, env *Env) *Error {
 	return e
 }
 
-// candidates returns the names that an unknown name may have been meant as:
-// functions if it is called.
+// candidates returns the names that an unknown name may have been meant as: functions if it is called.
 func candidates(src string, offset int, name string, env *Env) []string {
 	rest := []rune(src)
 	if offset += len([]rune(name)); offset > len(rest) {

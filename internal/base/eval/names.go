@@ -31,9 +31,8 @@ func isMember(node ast.Node, name string) bool {
 	return ok && property.Value == name
 }
 
-// path returns the source of an expression that is only a member access, such as
-// `results[0].structured.n`; empty for every other expression. A `?.` or `??` says
-// that the value may be missing.
+// path returns the source of an expression that is only a member access, such as `results[0].structured.n`; empty
+// for every other expression. A `?.` or `??` says that the value may be missing.
 func (c *nameChecker) path(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {

@@ -24,8 +24,7 @@ func HasTemplate(s string) bool { return strings.Contains(s, "{{") }
 // error is [CompileErrors], one for each problem, with offsets in src.
 func ParseTemplate(src string, env *Env) (*Template, error) { return NewCompiler(env).Template(src) }
 
-// Compiler compiles many templates over one Env and caches equal expressions. It is
-// not safe for concurrent use.
+// Compiler compiles many templates over one Env and caches equal expressions. It is not safe for concurrent use.
 type Compiler struct {
 	Env   *Env
 	cache map[string]*Program

@@ -27,11 +27,9 @@ type Access struct {
 	TokenHeader string
 	// TokenCheckDelegated means that the handler itself requires the token where it is needed.
 	TokenCheckDelegated bool
-	// OwnOriginOnly refuses pages of all other origins, including other servers on this
-	// machine, except Origins.
+	// OwnOriginOnly refuses pages of all other origins, including other servers on this machine, except Origins.
 	OwnOriginOnly bool
-	// Origins are the pages that are allowed nevertheless, each as
-	// scheme://host:port; the port may be *.
+	// Origins are the pages that are allowed nevertheless, each as scheme://host:port; the port may be *.
 	Origins []string
 }
 
@@ -125,8 +123,7 @@ func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	return !g.OwnOriginOnly && isLocalOrigin(origin)
 }
 
-// IsOwnOrigin reports whether a request comes from the server's own pages, or not
-// from a page.
+// IsOwnOrigin reports whether a request comes from the server's own pages, or not from a page.
 func IsOwnOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -145,8 +142,7 @@ func matchesOrigin(allowed, origin string) bool {
 	return origin == allowed
 }
 
-// hasToken reports whether a request has the required token. A preflight request of a
-// browser cannot have one.
+// hasToken reports whether a request has the required token. A preflight request of a browser cannot have one.
 func (g accessGuard) hasToken(w http.ResponseWriter, r *http.Request) bool {
 	if g.Token == "" || g.TokenCheckDelegated || r.Method == http.MethodOptions {
 		return true
@@ -197,8 +193,7 @@ func isLocalHost(host string) bool {
 	return false
 }
 
-// WriteToken makes a new token and writes it to a file that only its owner can
-// read; an empty file name skips that.
+// WriteToken makes a new token and writes it to a file that only its owner can read; an empty file name skips that.
 func WriteToken(newID func() string, file string) (string, error) {
 	if file == "" {
 		return "", nil

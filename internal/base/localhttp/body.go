@@ -46,8 +46,7 @@ type limitedBody struct {
 	read  int64
 }
 
-// setDeadline sets the read deadline for the rest of the body. Connections of tests
-// may not support deadlines.
+// setDeadline sets the read deadline for the rest of the body. Connections of tests may not support deadlines.
 func (b *limitedBody) setDeadline() {
 	_ = b.conn.SetReadDeadline(b.limit.Add(time.Duration(b.read/minBodyRate) * time.Second))
 }

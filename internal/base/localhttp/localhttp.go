@@ -1,9 +1,8 @@
-// Package localhttp runs an HTTP handler on a local address: it listens,
-// announces the port, checks Host and Origin, limits slow requests and shuts
-// down gracefully.
+// Package localhttp runs an HTTP handler on a local address: it listens, announces the port, checks Host and
+// Origin, limits slow requests and shuts down gracefully.
 //
-// The port is announced only after the listener accepts connections, and Run
-// returns only after the listener is closed.
+// The port is announced only after the listener accepts connections, and Run returns only after the listener is
+// closed.
 package localhttp
 
 import (
@@ -23,8 +22,7 @@ import (
 type Options struct {
 	// Addr is host:port; an empty host is 127.0.0.1, an empty port is 0 (any).
 	Addr string
-	// PortFile, if set, receives the decimal port and a newline, atomically, once
-	// the server listens.
+	// PortFile, if set, receives the decimal port and a newline, atomically, once the server listens.
 	PortFile string
 	// Grace is how long Run waits for running requests after its context ended; 0
 	// means 500 ms. After that, open connections are closed.
@@ -34,8 +32,7 @@ type Options struct {
 	// BodyTime is how long the body of a request may take, plus one second for each
 	// 64 KiB; 0 means 30 s.
 	BodyTime time.Duration
-	// OnListen, if set, is called with the bound address before the first request
-	// is accepted.
+	// OnListen, if set, is called with the bound address before the first request is accepted.
 	OnListen func(net.Addr)
 }
 
@@ -67,11 +64,10 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	return ln, nil
 }
 
-// Serve handles requests on ln with h, as o.Access allows, until ctx ends. It then
-// gives running requests the grace period, closes the remaining connections and
-// returns nil. Contexts of requests end as soon as ctx does. All calls of h have
-// returned when Serve returns, unless a handler needs more than another grace
-// period to notice a closed connection.
+// Serve handles requests on ln with h, as o.Access allows, until ctx ends. It then gives running requests the grace
+// period, closes the remaining connections and returns nil. Contexts of requests end as soon as ctx does. All calls
+// of h have returned when Serve returns, unless a handler needs more than another grace period to notice a closed
+// connection.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
 	if err := o.Access.Check(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())
@@ -134,8 +130,7 @@ func localAddr(addr string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// writePort writes through a temporary file, so that a reader sees the complete
-// number or no file.
+// writePort writes through a temporary file, so that a reader sees the complete number or no file.
 func writePort(file string, addr net.Addr) error {
 	_, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

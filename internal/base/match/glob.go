@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Glob matches whole texts: `*` matches any text, including `/` and line ends, `?`
-// one character, `[a-z]` and `[!a-z]` one of a set. `**` must be a complete path
-// element; there are no braces and no escapes.
+// Glob matches whole texts: `*` matches any text, including `/` and line ends, `?` one character, `[a-z]` and
+// `[!a-z]` one of a set. `**` must be a complete path element; there are no braces and no escapes.
 func Glob(pattern string) (Text, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return Exact(pattern), nil
@@ -37,9 +36,8 @@ func (g glob) explain(_ string, hide Redactor) string {
 	return "the glob " + quote(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
-// matches matches the pattern from left to right. Backtracking to the last star is
-// enough, because every star can match what an earlier one could. With `**/` this
-// does not hold, and matchDeep tracks all positions.
+// matches matches the pattern from left to right. Backtracking to the last star is enough, because every star can
+// match what an earlier one could. With `**/` this does not hold, and matchDeep tracks all positions.
 func (g glob) matches(s string) bool {
 	if g.hasDoubleStar {
 		return matchDeep(g.pattern, s)

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// Index finds which of many matchers may match a text, without trying each. It is
-// immutable and may be used by many goroutines.
+// Index finds which of many matchers may match a text, without trying each. It is immutable and may be used by many
+// goroutines.
 //
-// Most matchers need some literal in the text. For each literal the index stores
-// its rarest piece, and scans the text once for these pieces. Matchers without a
-// literal are always candidates.
+// Most matchers need some literal in the text. For each literal the index stores its rarest piece, and scans the
+// text once for these pieces. Matchers without a literal are always candidates.
 type Index struct {
 	unfiltered     []int32
 	grams          grams              // pieces of gramSize bytes
@@ -59,8 +58,7 @@ func (x *Index) put(i int32, literal string, common counts) {
 	x.byShortLiteral[literal] = append(x.byShortLiteral[literal], i)
 }
 
-// Candidates yields the positions of the matchers that may match a text, in order;
-// all others cannot match.
+// Candidates yields the positions of the matchers that may match a text, in order; all others cannot match.
 func (x *Index) Candidates(text string) iter.Seq[int] {
 	found := x.grams.find(text)
 	for literal, matchers := range x.byShortLiteral {

@@ -11,16 +11,14 @@ import (
 // JSMatchTimeout is how long one match may take; a match that takes longer fails.
 const JSMatchTimeout = time.Second / 2
 
-// JSPattern is a compiled regular expression of JavaScript, as hook matchers and
-// JSON Schemas use it. Unlike Go's it supports lookahead, lookbehind and
-// backreferences. Every match ends within [JSMatchTimeout].
+// JSPattern is a compiled regular expression of JavaScript, as hook matchers and JSON Schemas use it. Unlike Go's
+// it supports lookahead, lookbehind and backreferences. Every match ends within [JSMatchTimeout].
 type JSPattern interface {
 	MatchString(string) bool // reports a match anywhere in the text
 	String() string          // the source
 }
 
-// CompileJS compiles an expression. An expression without lookaround is matched in
-// linear time.
+// CompileJS compiles an expression. An expression without lookaround is matched in linear time.
 func CompileJS(expr string) (JSPattern, error) {
 	plain, err := regexp.Compile(expr)
 	if err == nil {

@@ -14,8 +14,7 @@ type Text struct{ m matcher }
 // matcher is one kind of pattern.
 type matcher interface {
 	match(s string) (Captures, bool)
-	// explain says, after a failed match, why s does not match. It shows the
-	// pattern as hide returns it.
+	// explain says, after a failed match, why s does not match. It shows the pattern as hide returns it.
 	explain(s string, hide Redactor) string
 }
 
@@ -27,9 +26,8 @@ type noRedaction struct{}
 
 func (noRedaction) Hide(s string) string { return s }
 
-// Captures are the captured parts of a text: Groups[0] is the matched part, then
-// the groups of the regular expression. Names holds the name of each group, "" for
-// unnamed ones.
+// Captures are the captured parts of a text: Groups[0] is the matched part, then the groups of the regular
+// expression. Names holds the name of each group, "" for unnamed ones.
 type Captures struct {
 	Groups []string
 	Names  []string
@@ -164,8 +162,7 @@ func (a all) explain(s string, hide Redactor) string {
 	return "it matches"
 }
 
-// AnyOf matches texts that at least one part matches; the captures are those of the
-// first matching part.
+// AnyOf matches texts that at least one part matches; the captures are those of the first matching part.
 func AnyOf(parts ...Text) Text { return Text{anyOf(parts)} }
 
 type anyOf []Text

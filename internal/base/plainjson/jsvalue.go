@@ -8,8 +8,7 @@ import (
 // IsSet reports whether a value was sent and is not null.
 func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// Read decodes a value. A value of the wrong type becomes the zero value, and so
-// does a field of the wrong type.
+// Read decodes a value. A value of the wrong type becomes the zero value, and so does a field of the wrong type.
 func Read[T any](raw json.RawMessage) T {
 	var in T
 	_ = json.Unmarshal(raw, &in)

@@ -57,8 +57,7 @@ func (o Object) Get(key string) json.RawMessage {
 	return nil
 }
 
-// With returns the object with a value replaced in its position, or appended. The
-// receiver may change too.
+// With returns the object with a value replaced in its position, or appended. The receiver may change too.
 func (o Object) With(key string, value json.RawMessage) Object {
 	for i, m := range slices.Backward(o) {
 		if m.Key == key {
@@ -74,8 +73,7 @@ func (o Object) Without(keys ...string) Object {
 	return slices.DeleteFunc(o, func(m Member) bool { return slices.Contains(keys, m.Key) })
 }
 
-// Distinct returns the object with each key once: the last value at the position of
-// the first.
+// Distinct returns the object with each key once: the last value at the position of the first.
 func (o Object) Distinct() Object {
 	at := make(map[string]int, len(o))
 	var out Object

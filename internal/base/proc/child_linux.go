@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent makes the kernel kill the child itself, not its group, when the
-// thread that starts it ends.
+// dieWithParent makes the kernel kill the child itself, not its group, when the thread that starts it ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
 // groupRuns reports whether a group has a running member besides guards. Zombies, which remain in
@@ -34,9 +33,8 @@ func groupRuns(pgid int, guards ...int) bool {
 	})
 }
 
-// networks returns the ways to give a child its own network namespace, in the order
-// to try them: with the rights of the superuser, and with a user namespace. The
-// child has the rights to set up the network.
+// networks returns the ways to give a child its own network namespace, in the order to try them: with the rights of
+// the superuser, and with a user namespace. The child has the rights to set up the network.
 func networks() []func(*syscall.SysProcAttr) {
 	plain := func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 	owned := func(attr *syscall.SysProcAttr) {
@@ -51,8 +49,7 @@ func networks() []func(*syscall.SysProcAttr) {
 	return []func(*syscall.SysProcAttr){owned}
 }
 
-// isolate gives a child its own network and process namespaces, so that all
-// processes that it starts end with it.
+// isolate gives a child its own network and process namespaces, so that all processes that it starts end with it.
 func isolate(attr *syscall.SysProcAttr) error {
 	networks()[0](attr)
 	attr.Cloneflags |= unix.CLONE_NEWPID

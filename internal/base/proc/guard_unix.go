@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// The scripts of guards wait for the end of their input, to which nothing is
-// written: the input ends when this program ends. The script of a group, running
-// inside or outside it, then ends the group with the same steps as [Process.Stop];
-// the script of a directory removes it.
+// The scripts of guards wait for the end of their input, to which nothing is written: the input ends when this
+// program ends. The script of a group, running inside or outside it, then ends the group with the same steps as
+// [Process.Stop]; the script of a directory removes it.
 const (
 	groupScript   = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	outsideScript = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`
@@ -22,8 +21,7 @@ for e in /proc/[0-9]*/environ; do grep -qsF -- "$2" "$e" && p=${e#/proc/} && kil
 test $s = KILL || sleep 0.5; done 2>/dev/null; rm -rf -- "$1"`
 )
 
-// guard is a shell process that cleans up if this program is killed. The zero guard
-// does nothing.
+// guard is a shell process that cleans up if this program is killed. The zero guard does nothing.
 type guard struct {
 	shell *os.Process
 	hold  *os.File // its input; the kernel closes it when this program ends
@@ -34,9 +32,8 @@ type guard struct {
 // member of the group, the guard keeps the group id from being reused.
 func watch(pgid int) guard { return newGuard(pgid, groupScript) }
 
-// watchOver starts a guard of a group without joining it, so that the group's
-// remaining processes can be counted. It may be used until shortly after the leader
-// was waited for.
+// watchOver starts a guard of a group without joining it, so that the group's remaining processes can be counted.
+// It may be used until shortly after the leader was waited for.
 func watchOver(pgid int) guard { return newGuard(0, outsideScript, strconv.Itoa(pgid)) }
 
 // watchDir starts a guard of a directory, in its own group.

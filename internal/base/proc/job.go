@@ -16,8 +16,7 @@ import (
 // JobOptions describes a command for [StartJob].
 type JobOptions struct {
 	Command
-	// Output receives the output of the command. The caller owns it and may close
-	// it after the job has started.
+	// Output receives the output of the command. The caller owns it and may close it after the job has started.
 	Output *os.File
 	// NoteFD is a descriptor like that of [RunOptions].
 	NoteFD int
@@ -81,9 +80,8 @@ func (j *Job) Stop() {
 	<-j.done
 }
 
-// Leave waits for the end of the command. note is what the command wrote to its
-// note descriptor. left reports that a process which the command started still
-// runs: it continues until [Job.Stop].
+// Leave waits for the end of the command. note is what the command wrote to its note descriptor. left reports that
+// a process which the command started still runs: it continues until [Job.Stop].
 func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	<-j.done
 	note = noteOf(j.note)
@@ -134,8 +132,7 @@ type AttachOptions struct {
 	// OwnTerminal makes Stdin, which must be a terminal, the controlling terminal of
 	// a session of the command's own. Windows does not support it.
 	OwnTerminal bool
-	// Network gives the command its own network namespace, in which no interface is
-	// up; see [ErrNetwork].
+	// Network gives the command its own network namespace, in which no interface is up; see [ErrNetwork].
 	Network bool
 	// Files are inherited from descriptor 3 on, on systems that support it.
 	Files []*os.File
@@ -206,8 +203,7 @@ func (o AttachOptions) start(way func(*syscall.SysProcAttr)) (*Attached, error) 
 // PID returns the command's process id, which is also the id of its group.
 func (a *Attached) PID() int { return a.pid }
 
-// Own returns the processes that this program started itself: the command and the
-// guard of its group.
+// Own returns the processes that this program started itself: the command and the guard of its group.
 func (a *Attached) Own() []int {
 	return append([]int{a.pid}, a.guard.own()...)
 }
@@ -222,8 +218,7 @@ func (a *Attached) Exit() Exit {
 	return exitOf(a.cmd.ProcessState)
 }
 
-// CPU returns the processor time of the command and of the children it has waited
-// for; it is valid after Done.
+// CPU returns the processor time of the command and of the children it has waited for; it is valid after Done.
 func (a *Attached) CPU() time.Duration {
 	return a.cmd.ProcessState.UserTime() + a.cmd.ProcessState.SystemTime()
 }

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Replace replaces this process with the command, in the command's directory; only
-// inheritable open files are kept. It returns only on failure; the error is
-// [errors.ErrUnsupported] on systems that cannot do this.
+// Replace replaces this process with the command, in the command's directory; only inheritable open files are kept.
+// It returns only on failure; the error is [errors.ErrUnsupported] on systems that cannot do this.
 func Replace(c Command) error {
 	path, err := c.Look()
 	if err != nil {
@@ -20,9 +19,8 @@ func Replace(c Command) error {
 	return become(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
-// Look returns the path of the program that would be started. os/exec would search
-// the PATH of this process instead of the child's. If the program cannot be found,
-// the error wraps [fs.ErrNotExist].
+// Look returns the path of the program that would be started. os/exec would search the PATH of this process instead
+// of the child's. If the program cannot be found, the error wraps [fs.ErrNotExist].
 func (c Command) Look() (string, error) {
 	if c.Path == "" {
 		return "", fmt.Errorf("command is empty: %w", fs.ErrNotExist)
@@ -55,8 +53,7 @@ func (c Command) Look() (string, error) {
 	return "", fmt.Errorf("command not found: %s: %w", c.Path, fs.ErrNotExist)
 }
 
-// Getenv returns a variable of an environment, empty if it is not set; of
-// duplicates the last counts.
+// Getenv returns a variable of an environment, empty if it is not set; of duplicates the last counts.
 func Getenv(env []string, key string) string {
 	for _, kv := range slices.Backward(env) {
 		if k, v, ok := strings.Cut(kv, "="); ok && k == key {

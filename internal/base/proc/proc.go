@@ -12,17 +12,15 @@ import (
 
 // Command describes a command. Only Path is required.
 type Command struct {
-	// Path is a program name, looked up in the PATH of Env, or a path with a slash,
-	// relative to Dir.
+	// Path is a program name, looked up in the PATH of Env, or a path with a slash, relative to Dir.
 	Path string
 	Args []string // without the program's name
 	// Env is the complete environment ("K=V", of duplicate keys the last counts);
 	// nil is an empty environment, not this process's.
 	Env []string
 	Dir string // empty = this process's directory
-	// Isolated runs the command in its own network and process namespaces: it has
-	// no network access, and all processes that it starts end with it. Start fails
-	// if the system does not allow that.
+	// Isolated runs the command in its own network and process namespaces: it has no network access, and all
+	// processes that it starts end with it. Start fails if the system does not allow that.
 	Isolated bool
 }
 
@@ -34,8 +32,7 @@ type Options struct {
 	Stderr io.Writer
 	// StdinLimit bounds the input that the child has not read yet; 0 = 64 MB.
 	StdinLimit int
-	// Grace is how long Stop waits after closing stdin, TermGrace how long after
-	// SIGTERM; 0 = 500 ms each.
+	// Grace is how long Stop waits after closing stdin, TermGrace how long after SIGTERM; 0 = 500 ms each.
 	Grace, TermGrace time.Duration
 }
 
@@ -65,9 +62,8 @@ type Process struct {
 	stopped  chan struct{}
 }
 
-// Start runs a child with pipes on its three standard streams. ctx bounds only the
-// start; the child lives until it ends or [Process.Stop] ends it. The caller must
-// call Stop, even if the child has ended.
+// Start runs a child with pipes on its three standard streams. ctx bounds only the start; the child lives until it
+// ends or [Process.Stop] ends it. The caller must call Stop, even if the child has ended.
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
 func Start(ctx context.Context, o Options) (*Process, error) {
@@ -271,11 +267,10 @@ func (p *Process) HasDescendants() bool {
 	return len(guards) > 0 && groupRuns(p.pid, guards...)
 }
 
-// Stop ends the child and its group, and returns when they have ended and all pipes
-// are closed, at the latest after Grace + TermGrace + 200 ms. The steps are those
-// of the MCP specification for stdio servers: close stdin, wait; SIGTERM, wait;
-// SIGKILL. Signals go to the whole group. When ctx ends, the waits are skipped.
-// Further calls wait for the first.
+// Stop ends the child and its group, and returns when they have ended and all pipes are closed, at the latest after
+// Grace + TermGrace + 200 ms. The steps are those of the MCP specification for stdio servers: close stdin, wait;
+// SIGTERM, wait; SIGKILL. Signals go to the whole group. When ctx ends, the waits are skipped. Further calls wait
+// for the first.
 func (p *Process) Stop(ctx context.Context) {
 	p.stopOnce.Do(func() {
 		defer close(p.stopped)
@@ -315,8 +310,7 @@ func endGroup(g guard, pgid int) {
 	g.end()
 }
 
-// killGroup kills the remaining processes of a group and waits, up to groupWaitLimit,
-// until none can be signalled.
+// killGroup kills the remaining processes of a group and waits, up to groupWaitLimit, until none can be signalled.
 func killGroup(pgid int) {
 	waitWhile(func() bool { return signalGroup(pgid, sigKill) }, groupWaitLimit)
 }

@@ -22,13 +22,11 @@ const Shell = "/bin/sh"
 // inheritsFiles says that a child can inherit more than three descriptors.
 const inheritsFiles = true
 
-// groupAttr makes the child the leader of a new process group. There is
-// deliberately no death signal: when this program is killed, a server should see
-// the end of its input and clean up before the [guard] kills it.
+// groupAttr makes the child the leader of a new process group. There is deliberately no death signal: when this
+// program is killed, a server should see the end of its input and clean up before the [guard] kills it.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// signalGroup reports whether there was a process to signal. A group of only
-// zombies still counts.
+// signalGroup reports whether there was a process to signal. A group of only zombies still counts.
 func signalGroup(pgid int, sig syscall.Signal) bool {
 	return syscall.Kill(-pgid, sig) == nil
 }

@@ -12,9 +12,8 @@ var ErrQueueFull = errors.New("queue full: the reader does not keep up")
 // ErrQueueClosed says that a queue was closed, or that its writer failed.
 var ErrQueueClosed = errors.New("queue closed")
 
-// Queue is a writer that never blocks: written data is queued, in order and up to a
-// limit, for a slow reader. All methods may be called from many goroutines; the
-// data of one Write stays together.
+// Queue is a writer that never blocks: written data is queued, in order and up to a limit, for a slow reader. All
+// methods may be called from many goroutines; the data of one Write stays together.
 type Queue struct {
 	limit int
 	w     io.WriteCloser
@@ -27,8 +26,7 @@ type Queue struct {
 	closing bool
 }
 
-// NewQueue starts a queue of at most limit bytes in front of w, which it owns.
-// CloseWhenSent or Close ends it.
+// NewQueue starts a queue of at most limit bytes in front of w, which it owns. CloseWhenSent or Close ends it.
 func NewQueue(w io.WriteCloser, limit int) *Queue {
 	q := &Queue{w: w, limit: limit, done: make(chan struct{})}
 	q.more = sync.NewCond(&q.mu)
@@ -36,8 +34,7 @@ func NewQueue(w io.WriteCloser, limit int) *Queue {
 	return q
 }
 
-// Write queues a copy of p. The error is ErrQueueFull or ErrQueueClosed; then
-// nothing was queued.
+// Write queues a copy of p. The error is ErrQueueFull or ErrQueueClosed; then nothing was queued.
 func (q *Queue) Write(p []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,8 +59,7 @@ func (q *Queue) CloseWhenSent() {
 	q.more.Signal()
 }
 
-// Close drops the queued data and closes the writer, which ends a running Write. It
-// returns immediately; see Done.
+// Close drops the queued data and closes the writer, which ends a running Write. It returns immediately; see Done.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	q.closing = true

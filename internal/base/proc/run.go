@@ -106,9 +106,8 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// follow starts a command that dies with this program, and waits for it; done is
-// closed at its end. The goroutine is locked to its thread, because a death signal
-// is sent at the end of the thread that started the command.
+// follow starts a command that dies with this program, and waits for it; done is closed at its end. The goroutine
+// is locked to its thread, because a death signal is sent at the end of the thread that started the command.
 func follow(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
@@ -125,8 +124,7 @@ func follow(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	return ended, <-started
 }
 
-// noteOf reads the note of a command that has ended. A process that left the group
-// may still have the pipe open.
+// noteOf reads the note of a command that has ended. A process that left the group may still have the pipe open.
 func noteOf(aside *os.File) []byte {
 	if aside == nil {
 		return nil

@@ -26,10 +26,9 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	return &TempDir{Path: dir, guard: watchDir(dir)}, nil
 }
 
-// MakeRunDir is MakeTempDir for a run of many processes, which are marked by a
-// variable whose value is the base name of the directory. If this program is
-// killed, the remaining marked processes get SIGTERM, and SIGKILL 500 ms later,
-// before the directory is removed. Only Linux can find them.
+// MakeRunDir is MakeTempDir for a run of many processes, which are marked by a variable whose value is the base
+// name of the directory. If this program is killed, the remaining marked processes get SIGTERM, and SIGKILL 500 ms
+// later, before the directory is removed. Only Linux can find them.
 func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {
@@ -38,8 +37,7 @@ func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	return &TempDir{Path: dir, guard: watchRun(dir, variable+"="+filepath.Base(dir))}, nil
 }
 
-// Remove removes the directory with its content; further calls return the result of
-// the first.
+// Remove removes the directory with its content; further calls return the result of the first.
 func (d *TempDir) Remove() error {
 	if d == nil {
 		return nil

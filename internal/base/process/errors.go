@@ -44,8 +44,7 @@ func (e *hintError) Unwrap() error { return e.err }
 // WithHint returns an error with a hint that says what to do.
 func WithHint(message, hint string) error { return &hintError{err: errors.New(message), hint: hint} }
 
-// ExitError ends the program with its own exit code. A nil Err means
-// nothing left to print.
+// ExitError ends the program with its own exit code. A nil Err means nothing left to print.
 type ExitError struct {
 	Code int
 	Err  error
@@ -67,9 +66,8 @@ func (e *SignalError) Error() string { return e.Signal.String() }
 
 // Exit prints err to w and returns the exit code.
 //
-// Errors of claudeless are printed as "claudeless: error: …" and "hint: …" lines in
-// lower case without a full stop. Texts of the real CLI and diagnostics are printed
-// unchanged; a signal prints nothing.
+// Errors of claudeless are printed as "claudeless: error: …" and "hint: …" lines in lower case without a full stop.
+// Texts of the real CLI and diagnostics are printed unchanged; a signal prints nothing.
 func Exit(w io.Writer, err error) int {
 	var (
 		code     *ExitError
@@ -106,8 +104,7 @@ func Exit(w io.Writer, err error) int {
 	return ExitFailed
 }
 
-// signalCode returns the exit code of the real CLI for a signal; an interrupt
-// counts as success.
+// signalCode returns the exit code of the real CLI for a signal; an interrupt counts as success.
 func signalCode(s os.Signal) int {
 	switch s {
 	case syscall.SIGTERM:

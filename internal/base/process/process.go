@@ -1,8 +1,7 @@
-// Package process gives a program its arguments, environment, standard streams,
-// clock and signals, and defines exit codes and the format of errors.
+// Package process gives a program its arguments, environment, standard streams, clock and signals, and defines exit
+// codes and the format of errors.
 //
-// All access to the process goes through a [System], so a test can run the
-// program many times within one process.
+// All access to the process goes through a [System], so a test can run the program many times within one process.
 package process
 
 import (
@@ -47,9 +46,8 @@ type System struct {
 	Lifetime Lifetime
 }
 
-// NewSystem returns the current process. From then on, writing to a closed stdout is an
-// error and does not end the process; ignoring SIGPIPE instead would affect child
-// processes too.
+// NewSystem returns the current process. From then on, writing to a closed stdout is an error and does not end the
+// process; ignoring SIGPIPE instead would affect child processes too.
 func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(libraryLog{os.Stderr})
@@ -101,8 +99,7 @@ func (s *System) WithEnv(env map[string]string) *System {
 	return &out
 }
 
-// ManagedDir returns the directory of the managed settings; CLAUDELESS_MANAGED_DIR
-// overrides it.
+// ManagedDir returns the directory of the managed settings; CLAUDELESS_MANAGED_DIR overrides it.
 func (s *System) ManagedDir() string {
 	if dir := s.Getenv("CLAUDELESS_MANAGED_DIR"); dir != "" {
 		return dir

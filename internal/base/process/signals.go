@@ -30,8 +30,7 @@ type processLifetime struct {
 	early chan os.Signal
 }
 
-// Notify implements [Lifetime]. The first handler of a signal also receives the
-// early ones.
+// Notify implements [Lifetime]. The first handler of a signal also receives the early ones.
 func (f processLifetime) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
 	if f.early != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
@@ -59,8 +58,7 @@ func drainSignals(early chan os.Signal) []os.Signal {
 	}
 }
 
-// WithEarly returns the system with the signals that arrived in early before a
-// handler was registered.
+// WithEarly returns the system with the signals that arrived in early before a handler was registered.
 func (s *System) WithEarly(early chan os.Signal) *System {
 	out := *s
 	out.Lifetime = processLifetime{early}
@@ -78,9 +76,8 @@ func Redeliver(early chan os.Signal) {
 
 func (processLifetime) Parent() int { return os.Getppid() }
 
-// Kill ends the process by a signal. Go's runtime would handle most signals itself,
-// some with a trace and exit code 2, so a shell replaces this process, keeping its
-// pid, and dies of the signal.
+// Kill ends the process by a signal. Go's runtime would handle most signals itself, some with a trace and exit code
+// 2, so a shell replaces this process, keeping its pid, and dies of the signal.
 func (processLifetime) Kill(sig syscall.Signal) error {
 	if sig == syscall.SIGKILL {
 		self, err := os.FindProcess(os.Getpid())
@@ -110,8 +107,7 @@ type Signals struct {
 	arrived   chan struct{} // closed at the first signal
 }
 
-// Watch relays signals until [Signals.Stop]. The returned context is cancelled with
-// a [SignalError] as its cause.
+// Watch relays signals until [Signals.Stop]. The returned context is cancelled with a [SignalError] as its cause.
 func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Signals{arrived: make(chan struct{})}
@@ -155,10 +151,9 @@ func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
 // writeGrace is how long a write may take after a signal.
 const writeGrace = time.Second
 
-// Streams returns the system with a stdout and a stderr that do not block forever
-// if the reader stops reading. A write that is blocked when a signal arrives, or
-// starts after it, fails with [io.ErrClosedPipe] after a second, and so do all
-// later ones.
+// Streams returns the system with a stdout and a stderr that do not block forever if the reader stops reading. A
+// write that is blocked when a signal arrives, or starts after it, fails with [io.ErrClosedPipe] after a second,
+// and so do all later ones.
 func (w *Signals) Streams(s *System) *System {
 	if s.Lifetime == nil {
 		return s
@@ -209,8 +204,7 @@ func (m *signalLimitedWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// SignalOr returns the signal that cancelled ctx instead of the error that resulted
-// from it.
+// SignalOr returns the signal that cancelled ctx instead of the error that resulted from it.
 func SignalOr(ctx context.Context, err error) error {
 	if sig, ok := errors.AsType[*SignalError](context.Cause(ctx)); ok {
 		return sig
@@ -218,8 +212,7 @@ func SignalOr(ctx context.Context, err error) error {
 	return err
 }
 
-// UntilSignal cancels the context at a signal that asks the process to end, without
-// its own error.
+// UntilSignal cancels the context at a signal that asks the process to end, without its own error.
 func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {

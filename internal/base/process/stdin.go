@@ -13,14 +13,12 @@ import (
 
 const (
 	stdinLimit = 10 << 20
-	// stdinWaitLimit is how long a pipe may stay silent before the run continues
-	// without it.
+	// stdinWaitLimit is how long a pipe may stay silent before the run continues without it.
 	stdinWaitLimit = 3 * time.Second
 )
 
-// ReadStdin returns all of stdin, decoded by [DecodeStream]; "" if it is a terminal or
-// stays silent for too long. The reading goroutine ends with its read; on a pipe
-// that stays open, at the end of the process.
+// ReadStdin returns all of stdin, decoded by [DecodeStream]; "" if it is a terminal or stays silent for too long.
+// The reading goroutine ends with its read; on a pipe that stays open, at the end of the process.
 func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil
@@ -58,8 +56,7 @@ func (s *System) ReadSecret(prompt string) (string, error) {
 	return string(line), err
 }
 
-// stdinReader reads to the end in a goroutine. all may be read after done has
-// received a value.
+// stdinReader reads to the end in a goroutine. all may be read after done has received a value.
 type stdinReader struct {
 	r       io.Reader
 	started chan struct{} // closed at the first byte

@@ -11,8 +11,7 @@ import (
 type Terminal interface {
 	io.Reader
 	io.Writer
-	// Raw switches off echo, line editing and signals of keys. The returned function
-	// restores the modes.
+	// Raw switches off echo, line editing and signals of keys. The returned function restores the modes.
 	Raw() (restore func() error, err error)
 	// Size returns the numbers of columns and rows; zeros = unknown.
 	Size() (cols, rows int)
@@ -21,8 +20,7 @@ type Terminal interface {
 // standardTerminal is the terminal that both standard streams of the process are.
 type standardTerminal struct{ in, out *os.File }
 
-// openTerminal returns the terminal of the standard streams, or nil if one of them is
-// something else.
+// openTerminal returns the terminal of the standard streams, or nil if one of them is something else.
 func openTerminal() Terminal {
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
 		return nil

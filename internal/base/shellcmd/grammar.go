@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// optionGrammar lists the options with which a command only reads. All other options, and
-// abbreviations of long ones, are unknown and therefore refused, because their
-// effect may change in a later version.
+// optionGrammar lists the options with which a command only reads. All other options, and abbreviations of long
+// ones, are unknown and therefore refused, because their effect may change in a later version.
 type optionGrammar struct {
 	flags           string // letters without a value; they may be combined
 	flagsWithValue  string // letters whose value is the rest of the word or the next word
@@ -93,8 +92,7 @@ func (g optionGrammar) cluster(letters string) (known bool, value string) {
 	return true, ""
 }
 
-// grammarOf returns the known options of a command (observed with 2.1.329, which
-// knows a few more).
+// grammarOf returns the known options of a command (observed with 2.1.329, which knows a few more).
 func grammarOf(name string) (g optionGrammar, ok bool) {
 	switch name {
 	case "sort":

@@ -41,15 +41,13 @@ const (
 	HiddenLine                       // a quoted line that begins with #
 )
 
-// Obstacle is the first construct of a script that prevents judging it by its
-// simple commands.
+// Obstacle is the first construct of a script that prevents judging it by its simple commands.
 type Obstacle struct {
 	Kind ObstacleKind
 	Text string // details of Kind; usually empty
 }
 
-// InText reports whether the obstacle was found in the plain text, whether or not
-// the text can be parsed.
+// InText reports whether the obstacle was found in the plain text, whether or not the text can be parsed.
 func (o Obstacle) InText() bool {
 	switch o.Kind {
 	case EscapedSpace, ForeignSpace, NamedDirectory, EqualsExpansion, QuotedBrace:

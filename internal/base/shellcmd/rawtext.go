@@ -25,8 +25,7 @@ func textObstacle(cmd string) Obstacle {
 	return Obstacle{}
 }
 
-// isForeignSpace reports whether a character looks like a space but is not one for
-// the shell.
+// isForeignSpace reports whether a character looks like a space but is not one for the shell.
 func isForeignSpace(r rune) bool {
 	return r == '\u200b' || r == '\ufeff' || r == '\u2028' || r == '\u2029' || r != ' ' && unicode.Is(unicode.Zs, r)
 }

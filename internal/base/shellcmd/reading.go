@@ -8,8 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxRepairs bounds how often a script is parsed again because the parser read a
-// comment past its end.
+// maxRepairs bounds how often a script is parsed again because the parser read a comment past its end.
 const maxRepairs = 64
 
 // ErrUncertain says that an independent check of the script does not confirm the
@@ -31,10 +30,9 @@ func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 	return source, stmts, err
 }
 
-// parseConfirmed returns the statements of a script up to its first syntax error. The
-// parser treats a backslash at the end of a comment as a line continuation, which
-// the shell does not. Such a backslash is removed and the script is parsed again. A
-// result that cannot be confirmed is ErrUncertain.
+// parseConfirmed returns the statements of a script up to its first syntax error. The parser treats a backslash at
+// the end of a comment as a line continuation, which the shell does not. Such a backslash is removed and the script
+// is parsed again. A result that cannot be confirmed is ErrUncertain.
 func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	text := source
 	for range maxRepairs {
@@ -58,8 +56,7 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	return nil, ErrUncertain
 }
 
-// statements returns the statements before the first syntax error, which the shell
-// runs, and the error.
+// statements returns the statements before the first syntax error, which the shell runs, and the error.
 func statements(text string) (stmts []*syntax.Stmt, mistake error) {
 	// The parser continues to yield after an error, so the loop does not stop.
 	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(text)) {
@@ -95,10 +92,9 @@ func isBrokenExpansion(text string, mistake error) bool {
 	return opened > closed || strings.HasPrefix(rest, "${") || strings.HasPrefix(rest, "$(")
 }
 
-// wordCoverage is the independent check of a parsed script: which bytes the parser
-// assigned to words, compared with separate rules. All other bytes must be spaces,
-// operators, reserved words or comments, and the words of a command may be
-// separated only by spaces.
+// wordCoverage is the independent check of a parsed script: which bytes the parser assigned to words, compared with
+// separate rules. All other bytes must be spaces, operators, reserved words or comments, and the words of a command
+// may be separated only by spaces.
 type wordCoverage struct {
 	text       string
 	words      []bool   // bytes of words, quotes and expansions
@@ -147,8 +143,7 @@ func (c *wordCoverage) mark(n syntax.Node, value bool) {
 	}
 }
 
-// wordsAdjacent reports whether the words of a simple command are separated only by
-// spaces and continued lines.
+// wordsAdjacent reports whether the words of a simple command are separated only by spaces and continued lines.
 func (c *wordCoverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.Redirect) bool {
 	var spans [][2]int
 	add := func(from, to syntax.Pos) { spans = append(spans, [2]int{int(from.Offset()), int(to.Offset())}) }

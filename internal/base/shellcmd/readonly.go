@@ -116,18 +116,15 @@ func isReadOnlyWith(name string, args []string) bool {
 	return false
 }
 
-// jqReadsMore finds constructs of a jq program that read more than its input, in
-// any argument.
+// jqReadsMore finds constructs of a jq program that read more than its input, in any argument.
 var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
 
-// printsEnvironment reports whether ps may show the variables of processes: letters
-// of BSD style, in any position.
+// printsEnvironment reports whether ps may show the variables of processes: letters of BSD style, in any position.
 func printsEnvironment(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })
 }
 
-// isHarmlessXargs allows xargs without a command, or with a command that only prints
-// its input.
+// isHarmlessXargs allows xargs without a command, or with a command that only prints its input.
 func isHarmlessXargs(args []string) bool {
 	g := optionGrammar{flags: "0rtx", counts: "nPLs", flagsWithValue: "dI", stopsAtOperand: true}
 	rest, ok := g.operands(args)
@@ -208,9 +205,8 @@ func containsAny(args []string, names ...string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
 }
 
-// hasOption looks for a short option letter, also inside a cluster, or a long
-// option, also abbreviated or with a value. Words after -- count too, because --
-// may itself be a value.
+// hasOption looks for a short option letter, also inside a cluster, or a long option, also abbreviated or with a
+// value. Words after -- count too, because -- may itself be a value.
 func hasOption(args []string, short string, long ...string) bool {
 	for _, a := range args {
 		if strings.HasPrefix(a, "--") {

@@ -6,8 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Placeholders for expansions in a Shape. Command lines cannot contain these
-// characters: the tools refuse them.
+// Placeholders for expansions in a Shape. Command lines cannot contain these characters: the tools refuse them.
 const (
 	ShapeOutput    = '\x01' // $( … ), backquotes
 	ShapeVariable  = '\x02' // $NAME and ${NAME}

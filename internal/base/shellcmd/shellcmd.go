@@ -1,6 +1,5 @@
-// Package shellcmd parses a shell command line without running it. It reports the
-// simple commands, their redirections, and whether the whole command line is
-// read-only. If that is uncertain, it reports that it is not.
+// Package shellcmd parses a shell command line without running it. It reports the simple commands, their
+// redirections, and whether the whole command line is read-only. If that is uncertain, it reports that it is not.
 package shellcmd
 
 import (
@@ -17,30 +16,25 @@ const maxLength = 256 << 10
 
 // Script is a parsed command line.
 type Script struct {
-	// Commands are all simple commands in source order, including those in loops,
-	// subshells and substitutions.
+	// Commands are all simple commands in source order, including those in loops, subshells and substitutions.
 	Commands []Command
 	// Redirects are redirections of compound commands: `{ a; b; } > file`.
 	Redirects []Redirect
-	// IsOpaque says that the script has parts whose effect the list of commands does
-	// not show: function definitions, background jobs, coprocesses, declarations,
-	// arithmetic commands.
+	// IsOpaque says that the script has parts whose effect the list of commands does not show: function
+	// definitions, background jobs, coprocesses, declarations, arithmetic commands.
 	IsOpaque bool
-	// Obstacle is the first construct that prevents judging the script by its
-	// commands alone.
+	// Obstacle is the first construct that prevents judging the script by its commands alone.
 	Obstacle Obstacle
 	// IsPipeline says that the output of a command is the input of another.
 	IsPipeline bool
-	// SubshellList says that statements in a subshell end in a semicolon or run in
-	// the background: ( …; … ).
+	// SubshellList says that statements in a subshell end in a semicolon or run in the background: ( …; … ).
 	SubshellList bool
 }
 
 // Command is one simple command.
 type Command struct {
-	// Args are the words with their quoting removed; a word whose value is unknown
-	// before the script runs is unchanged. Args[0] is the program; empty = only
-	// assignments or redirections.
+	// Args are the words with their quoting removed; a word whose value is unknown before the script runs is
+	// unchanged. Args[0] is the program; empty = only assignments or redirections.
 	Args []string
 	// Text is the source of assignments and words, without redirections.
 	Text string

@@ -9,16 +9,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxExpansions bounds the number of words that the braces of one word expand to; a
-// word with more is unknown.
+// maxExpansions bounds the number of words that the braces of one word expand to; a word with more is unknown.
 const maxExpansions = 256
 
 // Word describes a word before it runs.
 type Word struct {
 	// IsDynamic says that the word contains an expansion or an unquoted glob.
 	IsDynamic bool
-	// Paths are the names that the word expands to, one for each brace alternative;
-	// nil = unknown.
+	// Paths are the names that the word expands to, one for each brace alternative; nil = unknown.
 	Paths []Path
 	// StartsWithTilde says that the word begins with ~user, ~+ or ~-.
 	StartsWithTilde bool

@@ -62,8 +62,7 @@ func wrapperOf(name string) (w wrapper, ok bool) {
 	return wrapper{}, false
 }
 
-// operandsAfter returns the arguments after the wrapper's own ones. An unknown option is
-// assumed to have no value.
+// operandsAfter returns the arguments after the wrapper's own ones. An unknown option is assumed to have no value.
 func (w wrapper) operandsAfter(args []string) []string {
 	own := w.operands
 	for len(args) > 0 {
@@ -94,8 +93,7 @@ func (w wrapper) operandsAfter(args []string) []string {
 	return nil
 }
 
-// Unwrapped returns the command that builtin, command, or a plain `timeout 5` runs;
-// otherwise the command itself.
+// Unwrapped returns the command that builtin, command, or a plain `timeout 5` runs; otherwise the command itself.
 func (c Command) Unwrapped() Command {
 	for len(c.Args) > 1 && (c.Args[0] == "builtin" || c.Args[0] == "command") {
 		own := 1
@@ -154,9 +152,8 @@ func isOpaqueWrapper(name string, own []Word) bool {
 		slices.ContainsFunc(own, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
-// SourceFrom returns the command line from word i on, as written except for spaces and
-// the quotes of its first word. spaced says that its words are separated by more
-// than single spaces.
+// SourceFrom returns the command line from word i on, as written except for spaces and the quotes of its first
+// word. spaced says that its words are separated by more than single spaces.
 func (c Command) SourceFrom(i int) (text string, spaced bool) {
 	parts := []string{c.Args[i]}
 	for _, w := range c.Words[i+1:] {
@@ -233,8 +230,7 @@ func (c Command) Programs() []string {
 
 func isXargs(text string) bool { return strings.HasPrefix(text, "xargs ") }
 
-// isOpaqueRunner reports whether rules do not look through a program that runs others,
-// or through this use of it.
+// isOpaqueRunner reports whether rules do not look through a program that runs others, or through this use of it.
 func isOpaqueRunner(args []string) bool {
 	option := ""
 	if len(args) > 1 && strings.HasPrefix(args[1], "-") {

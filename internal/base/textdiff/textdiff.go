@@ -1,5 +1,4 @@
-// Package textdiff compares two texts line by line and returns the differences
-// as hunks of a unified diff.
+// Package textdiff compares two texts line by line and returns the differences as hunks of a unified diff.
 package textdiff
 
 import (
@@ -7,9 +6,8 @@ import (
 	"strings"
 )
 
-// Hunk is one changed region with its context. Starts are 1-based, also for a side
-// without lines. Lines begin with ' ', '-' or '+', or are the remark that the last
-// line has no newline.
+// Hunk is one changed region with its context. Starts are 1-based, also for a side without lines. Lines begin with
+// ' ', '-' or '+', or are the remark that the last line has no newline.
 type Hunk struct {
 	OldStart int      `json:"oldStart"`
 	OldLines int      `json:"oldLines"`
@@ -133,8 +131,7 @@ func diagonalAt(front []int, edits, k int) int {
 	return -1
 }
 
-// region is a maximal run of changed lines: [oldFrom, oldTo) became
-// [newFrom, newTo).
+// region is a maximal run of changed lines: [oldFrom, oldTo) became [newFrom, newTo).
 type region struct{ oldFrom, oldTo, newFrom, newTo int }
 
 func (d *differ) regions() []region {

@@ -32,8 +32,7 @@ func (w *Writer) WriteString(key, value string) {
 	}
 }
 
-// WriteJSON writes a value as a string of JSON, because TOML has neither null nor
-// integers beyond 64 bits.
+// WriteJSON writes a value as a string of JSON, because TOML has neither null nor integers beyond 64 bits.
 func (w *Writer) WriteJSON(key string, raw json.RawMessage) {
 	var compact, pretty bytes.Buffer
 	if json.Compact(&compact, raw) != nil || json.Indent(&pretty, raw, "", "  ") != nil {

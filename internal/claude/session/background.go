@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -55,8 +54,7 @@ func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t 
 // at the end unless it is kept.
 func (b *background) dir() string {
 	if b.plan.TaskTemp != "" {
-		project := filepath.Base(filepath.Dir(b.records.transcript.Path()))
-		return filepath.Join(b.plan.TaskTemp, fmt.Sprintf("claude-%d", b.plan.UID), project, b.records.ID(), "tasks")
+		return filepath.Join(sessionTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
 	}
 	b.tempDir.once.Do(func() {
 		b.tempDir.dir, _ = proc.MakeTempDir("claudeless-tasks-")
@@ -65,14 +63,6 @@ func (b *background) dir() string {
 		return "" // tasks then write nowhere
 	}
 	return b.tempDir.dir.Path
-}
-
-// childEnviron returns the directory in which programs that commands start may leave notes (observed with 2.1.330).
-func (b *background) childEnviron() []string {
-	if b.plan.TaskTemp == "" {
-		return nil
-	}
-	return []string{"CLAUDE_CODE_CHILD_NOTES_DIR=" + filepath.Join(filepath.Dir(b.dir()), "started")}
 }
 
 // planFile returns the file of the session's plan, or "" if nothing is saved.

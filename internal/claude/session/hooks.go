@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -68,17 +66,6 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	}
 	h.Runner = runner
 	return h
-}
-
-// messagingEnviron returns the socket of the session with its token, which hooks and commands get (observed with
-// 2.1.330).
-func messagingEnviron(plan launch.Plan, id string) []string {
-	socket := MessagingSocket(plan)
-	if socket == "" {
-		return nil
-	}
-	token := sha256.Sum256([]byte(id))
-	return []string{"CLAUDE_CODE_MESSAGING_SOCKET=" + socket, "CLAUDE_CODE_MESSAGING_TOKEN=" + hex.EncodeToString(token[:16])}
 }
 
 // pluginHooks returns the hooks of a plugin, which get its directory in their environment.

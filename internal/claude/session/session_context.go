@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/executor"
@@ -148,19 +147,6 @@ func (s *sessionContext) warnModel() {
 	if err == nil {
 		fmt.Fprintf(s.records.stderr, "[claude-code:unrecognized_model] %s\n", note)
 	}
-}
-
-// MessagingSocket returns the path where the real CLI listens for messages; empty = it does not listen.
-// Nothing listens here. A repeatable run shows no process id.
-func MessagingSocket(plan launch.Plan) string {
-	if plan.Custom.Bare || plan.Custom.Restricted {
-		return ""
-	}
-	pid := plan.PID
-	if plan.Clock.IsRepeatable() {
-		pid = 1
-	}
-	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
 // SessionContext returns the context that the model sees in addition to the first prompt.

@@ -1,6 +1,10 @@
 package session
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,7 +13,7 @@ import (
 )
 
 // shellEnviron returns the environment of the commands that the model runs (observed with 2.1.329).
-func shellEnviron(plan launch.Plan, level, id string) []string {
+func shellEnviron(plan launch.Plan, level, id, transcript string) []string {
 	env := append(slices.Clone(plan.Environ),
 		"AI_AGENT="+agentName(plan.Version, "agent"),
 		"CLAUDE_CODE_CHILD_SESSION=1",
@@ -21,6 +25,9 @@ func shellEnviron(plan launch.Plan, level, id string) []string {
 		"NoDefaultCurrentDirectoryInExePath=1",
 	)
 	env = append(env, messagingEnviron(plan, id)...)
+	if plan.TaskTemp != "" {
+		env = append(env, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionTemp(plan, transcript, id), "started"))
+	}
 	if plan.Executable != "" {
 		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
 	}
@@ -30,4 +37,33 @@ func shellEnviron(plan launch.Plan, level, id string) []string {
 // agentName names the program for the commands that it runs as one of its parts.
 func agentName(version, part string) string {
 	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
+}
+
+// MessagingSocket returns the path where the real CLI listens for messages; empty = it does not listen.
+// Nothing listens here. A repeatable run shows no process id.
+func MessagingSocket(plan launch.Plan) string {
+	if plan.Custom.Bare || plan.Custom.Restricted {
+		return ""
+	}
+	pid := plan.PID
+	if plan.Clock.IsRepeatable() {
+		pid = 1
+	}
+	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
+}
+
+// messagingEnviron returns the socket of the session with its token, which hooks and commands get (observed with
+// 2.1.330).
+func messagingEnviron(plan launch.Plan, id string) []string {
+	socket := MessagingSocket(plan)
+	if socket == "" {
+		return nil
+	}
+	token := sha256.Sum256([]byte(id))
+	return []string{"CLAUDE_CODE_MESSAGING_SOCKET=" + socket, "CLAUDE_CODE_MESSAGING_TOKEN=" + hex.EncodeToString(token[:16])}
+}
+
+// sessionTemp returns the folder of a session in the temporary directory.
+func sessionTemp(plan launch.Plan, transcript, id string) string {
+	return filepath.Join(plan.TaskTemp, fmt.Sprintf("claude-%d", plan.UID), filepath.Base(filepath.Dir(transcript)), id)
 }

@@ -55,7 +55,7 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	var err error
 	t.options = builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
-		Environ: append(shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID()), p.background.childEnviron()...), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
+		Environ: shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID(), v.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
 		Hooks: p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: p.background.planFile,
 	}
 	if w := plan.Worktree; w != nil {

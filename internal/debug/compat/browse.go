@@ -132,8 +132,7 @@ func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.
 	}
 }
 
-// links returns the navigation of the pages. Pages about older clients are omitted
-// until one has connected.
+// links returns the navigation of the pages. Pages about older clients are omitted until one has connected.
 func (b *browser) links() []objectLink {
 	links := []objectLink{{"/", "Paused calls"}}
 	if b.clients.Connected() {

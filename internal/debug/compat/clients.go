@@ -17,8 +17,7 @@ import (
 // Options configure Clients. Hub must be set.
 type Options struct {
 	Hub *debug.Hub
-	// Lease is how long a pause stays open after the last poll of its client, which
-	// may poll rarely; 0 = 5 min.
+	// Lease is how long a pause stays open after the last poll of its client, which may poll rarely; 0 = 5 min.
 	Lease time.Duration
 }
 
@@ -113,8 +112,7 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	}, data))
 }
 
-// Call makes c a call of an older client with these values, whose bytes are already
-// in the hub's store.
+// Call makes c a call of an older client with these values, whose bytes are already in the hub's store.
 func (c *Clients) Call(call debug.Call, d CallData) debug.Call {
 	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: c.lease}
 	return call
@@ -259,15 +257,13 @@ type Route struct {
 	Stream http.HandlerFunc
 }
 
-// Request holds the parts of a request that routes use: its body, JSON or empty,
-// and the {id} of its path.
+// Request holds the parts of a request that routes use: its body, JSON or empty, and the {id} of its path.
 type Request struct {
 	Body json.RawMessage
 	ID   string
 }
 
-// Routes returns the routes that only older clients use, or that have a special
-// form for them.
+// Routes returns the routes that only older clients use, or that have a special form for them.
 func Routes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},

@@ -44,10 +44,9 @@ func (it Item) Size() int {
 	return n
 }
 
-// ItemError is an item that cannot be accepted; Code is one of cid_not_found,
-// cid_mismatch, invalid_serialization_format, invalid_json, invalid_dill and
-// invalid_payload. A value too large for the store is not an error: only its CID is
-// kept, because a client may exit when a value is refused.
+// ItemError is an item that cannot be accepted; Code is one of cid_not_found, cid_mismatch,
+// invalid_serialization_format, invalid_json, invalid_dill and invalid_payload. A value too large for the store is
+// not an error: only its CID is kept, because a client may exit when a value is refused.
 type ItemError struct {
 	Code               string
 	Message            string
@@ -131,9 +130,8 @@ func EncodeItem(value json.RawMessage, f Format) (Item, error) {
 // maxRepr is the number of bytes of a representation that is displayed.
 const maxRepr = 500
 
-// PrettyItem returns the displayed form of an item: a JSON value unchanged, a pickle as
-// the text of its representation, and a placeholder for an unpicklable object or an
-// exception as an object that says so.
+// PrettyItem returns the displayed form of an item: a JSON value unchanged, a pickle as the text of its
+// representation, and a placeholder for an unpicklable object or an exception as an object that says so.
 func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 	data, ok := store.Get(it.CID)
 	if !ok {

@@ -14,8 +14,7 @@ import (
 
 // snapshot is a value at one moment, as one part of a call.
 type snapshot struct {
-	// Key identifies the object: a process and its number there, or the CID of a
-	// value without a process.
+	// Key identifies the object: a process and its number there, or the CID of a value without a process.
 	Key          string
 	CID          string
 	Role         string // target, arg, kwarg, input, result, exception

@@ -31,8 +31,7 @@ type EvalResponse struct {
 	Format    Format          `json:"result_serialization_format"`
 }
 
-// errorText returns the text of an error: a string unchanged, or "name: message" of
-// an object.
+// errorText returns the text of an error: a string unchanged, or "name: message" of an object.
 func (r EvalResponse) errorText() string {
 	var text string
 	if json.Unmarshal(r.Error, &text) == nil {
@@ -90,8 +89,7 @@ func (l *relay) drop(r *pendingEval) {
 	}
 }
 
-// NextEvalRequest returns the next expression for a client to evaluate at its pause;
-// nil = none.
+// NextEvalRequest returns the next expression for a client to evaluate at its pause; nil = none.
 func (c *Clients) NextEvalRequest(pauseID string) *EvalRequest {
 	l := &c.relay
 	l.mu.Lock()

@@ -65,9 +65,8 @@ func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-
 // eventQueue is how many events may wait for ForwardEvents.
 const eventQueue = 4096
 
-// ForwardEvents sends the hub's events since New to all clients until ctx ends or the hub
-// closes, and then ends the sessions over HTTP. Call it once; without it there are
-// no notifications.
+// ForwardEvents sends the hub's events since New to all clients until ctx ends or the hub closes, and then ends the
+// sessions over HTTP. Call it once; without it there are no notifications.
 func (s *Server) ForwardEvents(ctx context.Context) {
 	defer s.http.Close()
 	defer s.sub.Close()

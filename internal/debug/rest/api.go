@@ -20,8 +20,7 @@ import (
 type Options struct {
 	Hub      *debug.Hub
 	External *debug.ServerManager // nil = /api/mcp-* answer 503
-	// Fallback handles every path that is neither a route of this package nor an older
-	// page; nil = 404.
+	// Fallback handles every path that is neither a route of this package nor an older page; nil = 404.
 	Fallback http.Handler
 	// MaxBody bounds the body of a request; 0 = 96 MiB.
 	MaxBody int64
@@ -37,8 +36,7 @@ type api struct {
 // route is one row of the API table.
 type route struct {
 	method, path, summary string
-	// client routes are called by older clients from web pages; the allowed other
-	// origins may use them.
+	// client routes are called by older clients from web pages; the allowed other origins may use them.
 	client bool
 	answer func(a *api, r *http.Request) (any, error)
 	// stream handles the request instead of answer, if set.

@@ -40,10 +40,9 @@ const (
 	retryInterval  = 200 * time.Millisecond
 )
 
-// Client reports the tool calls of one caller to a debugger over HTTP and waits
-// for its decisions. No method waits longer than about 12 seconds for a server
-// that has gone away; it waits as long as needed for one that is reachable. All
-// methods may be called from many goroutines.
+// Client reports the tool calls of one caller to a debugger over HTTP and waits for its decisions. No method waits
+// longer than about 12 seconds for a server that has gone away; it waits as long as needed for one that is
+// reachable. All methods may be called from many goroutines.
 type Client struct {
 	o           ClientOptions
 	base        string
@@ -84,8 +83,7 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Register sends tools and their schemas to the debugger. Without tools it only
-// checks that the debugger answers.
+// Register sends tools and their schemas to the debugger. Without tools it only checks that the debugger answers.
 func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 	if err := c.send(ctx, http.MethodGet, "/api/status", nil, nil); err != nil {
 		return err
@@ -120,13 +118,11 @@ type callReply struct {
 	Function string `json:"function_name"`
 }
 
-// Before reports a call that is about to run and waits for the decision. When ctx
-// ends, the pause is abandoned.
+// Before reports a call that is about to run and waits for the decision. When ctx ends, the pause is abandoned.
 func (c *Client) Before(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
 	call.Client = cmp.Or(call.Client, c.o.Client)
 	var a callReply
-	// The request ignores the end of ctx, so that a pause it starts is known and
-	// can be abandoned.
+	// The request ignores the end of ctx, so that a pause it starts is known and can be abandoned.
 	err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
 		"method_name": call.Tool, "input": orEmpty(call.Input), "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
 		"call_site": call.CallSite, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
@@ -266,8 +262,7 @@ func (c *Client) abandonPause(ctx context.Context, pollURL string) {
 	_ = c.send(ctx, http.MethodDelete, pollURL, nil, nil) // on failure the lease ends the pause
 }
 
-// send makes one request. The error is a *LostError, a *debug.Error if the debugger
-// refused, or the error of ctx.
+// send makes one request. The error is a *LostError, a *debug.Error if the debugger refused, or the error of ctx.
 func (c *Client) send(ctx context.Context, method, path string, in, out any) error {
 	limit := requestTimeout
 	if c.unreachable.Load() {

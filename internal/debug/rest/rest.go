@@ -86,8 +86,7 @@ func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// notFound responds to a request that no route handles: 405 if the path has other
-// methods, otherwise 404.
+// notFound responds to a request that no route handles: 405 if the path has other methods, otherwise 404.
 func notFound(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {

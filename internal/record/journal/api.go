@@ -10,8 +10,7 @@ type Request struct {
 	// Session and Agent identify the conversation, if the client sends them.
 	Session string `json:"session,omitempty"`
 	Agent   string `json:"agent,omitempty"`
-	// Attempt counts how often this history was sent, from 1; it is also 1 if that
-	// was not checked.
+	// Attempt counts how often this history was sent, from 1; it is also 1 if that was not checked.
 	Attempt int    `json:"attempt"`
 	Path    string `json:"path"`
 	Model   string `json:"model,omitempty"`
@@ -20,11 +19,9 @@ type Request struct {
 	Betas []string `json:"betas,omitempty"`
 	// Tools are the names of the offered tools.
 	Tools []string `json:"tools,omitempty"`
-	// Messages is the history as it was interpreted: prompt, results, context,
-	// added, injected, notice and answer.
+	// Messages is the history as it was interpreted: prompt, results, context, added, injected, notice and answer.
 	Messages []string `json:"messages,omitempty"`
-	// Calls are the tool calls whose results arrived with this request for the
-	// first time.
+	// Calls are the tool calls whose results arrived with this request for the first time.
 	Calls []ExecutedCall `json:"calls,omitempty"`
 	// Prompt is the text that was answered, if it was a prompt.
 	Prompt string `json:"prompt,omitempty"`

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// appendLine writes a complete line or nothing. If the disk fills up, it removes
-// the partial line, because the next line of another process could not be parsed
-// after it.
+// appendLine writes a complete line or nothing. If the disk fills up, it removes the partial line, because the next
+// line of another process could not be parsed after it.
 func appendLine(w io.Writer, line []byte) error {
 	file, ok := w.(*os.File)
 	if !ok {

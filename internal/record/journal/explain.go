@@ -18,8 +18,7 @@ func (e *Entry) Explain() string {
 	return fmt.Sprintf("%s %6d  %-11s %s", when, e.PID, e.Type, e.Summary())
 }
 
-// Summary returns the content of the line in one line of text, without its time and process.
-// Long values are cut.
+// Summary returns the content of the line in one line of text, without its time and process. Long values are cut.
 func (e *Entry) Summary() string { return strings.TrimSpace(e.describe()) }
 
 // describe returns the content of the common kinds of lines.

@@ -35,8 +35,7 @@ func MissingServer(server, reason string) Finding {
 	}
 }
 
-// UnreleasedGate returns the finding about a gate at which a step waited in vain;
-// release says how it is released.
+// UnreleasedGate returns the finding about a gate at which a step waited in vain; release says how it is released.
 func UnreleasedGate(gate, reason, release, file string, line int) Finding {
 	return Finding{
 		ID: "T01", Level: "error", Text: "the gate " + gate + " was not released: " + reason, File: file, Line: line,

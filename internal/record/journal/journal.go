@@ -27,8 +27,7 @@ type Journal struct {
 	err error
 }
 
-// Body is the content of a line without its head: one of the exported structs of
-// this package, see [Line].
+// Body is the content of a line without its head: one of the exported structs of this package, see [Line].
 type Body interface{ kind() string }
 
 // New makes a journal; it writes nothing yet.
@@ -36,8 +35,7 @@ func New(o Options) *Journal {
 	return &Journal{options: o, redact: redact.New(redact.Options{Environ: o.Environ})}
 }
 
-// Process returns a journal of the same file for lines about the whole process,
-// without a session id.
+// Process returns a journal of the same file for lines about the whole process, without a session id.
 func (j *Journal) Process() *Journal {
 	o := j.options
 	o.SessionID = ""

@@ -58,19 +58,16 @@ type Run struct {
 	IgnoredSettings []string `json:"settings_faults,omitempty"`
 	// MCPServers are the names of the configured servers.
 	MCPServers []string `json:"mcp_servers,omitempty"`
-	// SkipsPermissions says that --dangerously-skip-permissions is active outside a
-	// sandbox (no IS_SANDBOX).
+	// SkipsPermissions says that --dangerously-skip-permissions is active outside a sandbox (no IS_SANDBOX).
 	SkipsPermissions bool `json:"skips_permissions,omitempty"`
 }
 
-// Host is something that the host program did, observed on the standard streams and
-// signals of the process.
+// Host is something that the host program did, observed on the standard streams and signals of the process.
 type Host struct {
-	// What happened: `stdout_closed` (the reader is gone), `stdout_blocked` (a
-	// write was blocked for more than a second), `stdin_closed`, `signal`,
-	// `request_unanswered` (a control_request was open when stdin ended),
-	// `answered_twice`, `answered_late` (long after the request was withdrawn),
-	// `late_initialize` (hooks were registered after the first message).
+	// What happened: `stdout_closed` (the reader is gone), `stdout_blocked` (a write was blocked for more than a
+	// second), `stdin_closed`, `signal`, `request_unanswered` (a control_request was open when stdin ended),
+	// `answered_twice`, `answered_late` (long after the request was withdrawn), `late_initialize` (hooks were
+	// registered after the first message).
 	What string `json:"what" enum:"stdout_closed,stdout_blocked,stdin_closed,signal,request_unanswered,answered_twice,answered_late,late_initialize"`
 	// Signal is the name of the signal.
 	Signal string `json:"signal,omitempty"`
@@ -86,9 +83,8 @@ type Host struct {
 	MS float64 `json:"ms,omitempty"`
 }
 
-// Output is a piece of what the process wrote to a standard stream. It is
-// recorded only if CLAUDELESS_CAPTURE_OUTPUT is set, as `claudeless exec --html`
-// does, and at most 1 MiB for each stream.
+// Output is a piece of what the process wrote to a standard stream. It is recorded only if
+// CLAUDELESS_CAPTURE_OUTPUT is set, as `claudeless exec --html` does, and at most 1 MiB for each stream.
 type Output struct {
 	// Stream is `stdout` or `stderr`.
 	Stream string `json:"stream" enum:"stdout,stderr"`

@@ -103,9 +103,8 @@ const maxLine = 256 << 20
 // ErrIncompleteLine says that a line is incomplete: the process that wrote it died, or the file is not a journal.
 var ErrIncompleteLine = errors.New("an incomplete line of a journal")
 
-// Read yields the lines of a journal in order. For a line that cannot be parsed it
-// yields an error with a zero entry and continues. Lines of unknown types have only
-// a head.
+// Read yields the lines of a journal in order. For a line that cannot be parsed it yields an error with a zero
+// entry and continues. Lines of unknown types have only a head.
 func Read(r io.Reader) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -223,9 +222,8 @@ func (l *Line) Body() Body {
 	return nil
 }
 
-// Runs returns for each entry the number of the process run that wrote it, from 0
-// in the order of first entries. A process id that appears in two journals, or
-// starts twice, belongs to different runs.
+// Runs returns for each entry the number of the process run that wrote it, from 0 in the order of first entries. A
+// process id that appears in two journals, or starts twice, belongs to different runs.
 func Runs(entries []Entry) []int {
 	type process struct{ source, pid int }
 	runs, current, count := make([]int, len(entries)), map[process]int{}, 0

@@ -19,8 +19,7 @@ type Prompt struct {
 	Injected bool `json:"injected,omitempty"`
 }
 
-// Attachment is content in addition to the messages: a file that the prompt
-// mentions, or the result of a hook.
+// Attachment is content in addition to the messages: a file that the prompt mentions, or the result of a hook.
 type Attachment struct {
 	// Attachment is an object with a `type`.
 	Attachment any `json:"attachment"`
@@ -36,8 +35,7 @@ type Context struct {
 
 // Match says which rule of the scenario answered the preceding prompt.
 type Match struct {
-	// Rule is `responses[2]`, `responses[2].turns[0]`, `default_response`, or empty
-	// if no rule answered.
+	// Rule is `responses[2]`, `responses[2].turns[0]`, `default_response`, or empty if no rule answered.
 	Rule string `json:"rule"`
 	// File of the rule.
 	File string `json:"file,omitempty"`

@@ -1,8 +1,7 @@
 package journal
 
-// Expectation is the result of an `[[expect]]` of the scenario, judged at the end
-// of the run (or of a process that runs without exec), or the result of an `expect`
-// of a call, which has a session.
+// Expectation is the result of an `[[expect]]` of the scenario, judged at the end of the run (or of a process that
+// runs without exec), or the result of an `expect` of a call, which has a session.
 type Expectation struct {
 	// File of the expectation.
 	File string `json:"file,omitempty"`

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Args redacts the secrets of a command line, given as separate arguments: values
-// of options such as --token X and -u user:password, the same values where they are
-// repeated, and everything that String redacts.
+// Args redacts the secrets of a command line, given as separate arguments: values of options such as --token X and
+// -u user:password, the same values where they are repeated, and everything that String redacts.
 func (r *Redactor) Args(args []string) []string {
 	inside := r.withValues(args)
 	found := inside.options(args)
@@ -34,8 +33,7 @@ func isJSON(arg string) bool {
 	return (strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, "[")) && json.Valid([]byte(arg))
 }
 
-// withValues returns a redactor that also knows the values which the arguments of a
-// command line mark as secret.
+// withValues returns a redactor that also knows the values which the arguments of a command line mark as secret.
 func (r *Redactor) withValues(args []string) *Redactor {
 	values := newKnownValues(nil, nil)
 	option := ""

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// findConcatenated finds secrets that a shell or a program concatenates from parts:
-// "ghp_""cd", 'sk-'abc, "ghp_" + "abcd", a line continued with a backslash, base64
-// split into lines.
+// findConcatenated finds secrets that a shell or a program concatenates from parts: "ghp_""cd", 'sk-'abc, "ghp_" +
+// "abcd", a line continued with a backslash, base64 split into lines.
 func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []Finding {
 	var found []Finding
 	for _, part := range seamSpans(s) {

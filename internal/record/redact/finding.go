@@ -39,8 +39,7 @@ func merge(found []Finding) []Finding {
 	return out
 }
 
-// FixedLabel replaces every secret by "[redacted]", for records of several
-// processes that cannot share numbers.
+// FixedLabel replaces every secret by "[redacted]", for records of several processes that cannot share numbers.
 type FixedLabel struct{}
 
 // Placeholder implements Label.

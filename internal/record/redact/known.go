@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// nameLooksSecret reports whether the name of a variable, key or parameter suggests
-// that its value is a credential.
+// nameLooksSecret reports whether the name of a variable, key or parameter suggests that its value is a credential.
 func nameLooksSecret(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 	if slices.Contains(harmlessNames[:], name) {

@@ -92,8 +92,7 @@ func (p *personalFinder) findKnownIDs(s string) []Finding {
 	return found
 }
 
-// isCommonName reports whether the name of an account or a machine is too common to
-// identify a person.
+// isCommonName reports whether the name of an account or a machine is too common to identify a person.
 func isCommonName(name string) bool {
 	switch name {
 	case "root", "user", "admin", "ubuntu", "runner", "node", "test", "home", "localhost", "default", "claude", "claudeless", "app", "dev",

@@ -73,8 +73,7 @@ func (r rule) precheckFor(word string) precheck {
 	case r.isGuess:
 		return precheckDigitValue
 	}
-	// gitleaks rules for a name with a value begin alike; some of their keywords
-	// are in the value nevertheless.
+	// gitleaks rules for a name with a value begin alike; some of their keywords are in the value nevertheless.
 	name, ok := strings.CutPrefix(r.expr, nameFirst)
 	name, _, _ = strings.Cut(name, nameLast)
 	if ok && strings.Contains(name, word) && !strings.Contains(name, ",") {

@@ -1,9 +1,8 @@
-// Package redact removes credentials from text and JSON. All records of claudeless
-// use it: the journal, the trace of MCP messages and imported scenarios.
+// Package redact removes credentials from text and JSON. All records of claudeless use it: the journal, the trace
+// of MCP messages and imported scenarios.
 //
-// It finds two kinds of secrets: known secret values in any encoding (plain,
-// URL, base64, part of a longer base64 text), and text that has the form of a
-// secret, by the rule set of gitleaks and some additional rules.
+// It finds two kinds of secrets: known secret values in any encoding (plain, URL, base64, part of a longer base64
+// text), and text that has the form of a secret, by the rule set of gitleaks and some additional rules.
 //
 // Redacted JSON stays valid JSON with the same keys in the same order.
 package redact
@@ -20,8 +19,7 @@ import (
 // Options say what is secret and how it is replaced. The zero value finds secrets
 // by form and replaces them by "[redacted]".
 type Options struct {
-	// Environ is an environment, as "K=V": values of variables whose names look
-	// secret are known values.
+	// Environ is an environment, as "K=V": values of variables whose names look secret are known values.
 	Environ []string
 	// Values are further known values. Values shorter than six bytes are ignored,
 	// because they would match too often.
@@ -86,8 +84,7 @@ func (r *Redactor) Find(s string) []Finding {
 	return merge(found)
 }
 
-// Finder finds the positions of secrets. It makes its redactor on first use. It may
-// be used by many goroutines.
+// Finder finds the positions of secrets. It makes its redactor on first use. It may be used by many goroutines.
 type Finder struct {
 	options Options
 
@@ -135,9 +132,8 @@ func (r *Redactor) redactFindings(s string, found []Finding) string {
 	return b.String()
 }
 
-// JSON redacts the strings of a JSON text, including keys, and the complete value
-// of a string whose key looks like a credential. Everything else is unchanged byte
-// for byte. Input that is not JSON is handled as text.
+// JSON redacts the strings of a JSON text, including keys, and the complete value of a string whose key looks like
+// a credential. Everything else is unchanged byte for byte. Input that is not JSON is handled as text.
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if !json.Valid(raw) {
 		return json.RawMessage(r.redactText(string(raw)))

@@ -46,8 +46,7 @@ var additionalRules = [...]rule{
 // netrcSeparator separates the words of a netrc file, also if a shell or JSON escapes the line ends.
 const netrcSeparator = `(?:\s|\\[nt]){1,9}`
 
-// secretFormFinder finds secrets by their form. Expressions are compiled when their keywords
-// first occur.
+// secretFormFinder finds secrets by their form. Expressions are compiled when their keywords first occur.
 type secretFormFinder struct {
 	rules  []rule
 	words  *wordFinder
@@ -230,9 +229,8 @@ func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 	return s.exprs[n]
 }
 
-// nameBefore is the prefix of the gitleaks rules for a name with a value. It only
-// extends the match to the left and costs ten times as much as the rest, so named
-// searches it backwards instead.
+// nameBefore is the prefix of the gitleaks rules for a name with a value. It only extends the match to the left and
+// costs ten times as much as the rest, so named searches it backwards instead.
 const nameBefore = `(?i)[\w.-]{0,50}?`
 
 // nameStart returns the start of the name that precedes a match.

@@ -1,16 +1,13 @@
-// Package pickle writes JSON values as Python pickles (protocol 4) and reads
-// pickles without running them.
+// Package pickle writes JSON values as Python pickles (protocol 4) and reads pickles without running them.
 //
-// Reading never calls or imports anything and allocates at most a small
-// multiple of the input's size. Objects that are not plain values are
-// represented by the name and arguments of their constructor.
+// Reading never calls or imports anything and allocates at most a small multiple of the input's size. Objects that
+// are not plain values are represented by the name and arguments of their constructor.
 package pickle
 
 import "math/big"
 
-// The values a pickle can hold are nil, bool, *big.Int, float64, string,
-// []byte and pointers to the types below. Containers may be shared and may
-// contain themselves.
+// The values a pickle can hold are nil, bool, *big.Int, float64, string, []byte and pointers to the types below.
+// Containers may be shared and may contain themselves.
 
 // List is a Python list.
 type List struct{ Items []any }

@@ -64,8 +64,7 @@ func (m *reader) fail(err error) {
 	}
 }
 
-// scalar runs an opcode and reports whether the opcode belongs to this group; the
-// other groups do the same.
+// scalar runs an opcode and reports whether the opcode belongs to this group; the other groups do the same.
 func (m *reader) scalar(op uint64) bool {
 	switch op {
 	case 0x80:

@@ -180,8 +180,7 @@ func floatRepr(f float64) string {
 	return s
 }
 
-// quote selects quotes as Python does: single quotes unless the text contains only
-// single quotes.
+// quote selects quotes as Python does: single quotes unless the text contains only single quotes.
 func quote(s string) string {
 	q := '\''
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {

@@ -124,8 +124,7 @@ func appendNumber(dst []byte, text string) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint32(append(dst, 0x8b), uint32(len(raw))), raw...), nil
 }
 
-// twosComplement returns n in the smallest number of little-endian bytes that keep
-// its sign.
+// twosComplement returns n in the smallest number of little-endian bytes that keep its sign.
 func twosComplement(n *big.Int) []byte {
 	size := n.BitLen()/8 + 1
 	if n.Sign() < 0 {
