@@ -80,7 +80,13 @@ func TestBashCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(executor.InterruptedResult(), r.ToolResult); diff != "" {
+	const output = `{"stdout":"","stderr":"","interrupted":true,"isImage":false,"noOutputExpected":false,"returnCodeInterpretation":"Command failed with exit code 145"}`
+	if got, err := protocol.Marshal(r.Output); err != nil || string(got) != output {
+		t.Errorf("output %s, want %s", got, output)
+	}
+	want := executor.InterruptedResult()
+	want.Output = r.Output
+	if diff := cmp.Diff(want, r.ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }
