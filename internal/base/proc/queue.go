@@ -50,6 +50,13 @@ func (q *Queue) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Size returns the number of bytes that are queued or being written.
+func (q *Queue) Size() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size
+}
+
 // CloseWhenSent closes the writer after all queued data is written. It returns
 // immediately.
 func (q *Queue) CloseWhenSent() {
