@@ -53,7 +53,12 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	if err != nil {
 		res = failedResult(errorText(err))
 	} else {
-		res = m.view(tool.Server).Result(tool, c.ToolUseID, result)
+		view := m.view(tool.Server)
+		if s, err := m.findServer(tool.Server); err == nil {
+			st, _ := s.snapshot()
+			view.Strict = st.initResult.ProtocolVersion == connection.ModernVersion
+		}
+		res = view.Result(tool, c.ToolUseID, result)
 	}
 	res.Server = tool.Server
 	return res, nil
@@ -123,8 +128,8 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if errors.Is(err, connection.ErrBroken) {
 		err = &unansweredError{tool.Server}
 	}
-	if unserved, ok := errors.AsType[*connection.UnservedError](err); ok {
-		err = fmt.Errorf("MCP server %q %w", tool.Server, unserved)
+	if unusable, ok := errors.AsType[*connection.ResultError](err); ok {
+		err = fmt.Errorf("MCP server %q %w", tool.Server, unusable)
 	}
 	err = unwrapRPCError(err)
 	if m.options.Records != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -46,7 +47,6 @@ func TestConvert(t *testing.T) {
 			`[{"type":"text","text":"[Audio from s] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
 			`[{"type":"text","text":"[Audio from s] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
 		},
-		{"unknown kind, big number", `{"content":[{"type":"hologram","n":9007199254740993}]}`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`},
 		{
 			"meta", `{"content":[{"type":"text","text":"x"}],"_meta":{"k":1}}`, `[{"type":"text","text":"x"}]`,
 			`{"content":[{"type":"text","text":"x"}],"_meta":{"k":1}}`,
@@ -108,19 +108,45 @@ func (f files) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	return f.text(tool, name, text)
 }
 
-// TestMalformedContent: the text is that of the real CLI.
+// TestMalformedContent: the texts are those of the real CLI.
 func TestMalformedContent(t *testing.T) {
 	m, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for content, kind := range map[string]string{`"x"`: "string", `null`: "null", `{"type":"text","text":"x"}`: "object"} {
-		got := m.view("s").Result(protocol.Tool{Server: "s"}, "", json.RawMessage(`{"content":`+content+`}`))
-		want := "MCP server \"s\" returned a malformed result that failed schema validation: Invalid result for tools/call: [\n" +
-			"  {\n    \"expected\": \"array\",\n    \"code\": \"invalid_type\",\n    \"path\": [\n      \"content\"\n    ],\n" +
-			"    \"message\": \"Invalid input: expected array, received " + kind + "\"\n  }\n]"
-		if diff := cmp.Diff(want, got.Content.Text); diff != "" || !got.IsError {
-			t.Errorf("%s: %s", content, diff)
+	wrong := func(path, expected, received string) string {
+		return `{"expected":"` + expected + `","code":"invalid_type","path":[` + path + `],"message":"Invalid input: expected ` + expected + `, received ` + received + `"}`
+	}
+	kind := func(name string) string {
+		return `{"code":"invalid_value","values":["` + name + `"],"path":["type"],"message":"Invalid input: expected \"` + name + `\""}`
+	}
+	union := func(path string, kinds ...string) string {
+		return `{"code":"invalid_union","errors":[[` + strings.Join(kinds, "],[") + `]],"path":[` + path + `],"message":"Invalid input"}`
+	}
+	text, data, mime := wrong(`"text"`, "string", "undefined"), wrong(`"data"`, "string", "undefined"), wrong(`"mimeType"`, "string", "undefined")
+	link := wrong(`"name"`, "string", "undefined") + "," + wrong(`"uri"`, "string", "undefined") + "," + kind("resource_link")
+	noResource := kind("resource") + "," + union(`"resource"`, wrong("", "object", "undefined"), wrong("", "object", "undefined"))
+	media := func(name string) string { return kind(name) + "," + data + "," + mime }
+	for result, want := range map[string]string{
+		`{"content":"x"}`:                wrong(`"content"`, "array", "string"),
+		`{"content":null}`:               wrong(`"content"`, "array", "null"),
+		`{"content":{"type":"text"}}`:    wrong(`"content"`, "array", "object"),
+		`{"content":[],"isError":"yes"}`: wrong(`"isError"`, "boolean", "string"),
+		`{"content":[{"type":"text","text":"x"},{"type":"hologram"}]}`: union(`"content",1`, kind("text")+","+text, media("image"), media("audio"), link, noResource),
+		`{"content":[{"type":"text","text":5}],"isError":null}`:        union(`"content",0`, wrong(`"text"`, "string", "number"), media("image"), media("audio"), link, noResource) + "," + wrong(`"isError"`, "boolean", "null"),
+		`{"content":["x"]}`: union(`"content",0`, wrong("", "object", "string"), wrong("", "object", "string"), wrong("", "object", "string"), wrong("", "object", "string"), wrong("", "object", "string")),
+		`{"content":[{"type":"resource","resource":{"uri":"a:"}}]}`: union(`"content",0`, kind("text")+","+text, media("image"), media("audio"), link,
+			union(`"resource"`, text, wrong(`"blob"`, "string", "undefined"))),
+		`{"content":[{"type":"image","data":"%%%","mimeType":"image/png"}]}`: `{"code":"custom","path":["content",0,"data"],"message":"Invalid Base64 string"}`,
+	} {
+		got := m.view("s").Result(protocol.Tool{Server: "s"}, "", json.RawMessage(result))
+		const start = `MCP server "s" returned a malformed result that failed schema validation: Invalid result for tools/call: `
+		defects, ok := strings.CutPrefix(got.Content.Text, start)
+		if !ok || !got.IsError || !strings.HasPrefix(defects, "[\n  {\n    \"") {
+			t.Errorf("%s: %v %s", result, got.IsError, got.Content.Text)
+		}
+		if diff := cmp.Diff("["+want+"]", string(plainjson.Compact(json.RawMessage(defects)))); diff != "" {
+			t.Errorf("%s: %s", result, diff)
 		}
 	}
 }

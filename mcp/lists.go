@@ -93,7 +93,7 @@ type listFetcher struct {
 }
 
 // fetch fetches the declared lists among only (nil = all) and returns them together with the other lists of old. A
-// server that declared no capabilities at all is asked for tools once, because some have tools anyway. Lists
+// server of an older revision that declared no capabilities at all is asked for tools once, because some have tools anyway. Lists
 // other than tools may fail; they are then empty. The lists are fetched one after another in the order of the real
 // CLI, so that runs are reproducible.
 func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {
@@ -110,7 +110,7 @@ func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.L
 	hello := f.conn.InitializeResult()
 	out.hasResources = hello.Has("resources")
 	for _, list := range order {
-		declared := hello.Has(string(list)) || list == connection.ListTools && hello.IsEmpty()
+		declared := hello.Has(string(list)) || list == connection.ListTools && hello.IsEmpty() && !f.conn.IsModern()
 		if !declared || only != nil && !only[list] {
 			continue
 		}
@@ -184,10 +184,10 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 		if err == nil {
 			break
 		}
-		if !errors.As(err, &rpc) {
+		if _, unusable := errors.AsType[*connection.ResultError](err); !errors.As(err, &rpc) && !unusable {
 			return err
 		}
-		if attempt == maxRetries || (rpc.Code == connection.CodeMethodNotFound && !hello.Has("tools")) {
+		if attempt == maxRetries || (rpc != nil && rpc.Code == connection.CodeMethodNotFound && !hello.Has("tools")) {
 			if hello.Has("tools") {
 				out.warn(connection.ListTools, prefixWarning("tools", "", err)...)
 				out.err = err

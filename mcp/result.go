@@ -32,7 +32,7 @@ const (
 type callResult struct {
 	Content           json.RawMessage `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent"`
-	IsError           bool            `json:"isError"`
+	IsError           json.RawMessage `json:"isError"`
 	Meta              json.RawMessage `json:"_meta"`
 	ToolResult        json.RawMessage `json:"toolResult"` // of servers before protocol 2024-11-05
 }
@@ -57,6 +57,7 @@ type resourceLink struct {
 type resultView struct {
 	Files     Files     // nil = nothing is stored
 	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 = not set
+	Strict    bool      // results need content, as revision 2026-07-28 requires
 	Log       *debugLog // required
 }
 
@@ -66,23 +67,20 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 	if err := json.Unmarshal(result, &r); err != nil {
 		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
-	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil {
+	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && !v.Strict {
 		text := textOrJSON(old)
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
 	var items []json.RawMessage
-	switch kind := plainjson.TypeOf(r.Content); kind {
-	case "array":
-		_ = json.Unmarshal(r.Content, &items) // the message was valid JSON
-	case "undefined":
-	default:
-		return failedResult(malformedText(tool.Server, kind))
+	_ = json.Unmarshal(r.Content, &items) // anything but an array is malformed
+	if err := malformed(r, items, v.Strict); err != nil {
+		return failedResult(fmt.Sprintf("MCP server %q %v", tool.Server, err))
 	}
 	b := blockBuilder{files: v.Files, server: tool.Server}
 	for _, item := range items {
 		b.add(item)
 	}
-	if r.IsError {
+	if string(r.IsError) == "true" {
 		return b.failure(nilIfNull(r.StructuredContent))
 	}
 	return v.limitSize(tool, useID, b.success(tool.Name, nilIfNull(r.StructuredContent), nilIfNull(r.Meta)))
@@ -118,20 +116,6 @@ func (b *blockBuilder) success(tool string, structured, meta json.RawMessage) pr
 		r.Content = nothing
 	}
 	return r
-}
-
-// malformedText returns the real CLI's error text for a result whose content is not an array.
-func malformedText(server, kind string) string {
-	return fmt.Sprintf(`MCP server %q returned a malformed result that failed schema validation: Invalid result for tools/call: [
-  {
-    "expected": "array",
-    "code": "invalid_type",
-    "path": [
-      "content"
-    ],
-    "message": "Invalid input: expected array, received %s"
-  }
-]`, server, kind)
 }
 
 // failedResult returns a failed tool result; the middle of a long text is left out.
@@ -296,10 +280,7 @@ func (b *blockBuilder) add(item json.RawMessage) {
 		Description string          `json:"description"`
 		Resource    json.RawMessage `json:"resource"`
 	}
-	if json.Unmarshal(item, &c) != nil {
-		b.text("%s", string(plainjson.Compact(item)))
-		return
-	}
+	_ = json.Unmarshal(item, &c) // it is not malformed
 	switch {
 	case c.Type == "text" && c.Text != nil:
 		b.text("%s", *c.Text)

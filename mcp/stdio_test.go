@@ -38,7 +38,6 @@ func TestCallMisbehaving(t *testing.T) {
 		{mode: "exit-mid-call", want: `isError: "Connection closed"`},
 		{mode: "close-stdout", want: `isError: "Connection closed"`},
 		{mode: "partial-line", want: `[{"type":"text","text":"last words"}]`},
-		{mode: "unknown-content", want: `[{"type":"text","text":"{\"type\":\"hologram\",\"depth\":3}"},{"type":"text","text":"after"}]`},
 		{mode: "content-missing", want: `"{\"b\":1,\"a\":[2]}"`},
 		{mode: "content-empty-image", want: `[{"type":"text","text":"{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"\"}"}]`},
 		{mode: "bigint", want: `"{\"n\":9007199254740993,\"args\":{\"text\":\"x\"}}"`},

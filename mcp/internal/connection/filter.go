@@ -131,7 +131,7 @@ func (f *lineFilter) readLine() (line []byte, tooLong *idScanner, err error) {
 		if tooLong != nil {
 			tooLong.write(bytes.TrimSuffix(part, []byte{'\n'}))
 		} else {
-			line = append(f.grow(line, len(part)), part...)
+			line = append(line, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if f.line = line; cap(line) > kept {
@@ -140,18 +140,6 @@ func (f *lineFilter) readLine() (line []byte, tooLong *idScanner, err error) {
 			return line, tooLong, err
 		}
 	}
-}
-
-// grow makes room for n more bytes of a line. It doubles the buffer, up to the size that the longest message needs,
-// which causes less garbage than append.
-func (f *lineFilter) grow(line []byte, n int) []byte {
-	if len(line)+n <= cap(line) {
-		return line
-	}
-	const newline = 1 // added by object
-	grown := make([]byte, len(line), max(min(2*cap(line), f.options.Limit+newline), len(line)+n+newline))
-	copy(grown, line)
-	return grown
 }
 
 func (f *lineFilter) drop(what string) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // ModernVersion is the revision of MCP without a handshake: clients probe for it with server/discover.
@@ -110,6 +112,10 @@ func checkDiscovery(result json.RawMessage) error {
 	var d wire.DiscoverResult
 	if err := json.Unmarshal(result, &d); err != nil {
 		return &Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("the answer to server/discover cannot be read: %v", err)}
+	}
+	var members struct{ Capabilities json.RawMessage }
+	if json.Unmarshal(result, &members) != nil || !plainjson.IsSet(members.Capabilities) {
+		return &Error{Code: CodeMethodNotFound, Message: "the answer to server/discover has no capabilities"}
 	}
 	if !slices.Contains(d.SupportedVersions, ModernVersion) {
 		return &Error{Code: CodeMethodNotFound, Message: "the answer to server/discover does not list " + ModernVersion}

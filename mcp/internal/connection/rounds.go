@@ -25,7 +25,7 @@ const (
 
 // inputRequests is a result that asks for input.
 type inputRequests struct {
-	ResultType string          `json:"resultType"`
+	ResultType json.RawMessage `json:"resultType"`
 	Requests   json.RawMessage `json:"inputRequests"`
 	State      json.RawMessage `json:"requestState"`
 }
@@ -43,11 +43,14 @@ func (e *TooManyRoundsError) Error() string {
 	return fmt.Sprintf("Multi-round-trip request '%s' still required input after %d rounds (inputRequired.maxRounds)", e.Method, maxRounds)
 }
 
-// UnservedError reports that a request asked for input of a kind that the client does not support.
-type UnservedError struct{ Method string }
+// ResultError reports a result that the client cannot use. Its text follows the name of the server.
+type ResultError struct{ Text string }
 
-func (e *UnservedError) Error() string {
-	return "asked for input this client could not serve (" + e.Method + "), so the call was not made again"
+func (e *ResultError) Error() string { return e.Text }
+
+// Malformed reports a result that is not what the protocol says.
+func Malformed(method, defect string) *ResultError {
+	return &ResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
 }
 
 // inputRounds answers the input requests of one request.
@@ -63,8 +66,11 @@ type inputRounds struct {
 // next returns the parameters for repeating the request, given its last result; nil = the result is complete.
 func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[string]json.RawMessage, error) {
 	var q inputRequests
-	if json.Unmarshal(result, &q) != nil || q.ResultType != string(wire.ResultTypeInputRequired) {
+	if json.Unmarshal(result, &q) != nil {
 		return nil, nil
+	}
+	if complete, err := q.isComplete(r.method); complete || err != nil {
+		return nil, err
 	}
 	if r.count == maxRounds {
 		return nil, &TooManyRoundsError{Method: r.method}
@@ -87,6 +93,23 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 	return params, nil
 }
 
+// isComplete reports whether the result asks for nothing. An error says what is wrong with it (observed with 2.1.330).
+func (q inputRequests) isComplete(method string) (bool, error) {
+	kind, isText := plainjson.StringValue(q.ResultType)
+	switch {
+	case q.ResultType != nil && !isText:
+		return false, Malformed(method, "non-string resultType")
+	case kind == string(wire.ResultTypeInputRequired):
+		if asked, _ := plainjson.Parse(q.Requests); len(asked) == 0 && q.State == nil {
+			return false, Malformed(method, "input_required carries neither inputRequests nor requestState (every input_required result must include at least one of the two)")
+		}
+		return false, nil
+	case kind != "" && kind != string(wire.ResultTypeComplete):
+		return false, &Error{Code: CodeInternalError, Message: fmt.Sprintf("Unsupported result type '%s' for %s", kind, method)}
+	}
+	return true, nil
+}
+
 // answers returns the answers of the handler in the order of the questions; nil = no questions. Unless all of them
 // can be answered, none is asked.
 func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
@@ -99,8 +122,11 @@ func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (js
 		if err := json.Unmarshal(m.Value, &asked[i]); err != nil {
 			return nil, fmt.Errorf("reading the input request %q: %w", m.Key, err)
 		}
-		if !r.supports(asked[i].Method) {
-			return nil, &UnservedError{Method: asked[i].Method}
+		switch method := asked[i].Method; {
+		case method != MethodElicit && method != MethodRoots && method != MethodSample:
+			return nil, &ResultError{"returned a malformed result that failed schema validation: its answer asked for input of a kind this client does not serve, so the call was not made again"}
+		case method == MethodSample && !r.sampling:
+			return nil, &ResultError{"asked for input this client could not serve (" + method + "), so the call was not made again"}
 		}
 	}
 	for i, q := range asked {
@@ -114,17 +140,6 @@ func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (js
 		}
 	}
 	return json.Marshal(all)
-}
-
-// supports reports whether the client declared support for a method.
-func (r *inputRounds) supports(method string) bool {
-	switch method {
-	case MethodElicit, MethodRoots:
-		return true
-	case MethodSample:
-		return r.sampling
-	}
-	return false
 }
 
 // sleep waits for d and reports whether ctx is still live.
