@@ -48,6 +48,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	for _, fault := range p.Settings.Faults {
 		line.IgnoredSettings = append(line.IgnoredSettings, fault.String())
 	}
+	line.IgnoredSettings = append(line.IgnoredSettings, unmatchedHooks(p.Settings.Hooks)...)
 	for _, name := range journalEnv() {
 		if value := sys.Getenv(name); value != "" {
 			line.Env[name] = value
