@@ -199,7 +199,7 @@ func (h *Redactor) redactTexts(m *session.Message) {
 
 func (h *Redactor) redactCall(c *session.Call) {
 	h.at = c.At
-	c.Input = h.redact.JSON(c.Input)
+	c.Tool, c.Input = h.redact.String(c.Tool), h.redact.JSON(c.Input)
 	if c.Result != nil {
 		h.at = c.Result.At
 		c.Result.Text = h.redact.String(c.Result.Text)
