@@ -246,7 +246,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 	}
 	switch {
 	case len(kinds) == 0 && !c.hasKey("tool") && !c.hasKey("prompt"):
-		c.Errorf("an expectation needs `tool` or `prompt`")
+		c.Errorf("an expectation needs a key that says what to expect, such as `tool` or `prompt`")
 	case len(kinds) > 1:
 		c.WithStep(kinds[1], func() { c.Errorf("cannot set both `%s` and `%s` in one expectation", kinds[0], kinds[1]) })
 	}
@@ -258,7 +258,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 	}
 	if e.Screen != "" && !isScreenState(e.Screen) {
 		c.WithStep("screen", func() {
-			c.Errorf("`screen` is permission, question, plan or dialog, and may be followed by a slash and a kind")
+			c.Errorf("`screen` must be permission, question, plan or dialog, optionally with a kind, as in permission/bash")
 		})
 	}
 	if e.OAuth != nil {

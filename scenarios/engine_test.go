@@ -668,7 +668,7 @@ times = 1
 		t.Error(diff)
 	}
 	want := []string{
-		`s.toml:5:1: expected a call to weather/forecast_get with {"city":"Oslo"} (at least twice), but there was none; in a call to mcp__weather__forecast_get ` + "`city` is \"Lima\", not \"Oslo\"",
+		`s.toml:5:1: expected a call to weather/forecast_get with {"city":"Oslo"} (at least twice), but there was none; a call to mcp__weather__forecast_get differs: ` + "`city` is \"Lima\", not \"Oslo\"",
 		`s.toml:9:1: expected no call to Bash, but there was one`,
 		`s.toml:15:1: expected a call to Write after a call to Read*, but it came before`,
 	}

@@ -361,12 +361,12 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 	want := x.Prompt.text()
 	if len(prompts) == 0 {
-		return "; there was no prompt"
+		return "; claude received no prompt"
 	}
 	best := slices.MinFunc(prompts, func(a, b string) int {
 		return cmp.Compare(match.Distance(want, a), match.Distance(want, b))
 	})
-	return "; of the prompt " + s.excerpts.shorten(best) + ": " + s.excerpts.explainMiss(x.prompt, best)
+	return "; the prompt " + s.excerpts.shorten(best) + " does not match: " + s.excerpts.explainMiss(x.prompt, best)
 }
 
 // nearestCall describes how the nearest call of the right tool differs, or which
@@ -386,11 +386,11 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 		}
 		if n := match.Distance(string(x.Input), string(text)); least < 0 || n < least {
 			diff, _ := match.Subset(x.inputValue(), c.input)
-			best, least = "; in a call to "+c.name+" "+diff, n
+			best, least = "; a call to "+c.name+" differs: "+diff, n
 		}
 	}
 	if least < 0 && len(others) > 0 {
-		return "; called were " + strings.Join(others, ", ")
+		return "; the tools called were " + strings.Join(others, ", ")
 	}
 	return best
 }
@@ -422,7 +422,7 @@ func CanonicalTool(name string) string { return canonicalTool(name) }
 func (x *Expectation) subject() string {
 	switch {
 	case x.Prompt != nil:
-		return "a prompt that matches " + x.Prompt.String()
+		return "a prompt that matches the pattern (" + x.Prompt.String() + ")"
 	case x.MCP != nil:
 		return x.MCP.subject()
 	case x.Request != nil && x.Request.Model == "":

@@ -298,7 +298,7 @@ func LoadLibrary(name string) (*Scenario, error) {
 		names := Library()
 		hint := diag.DidYouMean(name, append(names, filesNear(name)...))
 		if hint == "" {
-			hint = "the library has " + strings.Join(names, ", ")
+			hint = "library scenarios: " + strings.Join(names, ", ")
 		}
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: fmt.Sprintf("no scenario file %q, and no library scenario has this name", name), Hint: hint}}
 	}

@@ -36,7 +36,7 @@ type Scenario struct {
 	// DefaultResponse answers prompts that no rule matches.
 	DefaultResponse *Response `toml:"default_response" schema:"string|Response"`
 	// Responses are the rules, tried in file order.
-	Responses []Rule `toml:"responses"`
+	Responses []Rule `toml:"responses" alias:"rule,rules"`
 	// ToolExecution says how tool calls are run.
 	ToolExecution *ToolExecution `toml:"tool_execution"`
 	// Fault adds a defect to the program's output from its start, as observed with
@@ -111,7 +111,7 @@ type Rule struct {
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.
-	Response *Response `toml:"response" schema:"string|Response"`
+	Response *Response `toml:"response" schema:"string|Response" inside:"text,tool_calls,steps,blocks"`
 	// Failure happens instead of the response.
 	Failure *Failure `toml:"failure"`
 	// Fault adds a defect to the program's output from this rule on, as observed
@@ -143,7 +143,7 @@ type Turn struct {
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.
-	Response *Response `toml:"response" schema:"string|Response"`
+	Response *Response `toml:"response" schema:"string|Response" inside:"text,tool_calls,steps,blocks"`
 	// Failure happens instead of the response.
 	Failure *Failure `toml:"failure"`
 

@@ -87,7 +87,7 @@ func (s *scenarioScript) add(pattern map[string]any, script []any, limit ruleLim
 	s.tb.Helper()
 	list, err := scenarioSteps(script)
 	if err == nil && len(list) == 0 {
-		err = errors.New("what does the model answer? Give it a step")
+		err = errors.New("the rule has no answer: pass at least one step")
 	}
 	if err != nil {
 		s.tb.Fatalf("simtest: %v", err)

@@ -72,7 +72,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 		}
 	}
 	if lacksSeparator(s, words) {
-		return process.WithHint(`exec needs "--" before the command that it runs`, "as in: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
+		return process.WithHint(`exec needs "--" before the command that it runs`, "for example: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
 	}
 	f, err := flags.Parse(s, process.DecodeArguments(words))
 	if near := misspelledCommand(s, words, err != nil); near != "" {

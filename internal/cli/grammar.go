@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -121,10 +122,25 @@ func kongCommand[C any](name string) runner {
 		case exited: // --help; kong would have exited the process here
 			return nil
 		case err != nil:
-			return process.WithHint(err.Error(), "see "+s.Name()+" "+name+" --help")
+			return usageError(err, s.Name()+" "+name)
 		}
 		return parsed.Run()
 	}
+}
+
+// usageError words an error of kong, and names the help of the selected command.
+func usageError(err error, command string) error {
+	text := err.Error()
+	if missing, ok := strings.CutPrefix(text, `expected "<`); ok {
+		text = "missing argument <" + strings.TrimSuffix(missing, `"`)
+	} else if choices, ok := strings.CutPrefix(text, "expected one of "); ok {
+		text = "missing command: expected one of " + choices
+	}
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context.Selected() != nil {
+		command = parse.Context.Selected().FullPath()
+	}
+	return process.WithHint(text, "see "+command+" --help")
 }
 
 // plainCommand runs a command without flags, except -h and --help.

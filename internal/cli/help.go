@@ -152,7 +152,7 @@ func runMan(_ context.Context, s *process.System, _ []string) error {
 
 func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
-		return process.WithHint("completion needs the name of a shell", strings.Join(help.Shells(), ", "))
+		return process.WithHint("missing name of the shell", strings.Join(help.Shells(), ", "))
 	}
 	return helpProgram(s).Completion(s.Stdout, words[0])
 }

@@ -69,7 +69,7 @@ func (h *Hub) openPause(id string) (*pause, error) {
 		return p, nil
 	}
 	if _, ok := h.pauses.decided[id]; ok {
-		return nil, NewError(CodePauseResumed, "the call was resumed already", "pause_id", id)
+		return nil, NewError(CodePauseResumed, "the call was already resumed", "pause_id", id)
 	}
 	return nil, NewError(CodePauseNotFound, "", "pause_id", id)
 }
@@ -220,7 +220,7 @@ func (h *Hub) Resume(ctx context.Context, pauseID string, r ResumeRequest) error
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closePause(p, d) {
-		return NewError(CodePauseResumed, "the call was resumed already", "pause_id", pauseID)
+		return NewError(CodePauseResumed, "the call was already resumed", "pause_id", pauseID)
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func (p *pause) action(r ResumeRequest) (Action, error) {
 		return "", NewError(CodeInvalidAction, "action must be one of continue, modify, skip, raise, replace", "action", r.Action)
 	}
 	if !slices.Contains(p.data.Capabilities, action) {
-		return "", NewError(CodeUnsupportedAction, "this call cannot do that here", "action", string(action), "supported", p.data.Capabilities)
+		return "", NewError(CodeUnsupportedAction, "this action is not possible for this call", "action", string(action), "supported", p.data.Capabilities)
 	}
 	return action, nil
 }

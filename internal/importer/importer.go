@@ -185,7 +185,7 @@ func (o *Outcome) text() string {
 		fmt.Fprintf(w, "note: %s\n", n)
 	}
 	for _, u := range o.Unknown {
-		fmt.Fprintf(w, "unknown: %d lines of type %q were skipped\n", u.Lines, u.Type)
+		fmt.Fprintf(w, "skipped: %d lines of the unknown type %q\n", u.Lines, u.Type)
 	}
 	for _, h := range o.Redacted {
 		fmt.Fprintf(w, "redacted: %s %d times, first at %s\n", h.Kind, h.Times, h.First)

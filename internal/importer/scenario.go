@@ -47,7 +47,7 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 		w.writeSession(s)
 	}
 	if w.writeTools(); len(w.toml.Bytes()) > 0 {
-		w.writeSection("tools that ran, and what was denied")
+		w.writeSection("the tools that ran, and the calls that were denied")
 	}
 	if w.toml.WriteRaw(w.expected.toml()); len(w.toml.Bytes()) > 0 {
 		w.writeSection("calls that were recorded")
@@ -58,7 +58,7 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 		}
 	}
 	w.toml.WriteRaw(w.kit.Stamps())
-	w.writeSection("files beside this one as they were written")
+	w.writeSection("the files next to this one, as they were written")
 	w.file.Close()
 }
 
@@ -273,7 +273,7 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	case how == playCanned && c.IsHarmless():
 		w.toml.WriteRaw(comment(fmt.Sprintf("review: canned result of line %d; the call only reads", c.At.Line)))
 	case how == playCanned:
-		w.toml.WriteRaw(comment("review: changes things, so it is canned"))
+		w.toml.WriteRaw(comment("review: the call changes something, so its result is canned"))
 	case how == playDenied:
 		w.toml.WriteRaw(comment("it was denied; see tool_execution below"))
 	}
@@ -389,14 +389,14 @@ func (w *scenarioWriter) writeTools() {
 		return
 	}
 	if slices.ContainsFunc(names, session.IsUnlisted) {
-		w.toml.WriteRaw("\n" + comment("tools that a session does not list unless it is asked to") + "[compat]\nhidden_tools = true\n")
+		w.toml.WriteRaw("\n" + comment("allow built-in tools that sessions do not list by default") + "[compat]\nhidden_tools = true\n")
 	}
 	for _, name := range names {
 		w.toml.WriteRaw("\n[tool_execution.tools." + quoteKey(name) + "]\nauto_approve = true\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
-			w.toml.WriteRaw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + quoteKey(name) + "]\nerror = " +
+			w.toml.WriteRaw("\n" + comment("denied in every permission mode") + "[tool_execution.tools." + quoteKey(name) + "]\nerror = " +
 				oneLine(Refusal(name)) + "\n")
 			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
 		}

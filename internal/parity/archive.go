@@ -173,7 +173,7 @@ func (c *Case) addRun(argv, stdin, steps *file) (problems diag.List) {
 	}
 	switch {
 	case argv != nil && stdin != nil && steps != nil:
-		problems = append(problems, steps.errorf(0, "a run has stdin or a dialogue, not both"))
+		problems = append(problems, steps.errorf(0, "cannot set both stdin and a dialogue in one run"))
 	case argv != nil:
 		r.Args = lines(argv.data)
 		c.Runs = append(c.Runs, r)

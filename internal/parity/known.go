@@ -152,8 +152,8 @@ func (f *KnownFile) Stale(version string) diag.List {
 		for _, stale := range k.unusedWords(whole) {
 			list = append(list, diag.Diagnostic{
 				Pos:     diag.Position{File: f.name, Line: k.line},
-				Message: "the known difference " + stale + " occurs no more",
-				Hint:    "take the entry out",
+				Message: "the known difference " + stale + " no longer occurs",
+				Hint:    "remove the entry",
 			})
 		}
 	}

@@ -231,6 +231,14 @@ func (b *Binding) unknownKey(f *Field, p *structFields) {
 	if p != b.topFields && b.topFields.find(f.Key) >= 0 {
 		hint = "if it is meant for the whole file, write it above the first [table]"
 	}
+	for i := range p.fields {
+		switch k := &p.fields[i]; {
+		case slices.Contains(k.aliases, f.Key):
+			hint = "write `" + k.name + "` instead"
+		case slices.Contains(k.inside, f.Key):
+			hint = fmt.Sprintf("write it inside `%[1]s`: %[1]s = { %s = … }", k.name, f.Key)
+		}
+	}
 	if hint == "" && len(names) > 0 && len(names) <= 12 {
 		hint = "known keys here: " + strings.Join(names, ", ")
 	}
@@ -314,6 +322,8 @@ type field struct {
 	required bool
 	nonEmpty bool // the string must not be empty
 	enum     []string
+	aliases  []string // keys that people write instead
+	inside   []string // keys that people write next to it and that belong inside it
 	min, max *float64
 }
 
@@ -340,6 +350,7 @@ func (b *Binding) structFieldsOf(t reflect.Type) *structFields {
 		if e := sf.Tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, ",")
 		}
+		f.aliases, f.inside = strings.Split(sf.Tag.Get("alias"), ","), strings.Split(sf.Tag.Get("inside"), ",")
 		f.nonEmpty = sf.Tag.Get("empty") == "no"
 		f.min, f.max = parseBound(sf.Tag.Get("min")), parseBound(sf.Tag.Get("max"))
 		p.fields = append(p.fields, f)

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,11 +18,21 @@ func Replace(c Command) error {
 	return become(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
+// lookupError wraps an error that its text does not repeat.
+type lookupError struct {
+	text string
+	err  error
+}
+
+func (e lookupError) Error() string { return e.text }
+
+func (e lookupError) Unwrap() error { return e.err }
+
 // Look returns the path of the program that would be started. os/exec would search the PATH of this process instead
 // of the child's. If the program cannot be found, the error wraps [fs.ErrNotExist].
 func (c Command) Look() (string, error) {
 	if c.Path == "" {
-		return "", fmt.Errorf("command is empty: %w", fs.ErrNotExist)
+		return "", lookupError{"the command is empty", fs.ErrNotExist}
 	}
 	if strings.ContainsRune(c.Path, filepath.Separator) {
 		path := c.Path
@@ -33,9 +42,9 @@ func (c Command) Look() (string, error) {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("command not found: %s: %w", c.Path, fs.ErrNotExist)
+			return "", lookupError{"command not found: " + c.Path, fs.ErrNotExist}
 		case !executable(path, info):
-			return "", fmt.Errorf("command is not executable: %s: %w", c.Path, fs.ErrPermission)
+			return "", lookupError{"command is not executable: " + c.Path, fs.ErrPermission}
 		}
 		return path, nil
 	}
@@ -50,7 +59,7 @@ func (c Command) Look() (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("command not found: %s: %w", c.Path, fs.ErrNotExist)
+	return "", lookupError{"command not found: " + c.Path, fs.ErrNotExist}
 }
 
 // Getenv returns a variable of an environment, empty if it is not set; of duplicates the last counts.

@@ -29,7 +29,7 @@ func (g gatesDir) dir(s *process.System) (string, error) {
 	if dir := gate.Dir(s.Environ); dir != "" {
 		return dir, nil
 	}
-	return "", process.WithHint("no directory of gates is known", "run the command inside claudeless exec, or name the directory with --dir or CLAUDELESS_GATES")
+	return "", process.WithHint("cannot find the directory of the gates", "run this command inside claudeless exec, or set the directory with --dir or CLAUDELESS_GATES")
 }
 
 type gatesList struct {

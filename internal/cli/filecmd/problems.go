@@ -107,7 +107,7 @@ func (o CheckOptions) explainPrompts(ctx context.Context, s *scenarios.Scenario,
 		case reply.Rule.Name == "":
 			answered = false
 			file.Explained = append(file.Explained, e.ExplainAll(scenarios.Request{Prompt: prompt})...)
-			file.Explained = append(file.Explained, "a rule to paste:", verdict.MissingRule(prompt))
+			file.Explained = append(file.Explained, "add this rule:", verdict.MissingRule(prompt))
 		default:
 			file.Explained = append(file.Explained, fmt.Sprintf("%s answers the prompt %q", reply.Rule, prompt))
 		}

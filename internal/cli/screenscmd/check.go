@@ -93,7 +93,7 @@ func (d *detector) judgeAnswer(p *book.Page, a reply) checkVerdict {
 	}
 	v.IsWrong = v.Meaning == "" || !slices.Contains(right, v.Meaning)
 	if v.IsWrong && v.Cause == "" && v.Meaning == "" {
-		v.Cause = "its answer is in no row of [answers]"
+		v.Cause = "its answer is not listed in [answers]"
 	}
 	return v
 }

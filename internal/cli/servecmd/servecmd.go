@@ -58,6 +58,9 @@ func (c *Serve) Run(ctx context.Context, s *process.System) error {
 		defer file.Close()
 		capture = file
 	}
+	if err := access.Check(c.Addr); errors.Is(err, localhttp.ErrNoToken) {
+		return process.WithHint(err.Error(), "set a token with --token TEXT; clients send it as their API key")
+	}
 	handler, err := c.newHandler(s, capture)
 	if err != nil {
 		return err
@@ -87,7 +90,7 @@ func (c *Serve) newHandler(s *process.System, capture io.Writer) (apiHandler, er
 		j := journal.New(journal.Options{W: capture, Now: s.Now, PID: s.PID, Environ: s.Environ})
 		return NewRecorder(RecorderOptions{Upstream: c.Record, Journal: j, Now: s.Now})
 	case c.Scenario == "":
-		return nil, errors.New("give a scenario, or --record URL")
+		return nil, errors.New("missing scenario: give a scenario file, or --record URL")
 	}
 	var err error
 	o := api.Options{

@@ -15,7 +15,7 @@ func breakpointTools() []tool {
 		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return f.breakpoints(), nil
 		}},
-		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. One that exists keeps the settings that are not given.", run: addBreakpoint, params: []param{
+		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. An existing breakpoint keeps the settings that are not given.", run: addBreakpoint, params: []param{
 			name,
 			{name: "behavior", kind: kindText, enum: before, doc: "before the call; yield (the default) follows the default behavior"},
 			{name: "after_behavior", kind: kindText, enum: after, doc: "after the call; yield is the default"},
@@ -34,7 +34,7 @@ func breakpointTools() []tool {
 			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
 		},
 		{
-			name: "breakpoint_set_replacement", doc: "Let another tool run in place of a breakpoint's calls that are not stopped.", run: setReplacement,
+			name: "breakpoint_set_replacement", doc: "Run another tool instead of a breakpoint's calls that are not paused.", run: setReplacement,
 			params: []param{name, {name: "replacement_function", kind: kindText, required: true, doc: "a tool with the same schema; empty = none"}},
 		},
 		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {

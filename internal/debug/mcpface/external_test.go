@@ -59,7 +59,7 @@ func TestExternal(t *testing.T) {
 	expect(t, slow, `{"error":"call_timeout"}`)
 
 	resources := ask(t, c, "external_list_resources", "")["resources"].([]any) // C127
-	expect(t, resources[0].(kindObject), `{"uri":"breakpoint://status","server":"face","name":"status","mime_type":"application/json","description":"How much there is of everything."}`)
+	expect(t, resources[0].(kindObject), `{"uri":"breakpoint://status","server":"face","name":"status","mime_type":"application/json","description":"Counts of breakpoints, tools, calls and sessions."}`)
 	if n := len(ask(t, c, "external_list_resources", `{"server":"ok"}`)["resources"].([]any)); n != 0 { // C128
 		t.Errorf("%d resources of a server that has none", n)
 	}

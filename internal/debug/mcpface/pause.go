@@ -19,15 +19,15 @@ func pauseTools() []tool {
 		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return f.functions(), nil
 		}},
-		{name: "breakpoint_get_call_records", doc: "List the newest calls that are over.", run: calls, params: []param{
+		{name: "breakpoint_get_call_records", doc: "List the newest finished calls.", run: calls, params: []param{
 			{name: "function_name", kind: kindText, doc: "only calls of this tool"},
-			{name: "limit", kind: kindInteger, doc: "at most so many, at least 1; default 100"},
+			{name: "limit", kind: kindInteger, doc: "maximum number of calls, at least 1 (default 100)"},
 		}},
 		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []param{
 			{name: "pause_id", kind: kindText, required: true, doc: "the paused call"},
-			{name: "expression", kind: kindText, required: true, doc: "in the expression language; for older clients in their own"},
-			{name: "session_id", kind: kindText, typeErrorCode: debug.CodeInvalidSession, doc: "of an earlier evaluation at this pause; a new one is made without"},
-			{name: "timeout_s", kind: kindNumber, doc: "seconds to wait for the value; default 35, a little more than older clients give themselves"},
+			{name: "expression", kind: kindText, required: true, doc: "expression to evaluate; older clients use their own language"},
+			{name: "session_id", kind: kindText, typeErrorCode: debug.CodeInvalidSession, doc: "session of an earlier evaluation at this pause (default: a new session)"},
+			{name: "timeout_s", kind: kindNumber, doc: "seconds to wait for the value (default 35)"},
 		}},
 		{
 			name: "breakpoint_inspect_object", doc: "Describe a stored value by its content id.", run: inspect,
@@ -46,9 +46,9 @@ func resumeParams() []param {
 		{name: "modified_input_expr", kind: kindText, doc: "expression whose value is the new input"},
 		{name: "modified_result_expr", kind: kindText, doc: "expression whose value is the new result"},
 		{name: "fake_result", doc: "the result of a call that is skipped; a string is the text, anything else its JSON"},
-		{name: "exception_type", kind: kindText, doc: "of a call that is failed; told to older clients"},
+		{name: "exception_type", kind: kindText, doc: "type of the error of a call that is failed; sent to older clients"},
 		{name: "exception_message", kind: kindText, doc: "the text of the failure"},
-		{name: "replacement_function", kind: kindText, doc: "a tool to run instead; wins over action"},
+		{name: "replacement_function", kind: kindText, doc: "a tool to run instead; overrides action"},
 	}
 }
 
@@ -93,7 +93,7 @@ const maxWait = time.Hour
 func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	q := debug.EvaluateParams{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
 	if q.Session != "" && !debug.IsSessionID(q.Session) {
-		return nil, debug.NewError(debug.CodeInvalidSession, "no session has such an id", "session_id", q.Session)
+		return nil, debug.NewError(debug.CodeInvalidSession, "no session has this id", "session_id", q.Session)
 	}
 	if t := a.number("timeout_s"); t != nil {
 		if *t <= 0 {

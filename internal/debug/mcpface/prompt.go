@@ -24,9 +24,9 @@ func prompts() []any {
 		Required    bool   `json:"required"`
 	}
 	return []any{
-		fields{"name": promptStart, "description": "What is going on in this debugging session: breakpoints, tools, recent calls, paused calls."},
+		fields{"name": promptStart, "description": "The state of this debugging session: breakpoints, tools, recent calls, paused calls."},
 		fields{
-			"name": promptInspect, "description": "One paused call with everything known of it.",
+			"name": promptInspect, "description": "One paused call with all its details.",
 			"arguments": [1]argument{{"pause_id", "the paused call", true}},
 		},
 	}

@@ -25,10 +25,10 @@ func (f *hubAccess) resources() []resource {
 	always := func(f func() any) func() (any, error) { return func() (any, error) { return f(), nil } }
 	limit := historyCalls
 	all := []resource{
-		{URI: "breakpoint://status", Description: "How much there is of everything.", read: func() (any, error) { return f.hub.Status(), nil }},
+		{URI: "breakpoint://status", Description: "Counts of breakpoints, tools, calls and sessions.", read: func() (any, error) { return f.hub.Status(), nil }},
 		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(f.breakpoints)},
 		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(f.paused)},
-		{URI: "breakpoint://call-history", Description: "The newest 50 calls that are over.", read: func() (any, error) { return f.calls("", &limit) }},
+		{URI: "breakpoint://call-history", Description: "The newest 50 finished calls.", read: func() (any, error) { return f.calls("", &limit) }},
 		{URI: "breakpoint://functions", Description: "The tools that can be called, with their schemas.", read: always(f.functions)},
 	}
 	for i := range all {

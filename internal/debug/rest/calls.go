@@ -22,10 +22,10 @@ const (
 // callRoutes are the routes for callers: programs whose calls are debugged.
 func callRoutes() []route {
 	return []route{
-		{method: "POST", path: "/api/call/start", client: true, summary: "Tell of a call about to run", answer: (*api).startCall},
-		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Ask for the decision about a paused call; ?wait=25s waits for it", answer: (*api).poll},
-		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Give up a paused call", answer: (*api).abandon},
-		{method: "POST", path: "/api/call/complete", client: true, summary: "Tell how a call went", answer: (*api).completeCall},
+		{method: "POST", path: "/api/call/start", client: true, summary: "Report a call that is about to run", answer: (*api).startCall},
+		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*api).poll},
+		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Abandon a paused call", answer: (*api).abandon},
+		{method: "POST", path: "/api/call/complete", client: true, summary: "Report the outcome of a call", answer: (*api).completeCall},
 	}
 }
 

@@ -22,9 +22,9 @@ func controlRoutes() []route {
 		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: (*api).setBefore},
 		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: (*api).setAfter},
 		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead", answer: (*api).setReplacement},
-		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls a breakpoint was on", answer: (*api).history},
-		{method: "GET", path: "/api/functions", summary: "List what can be called", answer: (*api).functions},
-		{method: "GET", path: "/api/behavior", summary: "Tell the default behavior", answer: func(a *api, _ *http.Request) (any, error) {
+		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*api).history},
+		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*api).functions},
+		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *api, _ *http.Request) (any, error) {
 			return fields{"behavior": a.Hub.BreakpointSet.Default()}, nil
 		}},
 		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: (*api).setDefault},

@@ -55,7 +55,7 @@ func (l Level) String() string {
 }
 
 // pathDescription is the protection of [LevelPath] in reports.
-const pathDescription = "shims on PATH, a canary key, base URLs and proxy on loopback, started programs watched; not a sandbox"
+const pathDescription = "shims on PATH, a canary key, base URLs and a proxy on loopback, processes watched; not a sandbox"
 
 // Breach is a forbidden action of a process.
 type Breach struct {

@@ -114,7 +114,7 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 		}
 		return path, nil
 	}
-	return "", errors.New("no real claude on PATH: name it with --real=PATH or CLAUDE_BIN")
+	return "", errors.New("no real claude on PATH: install it, or set CLAUDE_BIN to its path")
 }
 
 // serverRecords returns the directory of [procio.ServerRecords].
@@ -124,7 +124,7 @@ func (r *run) serverRecords() string { return filepath.Join(r.dir, "mcp") }
 // configuration, and records the exit code if an expectation needs it.
 func (r *run) prepareRealHome() error {
 	if r.Setup.Scenario == "" {
-		return errors.New("--real needs a scenario: -s FILE")
+		return errors.New("--real requires a scenario: add -s FILE")
 	}
 	scenario, err := verdict.LoadScenario(r.Setup.Scenario)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/guard"
 )
 
@@ -29,7 +29,7 @@ type run struct {
 func prepare(ctx context.Context, o Options) (*run, error) {
 	r := &run{Options: o}
 	if len(o.Command) == 0 {
-		return nil, errors.New("no command after --")
+		return nil, process.WithHint("no command after --", "for example: claudeless exec -s FILE -- npm test")
 	}
 	names := make(chan []string, 1)
 	go func() { names <- RealNames(pathVariable(o.System.Environ), o.Setup.Self) }() // ends after the search

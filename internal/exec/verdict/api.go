@@ -26,7 +26,7 @@ func apiFindings(entries []journal.Entry) []Finding {
 		case strings.Contains(q.Error, "tool_use") || strings.Contains(q.Error, "tool_result"):
 			advice = "answer every tool_use in the next user message, and nothing else"
 		case strings.Contains(q.Error, "thinking"):
-			advice = "send thinking blocks back as they came, signature and all"
+			advice = "send thinking blocks back unchanged, with their signature"
 		}
 		if text := fmt.Sprintf("the API refused a request with %d: %s", q.Status, q.Error); advice != "" && !told[text] {
 			told[text] = true

@@ -45,11 +45,11 @@ func (l *findings) checkControlProtocol(p *process) {
 		case "answered_twice":
 			l.add(p, "C02", levelError, request+" was answered twice", "answer each control_request once")
 		case "answered_late":
-			l.add(p, "C02", levelError, fmt.Sprintf("%s was answered %.0f s after it had been withdrawn", request, h.MS/1000),
-				"stop handling a request when a control_cancel_request names it")
+			l.add(p, "C02", levelError, fmt.Sprintf("%s was answered %.0f s after it had been cancelled", request, h.MS/1000),
+				"stop handling a request when a control_cancel_request for it arrives")
 		case "late_initialize":
-			l.add(p, "C03", levelWarn, "initialize registered hooks after the first message was sent",
-				"send initialize first: hooks do not run for earlier messages")
+			l.add(p, "C03", levelWarn, "hooks were registered after the first message was sent",
+				"send the initialize request first: hooks do not run for earlier messages")
 		}
 	}
 }
@@ -69,11 +69,11 @@ func (l *findings) checkEnd(p *process, killed []int) {
 	switch {
 	case ended || p.setup == nil:
 	case signal == nil:
-		l.add(p, "C05", levelWarn, "the process did not end in order: it was killed without SIGTERM",
-			"close stdin or send SIGTERM, wait some seconds, and only then kill")
+		l.add(p, "C05", levelWarn, "the process was killed with SIGKILL, without SIGTERM before",
+			"close stdin or send SIGTERM, wait some seconds, and only then send SIGKILL")
 	case p.start == nil || p.start.Fault == "":
 		l.add(p, "C05", levelWarn, "the process was killed right after "+signal.Signal,
-			"wait some seconds after SIGTERM before you kill")
+			"wait some seconds after SIGTERM before you send SIGKILL")
 	}
 }
 
@@ -83,14 +83,14 @@ func (l *findings) checkSettings(p *process) {
 	case x == nil:
 	case x.Rejection != "" && p.setup == nil:
 		l.add(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
-			"give the flags that this version of claude has, in combinations that it takes")
+			"use only flags and combinations of flags that this version of claude accepts")
 	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && (p.start == nil || p.start.Fault == "") && !l.expectsExit(x.Code):
 		text := fmt.Sprintf("claude ended with exit code %d before it played a prompt", x.Code)
 		if x.Rejection != "" {
 			text += ": " + x.Rejection
 		}
 		l.add(p, "C17", levelWarn, text,
-			fmt.Sprintf("correct the files, the input or the session that its stderr names; `[[expect]] exit = %d` accepts it", x.Code))
+			fmt.Sprintf("correct what its stderr reports; `[[expect]] exit = %d` accepts this exit code", x.Code))
 	}
 	if p.setup != nil {
 		for _, fault := range p.setup.IgnoredSettings {
@@ -101,16 +101,16 @@ func (l *findings) checkSettings(p *process) {
 	if s := p.start; s != nil {
 		if len(s.SecretArguments) > 0 {
 			l.add(p, "C09", levelError, "the command line contains a secret, in "+strings.Join(s.SecretArguments, ", "),
-				"every user of the machine can read command lines: hand secrets over in the environment")
+				"every user of the machine can read command lines: pass secrets in environment variables")
 		}
 		if len(s.InheritedVariables) > 0 {
 			l.add(p, "C13", levelWarn, "claude inherited variables of another session: "+strings.Join(s.InheritedVariables, ", "),
-				"start claude without the variables that a session gives to its tools and hooks")
+				"remove the variables that a session sets for its tools and hooks before you start claude")
 		}
 	}
 	if p.setup != nil && p.setup.SkipsPermissions {
 		l.add(p, "C10", levelInfo, "--dangerously-skip-permissions without IS_SANDBOX",
-			"set IS_SANDBOX=1 where it is one; else allow single tools")
+			"set IS_SANDBOX=1 inside a sandbox; elsewhere allow single tools with --allowedTools")
 	}
 }
 
@@ -121,7 +121,7 @@ func (l *findings) expectsExit(code int) bool {
 
 // checkHooks adds finding C16: hooks that are too slow, that did not run, or that fail instead of blocking.
 func (l *findings) checkHooks(p *process) {
-	const advice = "a hook blocks with exit code 2; 1 is an error that claude passes over"
+	const advice = "a hook blocks with exit code 2; claude ignores exit code 1"
 	for _, e := range p.entries {
 		if e.Attachment == nil {
 			continue
@@ -132,7 +132,7 @@ func (l *findings) checkHooks(p *process) {
 		code, _ := a["exitCode"].(float64)
 		switch kind, _ := a["type"].(string); {
 		case kind == "hook_cancelled":
-			l.add(p, "C16", levelWarn, "the hook "+name+" was slower than its time-out and was ended",
+			l.add(p, "C16", levelWarn, "the hook "+name+" exceeded its time-out and was killed",
 				"make the hook faster, or give it a longer `timeout`")
 		case kind == "hook_non_blocking_error" && (code == 126 || code == 127):
 			l.add(p, "C16", levelWarn, fmt.Sprintf("the hook %s did not run: its command exited with %.0f", name, code), "correct the command of the hook")
@@ -169,7 +169,7 @@ func (l *findings) checkRetryStorms(runs []*process) {
 		switch n := row[key]; {
 		case n == minFatalStorm && p.failedPermanently():
 			l.add(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.apiStatus()),
-				"give up on 400, 401, 403 and 413: the same request fails the same way")
+				"do not retry 400, 401, 403 and 413: the same request fails again")
 		case n == minStorm && !p.failedPermanently():
 			l.add(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
 				"wait longer after each failure, and give up after a few")
@@ -202,7 +202,7 @@ func (l *findings) checkSharedSessions(runs []*process) {
 		if q != nil && q.lastResult > p.firstTurn {
 			l.add(p, "C11", levelError,
 				fmt.Sprintf("two processes (%d and %d) wrote the session %s at the same time", q.PID, p.PID, p.SessionID),
-				"wait for the end of a process before its session is resumed, or give --fork-session")
+				"resume a session only after its process has exited, or use --fork-session")
 		}
 		if q == nil || p.lastResult > q.lastResult {
 			latest[session] = p

@@ -142,7 +142,7 @@ func (r *run) addStart(s *journal.Start) {
 	r.addFact("directory", s.CWD)
 	r.addFact("started by", s.Parent)
 	r.addFact("fault", s.Fault)
-	r.addFact("variables without a meaning", strings.Join(s.UnknownVariables, ", "))
+	r.addFact("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
 	r.addFact("inherited from another session", strings.Join(s.InheritedVariables, ", "))
 	r.appendEvent(&event{Kind: "process", Title: "started", Status: "ok"})
 	r.Events[len(r.Events)-1].At = r.Start

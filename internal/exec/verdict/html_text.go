@@ -18,7 +18,7 @@ func plural(n int, noun string) string {
 func exitText(code *int, signal string) string {
 	switch {
 	case code == nil:
-		return "did not record its end"
+		return "has no recorded end"
 	case signal != "":
 		return fmt.Sprintf("ended by %s (exit code %d)", signal, *code)
 	}

@@ -219,7 +219,7 @@ func TestLinesOfAVerdict(t *testing.T) {
 
 // Only a few of many warnings about unused rules are shown.
 func TestTerminalOfUnusedRules(t *testing.T) {
-	for n, want := range map[int]string{3: "", 4: "1 more rule answered", 6: "3 more rules answered"} {
+	for n, want := range map[int]string{3: "", 4: "1 more rule also answered", 6: "3 more rules also answered"} {
 		r := verdict.Report{Verdict: "ok"}
 		for range n {
 			r.Findings = append(r.Findings, verdict.Finding{ID: "S13", Level: "warn", Text: "it answered no prompt"})

@@ -167,7 +167,7 @@ func (u Unmatched) advice() string {
 	if strings.HasPrefix(nearest[0], "no rule of the scenario matches ") { // the finding already says this
 		nearest = nearest[1:]
 	}
-	return strings.Join(append(slices.Clone(nearest), "a rule to paste, or to have written by --accept:", u.Rule), "\n")
+	return strings.Join(append(slices.Clone(nearest), "add this rule, or let --accept add it:", u.Rule), "\n")
 }
 
 // atNearestRule returns the finding with the position of the nearest rule, which is the one to change.

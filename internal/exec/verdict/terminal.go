@@ -76,7 +76,7 @@ func (r *Report) writeTerminal(w io.Writer) error {
 		}
 	}
 	if unused > maxUnusedShown {
-		line("%s answered no prompt, too; --json lists them", countWithNoun(unused-maxUnusedShown, "more rule"))
+		line("%s also answered no prompt; --json lists them", countWithNoun(unused-maxUnusedShown, "more rule"))
 	}
 	for _, f := range r.Faults {
 		line("%-20s %-9s exit %3d %7.1f s", f.Name, f.Outcome, f.Code, f.MS/1000)

@@ -282,7 +282,7 @@ type arrayReader struct{ into *streamReader }
 func (l *arrayReader) parseLine(at Place, raw []byte) error {
 	var events []json.RawMessage
 	if err := json.Unmarshal(raw, &events); err != nil {
-		return errors.New("an array of events that is incomplete or spans several lines")
+		return errors.New(`the line begins with "[" but is not a JSON array of events`)
 	}
 	for _, ev := range events {
 		if err := l.into.parseLine(at, ev); err != nil {

@@ -101,7 +101,7 @@ type Entry struct {
 const maxLine = 256 << 20
 
 // ErrIncompleteLine says that a line is incomplete: the process that wrote it died, or the file is not a journal.
-var ErrIncompleteLine = errors.New("an incomplete line of a journal")
+var ErrIncompleteLine = errors.New("the line is not a complete JSON object of a journal")
 
 // Read yields the lines of a journal in order. For a line that cannot be parsed it yields an error with a zero
 // entry and continues. Lines of unknown types have only a head.

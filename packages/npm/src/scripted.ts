@@ -162,7 +162,7 @@ export class ScriptedClaude implements AsyncDisposable {
   /** Answers prompts that contain this text, or match this expression, with these steps. */
   on(prompt: string | RegExp, ...steps: Step[]): this {
     this.#noFile("on");
-    if (steps.length === 0) throw new TypeError("on: what does the model answer? Give it a step");
+    if (steps.length === 0) throw new TypeError("on: the rule has no answer: pass at least one step");
     this.#rules.push({ pattern: patternOf(prompt), steps: messages(steps), once: false, place: caller() });
     this.#write();
     return this;

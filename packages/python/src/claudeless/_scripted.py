@@ -76,7 +76,7 @@ class ScriptedClaude:
         """A prompt that contains this text (or matches this expression) is answered by these steps."""
         self._no_file("on")
         if not steps:
-            raise TypeError("on: what does the model answer? Give it a step")
+            raise TypeError("on: the rule has no answer: pass at least one step")
         self._rules.append(Rule(_steps.pattern_of(prompt), _steps.messages(steps), False, _caller()))
         self._write()
         return self
