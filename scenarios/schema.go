@@ -157,7 +157,7 @@ type Response struct {
 	Text string `toml:"text"`
 	// DelayMS is the wait before the answer.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
-	// ToolCalls are made in one message; several run in parallel.
+	// ToolCalls are the tool calls of one message; several run in parallel.
 	ToolCalls []ToolCall `toml:"tool_calls"`
 	// Usage is the reported token count; default an estimate.
 	Usage *Usage `toml:"usage"`
@@ -308,10 +308,10 @@ type Usage struct {
 	InputTokens int `toml:"input_tokens,required" min:"0"`
 	// OutputTokens of the answer.
 	OutputTokens int `toml:"output_tokens,required" min:"0"`
-	// CacheReadInputTokens are input tokens read from the prompt cache, which InputTokens do not count.
+	// CacheReadInputTokens are input tokens read from the prompt cache, which `input_tokens` does not count.
 	CacheReadInputTokens int `toml:"cache_read_input_tokens" min:"0"`
 	// CacheCreationInputTokens are input tokens written to the prompt cache for five minutes, which
-	// InputTokens do not count.
+	// `input_tokens` does not count.
 	CacheCreationInputTokens int `toml:"cache_creation_input_tokens" min:"0"`
 }
 

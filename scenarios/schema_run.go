@@ -30,8 +30,8 @@ type ToolConfig struct {
 
 // MCP adds MCP servers to the run.
 type MCP struct {
-	// Servers are started like the entries of `--mcp-config` and have the same
-	// keys; `fixture` runs a claudeless fixture server instead of a command.
+	// Servers are the servers to start, with the keys of the entries of `--mcp-config`;
+	// `fixture` runs a claudeless fixture server instead of a command.
 	Servers map[string]map[string]any `toml:"servers"`
 	// Elicitation answers elicitation requests of servers.
 	Elicitation *Elicitation `toml:"elicitation"`

@@ -70,7 +70,7 @@ type ExecutedCall struct {
 type SideRequest struct {
 	Namespace string `json:"namespace"`
 	Session   string `json:"session,omitempty"`
-	// Kind is title, compact, probe, other, count_tokens, models, telemetry or hello.
+	// Kind is `title`, `compact`, `probe`, `other`, `count_tokens`, `models`, `telemetry` or `hello`.
 	Kind  string `json:"kind"`
 	Path  string `json:"path"`
 	Model string `json:"model,omitempty"`

@@ -22,7 +22,7 @@ type LineHead struct {
 	PID int `json:"pid"`
 	// SessionID is empty before a session exists.
 	SessionID string `json:"session_id"`
-	// Type selects one of the fields of Line.
+	// Type is the kind of the line.
 	Type string `json:"type"`
 }
 

@@ -160,13 +160,30 @@ func keyOf(tag reflect.StructTag) (key, opts string) {
 	return key, opts
 }
 
-// describe makes a doc comment that begins with the Go name begin with the key.
+// describe rewrites a doc comment that begins with the Go name for a table whose rows begin with the key: "Name is
+// the label" becomes "The label", "Name of it" becomes "The name of it".
 func describe(doc, name, key string) string {
 	doc = strings.Join(strings.Fields(doc), " ")
-	if rest, ok := strings.CutPrefix(doc, name); ok && (rest == "" || !isLetter(rest[0])) {
-		return "`" + key + "`" + rest
+	rest, ok := strings.CutPrefix(doc, name)
+	if !ok || rest != "" && isLetter(rest[0]) {
+		return doc
 	}
-	return doc
+	verb, object, _ := strings.Cut(strings.TrimPrefix(rest, " "), " ")
+	switch {
+	case !strings.HasPrefix(rest, " "):
+	case verb == "is" || verb == "are":
+		return upperFirst(object)
+	case slices.Contains([]string{"of", "for", "as", "that", "to", "with", "in"}, verb):
+		return "The " + strings.ReplaceAll(key, "_", " ") + rest
+	case strings.HasSuffix(verb, "s"):
+		return upperFirst(verb) + " " + object
+	}
+	return "`" + key + "`" + rest
+}
+
+// upperFirst returns s with a capital first letter.
+func upperFirst(s string) string {
+	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
 }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }

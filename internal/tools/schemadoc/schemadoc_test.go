@@ -104,19 +104,19 @@ const wantSchema = `{
   "type": "object",
   "properties": {
     "name": {
-      "description": "` + "`name`" + ` of it.",
+      "description": "The name of it.",
       "type": "string",
       "minLength": 1
     },
     "n": {
-      "description": "` + "`n`" + ` counts | sums.",
+      "description": "Counts | sums.",
       "type": "integer",
       "minimum": 0,
       "maximum": 9,
       "default": 3
     },
     "kind": {
-      "description": "` + "`kind`" + ` is what it is.",
+      "description": "What it is.",
       "type": "string",
       "enum": [
         "a",
@@ -124,7 +124,7 @@ const wantSchema = `{
       ]
     },
     "parts": {
-      "description": "` + "`parts`" + ` are inside.",
+      "description": "Inside.",
       "anyOf": [
         {
           "type": "string"
@@ -141,12 +141,12 @@ const wantSchema = `{
       ]
     },
     "rest": {
-      "description": "` + "`rest`" + ` is the rest.",
+      "description": "The rest.",
       "type": "object",
       "additionalProperties": {}
     },
     "b": {
-      "description": "` + "`b`" + ` is inherited.",
+      "description": "Inherited.",
       "type": "boolean"
     }
   },
@@ -160,7 +160,7 @@ const wantSchema = `{
       "type": "object",
       "properties": {
         "sub": {
-          "description": "` + "`sub`" + ` holds files.",
+          "description": "Holds files.",
           "type": "array",
           "items": {
             "$ref": "#"
@@ -185,12 +185,12 @@ File is a file.
 
 | key | type | meaning |
 |---|---|---|
-| ` + "`name`" + ` | string | **Required.** ` + "`name`" + ` of it. |
-| ` + "`n`" + ` | integer 0 to 9 | ` + "`n`" + ` counts \| sums. Default ` + "`3`" + `. |
-| ` + "`kind`" + ` | ` + "`\"a\"`, `\"b\"`" + ` | ` + "`kind`" + ` is what it is. |
-| ` + "`parts`" + ` | string or [Part](#part) or ` + "`\"x\"`, `\"y\"`" + ` | ` + "`parts`" + ` are inside. |
-| ` + "`rest`" + ` | table of any value | ` + "`rest`" + ` is the rest. |
-| ` + "`b`" + ` | boolean | ` + "`b`" + ` is inherited. |
+| ` + "`name`" + ` | string | **Required.** The name of it. |
+| ` + "`n`" + ` | integer 0 to 9 | Counts \| sums. Default ` + "`3`" + `. |
+| ` + "`kind`" + ` | ` + "`\"a\"`, `\"b\"`" + ` | What it is. |
+| ` + "`parts`" + ` | string or [Part](#part) or ` + "`\"x\"`, `\"y\"`" + ` | Inside. |
+| ` + "`rest`" + ` | table of any value | The rest. |
+| ` + "`b`" + ` | boolean | Inherited. |
 
 ## Part
 
@@ -198,5 +198,5 @@ Part is a part.
 
 | key | type | meaning |
 |---|---|---|
-| ` + "`sub`" + ` | list of [File](#file) | ` + "`sub`" + ` holds files. |
+| ` + "`sub`" + ` | list of [File](#file) | Holds files. |
 `
