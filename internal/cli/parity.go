@@ -20,7 +20,7 @@ type parityCmd struct {
 	Known         string        `default:"docs/parity/known.toml" placeholder:"FILE" help:"File that lists the known differences"`
 	JSON          string        `placeholder:"FILE" help:"Write the report as JSON to FILE"`
 	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
-	Verbose       bool          `short:"v" help:"Print every difference, and figures by area and surface"`
+	Verbose       bool          `short:"v" help:"Print every difference, and the figures by area and kind of output"`
 	ShowNormal    bool          `help:"Print the normalized output of both sides, as it is compared"`
 	DefaultURL    bool          `name:"default-url" help:"Use the default URL of the API on both sides instead of ANTHROPIC_BASE_URL (Linux)"`
 	Protocol      string        `placeholder:"REVISION,…" help:"Restrict the fixtures of all cases to these MCP revisions"`
@@ -99,7 +99,7 @@ func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Op
 			c.Between, o.Cases = append(c.Between, c.Cases[0]), c.Cases[1:]
 		}
 		if len(c.Between) != 2 {
-			return process.WithHint("--between takes two versions", "claudeless parity --between OLD NEW CASE…")
+			return process.WithHint("--between takes two versions", "for example: claudeless parity --between OLD NEW CASE…")
 		}
 		if o.Left, err = suite.Fetch(ctx, s, c.Between[0]); err == nil {
 			o.Right, err = suite.Fetch(ctx, s, c.Between[1])

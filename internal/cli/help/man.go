@@ -18,7 +18,7 @@ func (p *Program) WriteMan(w io.Writer, version string) error {
 	writeSection(&b, "OPTIONS OF CLAUDELESS", p.Own)
 	writeSection(&b, "OPTIONS OF CLAUDE", p.Claude)
 	b.WriteString(`.SH EXIT STATUS
-That of claude: 0, or 1 after an error.
+The status of claude: 0, or 1 after an error.
 .TP
 3
 An expectation of the scenario was not met.
@@ -30,11 +30,11 @@ The caller treated claude in a way that breaks with the real one (exec, verify).
 A real claude was reached (exec).
 .TP
 6
-The run would have passed for a wrong reason (\-\-strict).
+The run could pass for the wrong reason (\-\-strict).
 .SH FILES
 .TP
 claudeless.toml
-The scenario, where no other is named.
+The scenario, unless another one is named.
 `)
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -57,7 +57,7 @@ func (c *Diff) Run(s *process.System) error {
 		}
 	}
 	if compared == 0 {
-		return inputError("the two have no book of the same renderer and size", "claudeless screens list shows what is captured")
+		return inputError("the two versions have no screens of the same renderer and size", "claudeless screens list prints what is captured")
 	}
 	if c.Cells {
 		return c.printCells(s, cells)
@@ -190,7 +190,7 @@ func (c *Check) books(s *process.System) ([]book.Book, error) {
 		all = append(all, books...)
 	}
 	if len(all) == 0 {
-		return nil, inputError("no screens are captured", "claudeless screens capture --in tmux --claude npm:VERSION")
+		return nil, inputError("no screens are captured", "capture them first: claudeless screens capture --in tmux --claude npm:VERSION")
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(b book.Book) bool { return b.Tmux != (c.In == "tmux") })
 	if len(chosen) == 0 {
@@ -209,7 +209,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	if c.GitHub {
 		for _, v := range r.Verdicts {
 			if v.IsWrong {
-				fmt.Fprintf(s.Stderr, "::error title=%s::%s takes %s for %s\n", v.Page, r.Detector, v.State, meaning(v))
+				fmt.Fprintf(s.Stderr, "::error title=%s::%s misjudges the state %s as %s\n", v.Page, r.Detector, v.State, meaning(v))
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	}
 	for _, v := range r.Verdicts {
 		if v.IsWrong {
-			fmt.Fprintf(s.Stdout, "%s (%s): it is %s, %s takes it for %s\n", v.Page, v.Book, v.State, r.Detector, meaning(v))
+			fmt.Fprintf(s.Stdout, "%s (%s): the state is %s, but %s reports %s\n", v.Page, v.Book, v.State, r.Detector, meaning(v))
 		}
 	}
 	_, err := fmt.Fprint(s.Stdout, wrongTable(r, "", "  ", ""))
@@ -301,10 +301,10 @@ func (c *Anchors) Run(s *process.System) error {
 				return err
 			}
 		}
-		return inputError(fmt.Sprintf("no anchors of %s are known", c.Version), "claudeless screens anchors VERSION --write FILE takes them from captured pages")
+		return inputError(fmt.Sprintf("there are no anchors for %s", c.Version), "add them from captured pages: claudeless screens anchors VERSION --write FILE")
 	}
 	if c.Version == "" {
-		return inputError("--write needs a version", "claudeless screens anchors VERSION --write FILE")
+		return inputError("--write needs a version", "for example: claudeless screens anchors VERSION --write FILE")
 	}
 	books, err := findBooks(s, c.Version)
 	if err != nil {

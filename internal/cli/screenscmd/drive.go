@@ -30,7 +30,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 		command = command[1:]
 	}
 	if len(command) == 0 {
-		return inputError("no command is given", "claudeless screens drive -- claude")
+		return inputError("missing command", "for example: claudeless screens drive -- claude")
 	}
 	if c.Real {
 		if err := writeFirstStartSettings(s); err != nil {

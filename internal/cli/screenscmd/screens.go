@@ -234,6 +234,9 @@ func (c *List) Run(s *process.System) error {
 		if c.JSON {
 			return writeJSON(s, rows)
 		}
+		if len(rows) == 0 {
+			fmt.Fprintln(s.Stderr, "no screens are captured yet")
+		}
 		for _, r := range rows {
 			fmt.Fprintf(s.Stdout, "%-36s %3d pages\n", r.Key, r.Pages)
 		}
@@ -268,7 +271,7 @@ func findBooks(s *process.System, name string) ([]book.Book, error) {
 		return nil, err
 	}
 	if len(books) == 0 {
-		return nil, inputError(fmt.Sprintf("no screens of %s are captured", name), "claudeless screens capture --claude npm:"+name)
+		return nil, inputError(fmt.Sprintf("no screens of %s are captured", name), "capture them first: claudeless screens capture --claude npm:"+name)
 	}
 	return books, nil
 }
@@ -290,7 +293,7 @@ func (c *Show) Run(s *process.System) error {
 		return err
 	}
 	if len(books) == 0 {
-		return inputError("no screens are captured", "claudeless screens capture --claude npm:VERSION")
+		return inputError("no screens are captured", "capture them first: claudeless screens capture --claude npm:VERSION")
 	}
 	var names []string
 	for _, b := range slices.Backward(books) {
@@ -323,7 +326,7 @@ type Where struct{}
 func (Where) Run(s *process.System) error {
 	root := book.Root(s.Environ)
 	if _, err := os.Stat(root); err != nil {
-		fmt.Fprintln(s.Stderr, "nothing is captured yet")
+		fmt.Fprintln(s.Stderr, "no screens are captured yet")
 	}
 	_, err := fmt.Fprintln(s.Stdout, root)
 	return err

@@ -58,9 +58,6 @@ func (c *Serve) Run(ctx context.Context, s *process.System) error {
 		defer file.Close()
 		capture = file
 	}
-	if err := access.Check(c.Addr); errors.Is(err, localhttp.ErrNoToken) {
-		return process.WithHint(err.Error(), "set a token with --token TEXT; clients send it as their API key")
-	}
 	handler, err := c.newHandler(s, capture)
 	if err != nil {
 		return err
@@ -69,10 +66,14 @@ func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	defer release()
 	ctx, stop := s.UntilOrphan(ctx)
 	defer stop()
-	return errors.Join(localhttp.Run(ctx, handler, localhttp.Options{
+	err = errors.Join(localhttp.Run(ctx, handler, localhttp.Options{
 		Addr: c.Addr, PortFile: c.PortFile, Access: access,
 		OnListen: func(a net.Addr) { fmt.Fprintf(s.Stderr, "listening on http://%s\n", a) },
 	}), handler.Err())
+	if errors.Is(err, localhttp.ErrNoToken) {
+		return process.WithHint(err.Error(), "set a token with --token TEXT; clients send it as their API key")
+	}
+	return err
 }
 
 // apiHandler handles requests; Err returns the first error of writing the journal.

@@ -60,7 +60,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 		report.Verdict = "failed"
 		report.Findings = append(report.Findings, verdict.Finding{
 			ID: "F01", Level: "error", Text: fmt.Sprintf("without any fault the command %s with exit code %d", plain.row.Outcome, plain.row.Code),
-			Advice: "make it pass first:\n" + plain.stderr,
+			Advice: "make the command pass without faults first; its stderr:\n" + plain.stderr,
 		})
 		if report.Command.Code == 0 {
 			report.Command.Code = verdict.ExitConduct
