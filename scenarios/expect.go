@@ -390,7 +390,7 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 		}
 	}
 	if least < 0 && len(others) > 0 {
-		return "; the tools called were " + strings.Join(others, ", ")
+		return "; called instead: " + strings.Join(others, ", ")
 	}
 	return best
 }

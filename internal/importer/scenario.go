@@ -47,7 +47,7 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 		w.writeSession(s)
 	}
 	if w.writeTools(); len(w.toml.Bytes()) > 0 {
-		w.writeSection("the tools that ran, and the calls that were denied")
+		w.writeSection("tools that ran, and calls that were denied")
 	}
 	if w.toml.WriteRaw(w.expected.toml()); len(w.toml.Bytes()) > 0 {
 		w.writeSection("calls that were recorded")
@@ -58,7 +58,7 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 		}
 	}
 	w.toml.WriteRaw(w.kit.Stamps())
-	w.writeSection("the files next to this one, as they were written")
+	w.writeSection("files next to this one, as they were written")
 	w.file.Close()
 }
 

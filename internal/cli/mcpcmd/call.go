@@ -32,7 +32,7 @@ func (c *callCmd) splitName(o *Options) error {
 		c.Server, c.Tool, c.Input = server, tool, cmp.Or(c.Tool, c.Input)
 	}
 	if c.Tool == "" {
-		return &UsageError{Text: "missing tool name for the server " + c.Server, Hint: `as in: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
+		return &UsageError{Text: "missing tool name for the server " + c.Server, Hint: `for example: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 		}
 	}
 	if _, err := parseObject(input); err != nil {
-		return &UsageError{Text: fmt.Sprintf("the arguments are not a JSON object: %v", err), Hint: `as in: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
+		return &UsageError{Text: fmt.Sprintf("the arguments are not a JSON object: %v", err), Hint: `for example: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
 	}
 	m, stop, err := c.openOne(ctx, o, c.Server)
 	if err != nil {
