@@ -71,11 +71,11 @@ func (o *stringOrList) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(o))
 }
 
-// types lists the types that the schema accepts; anything = it has no constraint.
-func (p property) types() (types []string, anything bool) {
+// acceptedTypes lists the types that the schema accepts; anything = it has no constraint.
+func (p property) acceptedTypes() (types []string, anything bool) {
 	types = slices.Clone(p.Type)
 	for _, inner := range slices.Concat(p.AnyOf, p.OneOf) {
-		more, open := inner.types()
+		more, open := inner.acceptedTypes()
 		if open {
 			return nil, true
 		}
@@ -89,7 +89,7 @@ var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 // convert converts a string to one of the types; nil = it stays a string.
 func (p property) convert(text string) json.RawMessage {
-	types, anything := p.types()
+	types, anything := p.acceptedTypes()
 	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {
 		return nil
 	}

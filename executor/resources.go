@@ -154,7 +154,7 @@ func invalidInput(tool string, problems []string) *protocol.ToolResult {
 func (r Resources) list(_ context.Context, in resourceInput) protocol.ToolResult {
 	all, err := r.Manager.Resources(in.Server)
 	if err != nil {
-		return r.failed(in.Server, err)
+		return r.failedResult(in.Server, err)
 	}
 	list := []Resource{}
 	for _, res := range all {
@@ -184,11 +184,11 @@ func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResu
 		return protocol.ToolResult{Content: protocol.Content{Text: gone.Error}, Output: gone}
 	}
 	if err != nil {
-		return r.failed(in.Server, err)
+		return r.failedResult(in.Server, err)
 	}
 	contents, err := r.decode(in.Server, raw)
 	if err != nil {
-		return r.failed(in.Server, err)
+		return r.failedResult(in.Server, err)
 	}
 	return structuredResult(contents)
 }
@@ -207,7 +207,7 @@ func (r Resources) decode(server string, raw json.RawMessage) (out ResourceConte
 	out.Contents = []ResourceContent{}
 	for i, c := range result.Contents {
 		if c.Blob != nil {
-			c.SavedTo, c.Text = r.blob(i, c.MIMEType, *c.Blob)
+			c.SavedTo, c.Text = r.saveBlob(i, c.MIMEType, *c.Blob)
 			c.Text = fmt.Sprintf("[Resource from %s at %s] ", server, c.URI) + c.Text
 		}
 		out.Contents = append(out.Contents, c.ResourceContent)
@@ -215,8 +215,8 @@ func (r Resources) decode(server string, raw json.RawMessage) (out ResourceConte
 	return out, nil
 }
 
-// blob saves binary content and returns its path; empty = not saved.
-func (r Resources) blob(index int, mime, blob string) (path, text string) {
+// saveBlob saves binary content and returns its path; empty = not saved.
+func (r Resources) saveBlob(index int, mime, blob string) (path, text string) {
 	data, err := base64.StdEncoding.DecodeString(blob)
 	if err != nil {
 		return "", fmt.Sprintf("Binary content that is not base64: %v", err)
@@ -233,8 +233,8 @@ func (r Resources) blob(index int, mime, blob string) (path, text string) {
 	return path, text + " saved to " + path
 }
 
-// failed formats an error of the manager for the model.
-func (r Resources) failed(server string, err error) protocol.ToolResult {
+// failedResult formats an error of the manager for the model.
+func (r Resources) failedResult(server string, err error) protocol.ToolResult {
 	switch {
 	case errors.Is(err, mcp.ErrUnknownServer):
 		var names []string

@@ -125,7 +125,7 @@ func search(query string, limit int, all, deferred []protocol.Tool) []string {
 	}
 	var hits []hit
 	for _, t := range deferred {
-		if n := score(t, words); n > 0 {
+		if n := matchScore(t, words); n > 0 {
 			hits = append(hits, hit{t.Name, n})
 		}
 	}
@@ -160,9 +160,9 @@ func findTool(name string, all []protocol.Tool) (protocol.Tool, bool) {
 	return all[i], true
 }
 
-// score rates how well words describe a tool: a match with a part of its name counts most, then a substring of the
-// name, then the description. A word with `+` that is not in the name excludes the tool; 0 = no match.
-func score(t protocol.Tool, words []string) int {
+// matchScore rates how well words describe a tool: a match with a part of its name counts most, then a substring of
+// the name, then the description. A word with `+` that is not in the name excludes the tool; 0 = no match.
+func matchScore(t protocol.Tool, words []string) int {
 	const wholePart, piece, described = 10, 5, 2
 	name := strings.ToLower(t.Name)
 	parts := nameParts(t.Name)

@@ -21,7 +21,7 @@ type serverRequestHandler struct {
 }
 
 // HandleResourceUpdate implements connection.Handler.
-func (a serverRequestHandler) HandleResourceUpdate(uri string) { a.updated(a.server, uri) }
+func (a serverRequestHandler) HandleResourceUpdate(uri string) { a.reportUpdate(a.server, uri) }
 
 // HandleNotification implements connection.Handler.
 func (a serverRequestHandler) HandleNotification(n connection.Notification) {
@@ -58,9 +58,9 @@ func (a serverRequestHandler) HandleRequest(ctx context.Context, method string, 
 	case connection.MethodRoots:
 		return a.roots.list(), nil
 	case connection.MethodSample:
-		return a.sample(ctx, params)
+		return a.answerSampling(ctx, params)
 	case connection.MethodElicit:
-		return a.elicit(ctx, params)
+		return a.answerElicitation(ctx, params)
 	default:
 		return nil, errMethodNotFound
 	}
@@ -68,14 +68,14 @@ func (a serverRequestHandler) HandleRequest(ctx context.Context, method string, 
 
 var errMethodNotFound = &connection.Error{Code: connection.CodeMethodNotFound, Message: "Method not found"}
 
-func (a serverRequestHandler) sample(ctx context.Context, params json.RawMessage) (any, error) {
+func (a serverRequestHandler) answerSampling(ctx context.Context, params json.RawMessage) (any, error) {
 	if a.options.Sample == nil {
 		return nil, errMethodNotFound
 	}
 	return a.options.Sample(ctx, a.server, params)
 }
 
-func (a serverRequestHandler) elicit(ctx context.Context, params json.RawMessage) (any, error) {
+func (a serverRequestHandler) answerElicitation(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		Message string          `json:"message"`
 		Schema  json.RawMessage `json:"requestedSchema"`

@@ -12,8 +12,8 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// bare is mcp-go's own client on its own stdio transport.
-func bare(b *testing.B) *client.Client {
+// newPlainClient returns mcp-go's own client on its own stdio transport.
+func newPlainClient(b *testing.B) *client.Client {
 	b.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,7 @@ func bare(b *testing.B) *client.Client {
 // twice the time).
 func BenchmarkCall(b *testing.B) {
 	b.Run("manager", func(b *testing.B) {
-		m := one(b, "ok")
+		m := startOne(b, "ok")
 		req := CallRequest{Tool: "mcp__s__echo", ToolUseID: "toolu_1", Input: []byte(`{"text":"x"}`)}
 		for b.Loop() {
 			if r, err := m.Call(b.Context(), req); err != nil || r.IsError {
@@ -42,7 +42,7 @@ func BenchmarkCall(b *testing.B) {
 		}
 	})
 	b.Run("bare", func(b *testing.B) {
-		c := bare(b)
+		c := newPlainClient(b)
 		defer c.Close()
 		var req wire.CallToolRequest
 		req.Params.Name, req.Params.Arguments = "echo", map[string]any{"text": "x"}
@@ -59,7 +59,7 @@ func BenchmarkCall(b *testing.B) {
 func BenchmarkStart(b *testing.B) {
 	b.Run("manager", func(b *testing.B) {
 		for b.Loop() {
-			m, err := New(Options{Servers: []ServerConfig{config(b, "s", "ok")}, Environ: os.Environ()})
+			m, err := New(Options{Servers: []ServerConfig{testConfig(b, "s", "ok")}, Environ: os.Environ()})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func BenchmarkStart(b *testing.B) {
 	})
 	b.Run("bare", func(b *testing.B) {
 		for b.Loop() {
-			c := bare(b)
+			c := newPlainClient(b)
 			if _, err := c.ListTools(b.Context(), wire.ListToolsRequest{}); err != nil {
 				b.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func BenchmarkStart(b *testing.B) {
 
 // BenchmarkParallelCalls keeps 16 calls of one server running: at least 10000 calls/s.
 func BenchmarkParallelCalls(b *testing.B) {
-	m := one(b, "ok")
+	m := startOne(b, "ok")
 	req := CallRequest{Tool: "mcp__s__echo", ToolUseID: "toolu_1", Input: []byte(`{"text":"x"}`)}
 	b.SetParallelism(16 / runtime.GOMAXPROCS(0))
 	b.RunParallel(func(pb *testing.PB) {
@@ -107,13 +107,13 @@ func BenchmarkParallelCalls(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
 
-// many returns n working servers that restart by themselves.
-func many(b *testing.B, n int) []ServerConfig {
+// manyServers returns n working servers that restart by themselves.
+func manyServers(b *testing.B, n int) []ServerConfig {
 	b.Helper()
 	on := true
 	var servers []ServerConfig
 	for i := range n {
-		cfg := config(b, "s"+itoa(i), "ok")
+		cfg := testConfig(b, "s"+itoa(i), "ok")
 		cfg.AutoReconnect = &on
 		servers = append(servers, cfg)
 	}
@@ -123,7 +123,7 @@ func many(b *testing.B, n int) []ServerConfig {
 // BenchmarkHundredServers connects a hundred servers concurrently and ends them.
 func BenchmarkHundredServers(b *testing.B) {
 	for b.Loop() {
-		m, err := New(Options{Servers: many(b, 100), Batch: Batch{Local: 100}, Environ: os.Environ()})
+		m, err := New(Options{Servers: manyServers(b, 100), Batch: Batch{Local: 100}, Environ: os.Environ()})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func BenchmarkHundredServers(b *testing.B) {
 // BenchmarkReconnectStorm repeatedly kills fifty servers together and waits for all of them; the heap must not grow
 // by more than a few MB.
 func BenchmarkReconnectStorm(b *testing.B) {
-	m := start(b, Options{Servers: many(b, 50), Batch: Batch{Local: 50}, Pauses: Pauses{Reconnect: time.Millisecond}})
+	m := start(b, Options{Servers: manyServers(b, 50), Batch: Batch{Local: 50}, Pauses: Pauses{Reconnect: time.Millisecond}})
 	heap := func() float64 {
 		var s runtime.MemStats
 		runtime.GC()

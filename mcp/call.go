@@ -53,7 +53,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	if err != nil {
 		res = failedResult(errorText(err))
 	} else {
-		view := m.view(tool.Server)
+		view := m.resultViewFor(tool.Server)
 		if s, err := m.findServer(tool.Server); err == nil {
 			st, _ := s.snapshot()
 			view.Strict = st.initResult.ProtocolVersion == connection.ModernVersion

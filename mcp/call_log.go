@@ -37,10 +37,10 @@ type CallRecord struct {
 type CallLogOptions struct {
 	// Store keeps inputs and results; nil = a store of the log's own, of at most Bytes (0 = the default of the
 	// store).
-	Store *cas.Store
-	Bytes int64
-	// Max is how many of the newest calls are kept; 0 = 1000.
-	Max int
+	Store    *cas.Store
+	MaxBytes int64
+	// MaxCalls is how many of the newest calls are kept; 0 = 1000.
+	MaxCalls int
 	// Now returns the current time; nil = calls have no times.
 	Now func() time.Time
 	// Observer receives each finished call and each notification; nil = none.
@@ -49,9 +49,9 @@ type CallLogOptions struct {
 
 // A CallObserver receives calls and notifications, without locks held; its methods may be called from many goroutines.
 type CallObserver interface {
-	Called(c CallRecord)
-	// Notified is called while the server waits; what belongs to a call comes before that call.
-	Notified(n NotificationRecord)
+	RecordCall(c CallRecord)
+	// RecordNotification is called while the server waits; what belongs to a call comes before that call.
+	RecordNotification(n NotificationRecord)
 }
 
 // NotificationRecord is a message of a server during its work: progress of a call, or a log message. A CallLog passes it to the
@@ -89,10 +89,10 @@ type CallLog struct {
 // NewCallLog returns an empty log.
 func NewCallLog(o CallLogOptions) *CallLog {
 	if o.Store == nil {
-		o.Store = cas.New(cas.Options{MaxBytes: o.Bytes})
+		o.Store = cas.New(cas.Options{MaxBytes: o.MaxBytes})
 	}
-	if o.Max <= 0 {
-		o.Max = defaultMax
+	if o.MaxCalls <= 0 {
+		o.MaxCalls = defaultMax
 	}
 	return &CallLog{options: o}
 }
@@ -117,19 +117,19 @@ func (l *CallLog) Add(c CallRecord) {
 	l.mu.Lock()
 	l.total++
 	l.calls = append(l.calls, c)
-	if len(l.calls) > l.options.Max+l.options.Max/4 { // trim rarely, in one go
-		l.calls = slices.Clone(l.calls[len(l.calls)-l.options.Max:])
+	if len(l.calls) > l.options.MaxCalls+l.options.MaxCalls/4 { // trim rarely, in one go
+		l.calls = slices.Clone(l.calls[len(l.calls)-l.options.MaxCalls:])
 	}
 	l.mu.Unlock()
 	if l.options.Observer != nil {
-		l.options.Observer.Called(c)
+		l.options.Observer.RecordCall(c)
 	}
 }
 
 // Notify passes a notification to the observer.
 func (l *CallLog) Notify(n NotificationRecord) {
 	if l.options.Observer != nil {
-		l.options.Observer.Notified(n)
+		l.options.Observer.RecordNotification(n)
 	}
 }
 
@@ -153,7 +153,7 @@ func (l *CallLog) put(v json.RawMessage) (inline json.RawMessage, cid string) {
 func (l *CallLog) Calls() (calls []CallRecord, total int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.calls[max(0, len(l.calls)-l.options.Max):]), l.total
+	return slices.Clone(l.calls[max(0, len(l.calls)-l.options.MaxCalls):]), l.total
 }
 
 // Value returns the bytes that a CID refers to.

@@ -12,7 +12,7 @@ import (
 // TestLog: the newest calls are kept and all are counted. A large value is found only by its CID; a value that the
 // store refuses still has one (S27).
 func TestLog(t *testing.T) {
-	l := NewCallLog(CallLogOptions{Max: 4, Store: cas.New(cas.Options{MaxValue: 100_000})})
+	l := NewCallLog(CallLogOptions{MaxCalls: 4, Store: cas.New(cas.Options{MaxValue: 100_000})})
 	for i := range 99 {
 		l.Add(CallRecord{Tool: fmt.Sprint(i)})
 	}

@@ -57,8 +57,8 @@ type ServerConfig struct {
 	// AutoReconnect reconnects a lost server in the background; nil = only http and sse servers.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
-	// Literal marks an entry whose values are not expanded (the servers dialect).
-	Literal bool
+	// IsLiteral marks an entry whose values are not expanded (the servers dialect).
+	IsLiteral bool
 }
 
 // Authorization is how a remote server is given credentials, in addition to its configured headers.
@@ -74,7 +74,7 @@ type entryError struct{ kind, message string }
 
 // expandConfig expands command, arguments, environment, url and headers.
 func expandConfig(cfg ServerConfig, vars variables) (ServerConfig, []string) {
-	if cfg.Literal {
+	if cfg.IsLiteral {
 		return cfg, nil
 	}
 	var unset []string
@@ -248,7 +248,7 @@ func (l *loader) loadDocument(doc json.RawMessage, source string) (problem strin
 		if plainjson.TypeOf(other) != "object" {
 			return "servers: Invalid input: expected record, received " + plainjson.TypeOf(other), errNotConfiguration
 		}
-		parse := editorEntry
+		parse := parseEditorEntry
 		if hasTransport(other) {
 			parse = strictEntry
 		}
@@ -425,8 +425,8 @@ func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	})
 }
 
-// editorEntry parses an entry of an editor's mcp.json (servers without "transport").
-func editorEntry(f *entryFields) (ServerConfig, *entryError) {
+// parseEditorEntry parses an entry of an editor's mcp.json (servers without "transport").
+func parseEditorEntry(f *entryFields) (ServerConfig, *entryError) {
 	cfg := ServerConfig{Type: f.Text("type")}
 	if cfg.Type == "" && f.Has("url") {
 		cfg.Type = typeHTTP
@@ -448,7 +448,7 @@ func ValidName(name string) bool { return strictName().MatchString(name) }
 // expanded.
 func strictEntry(f *entryFields) (ServerConfig, *entryError) {
 	on := true
-	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, Literal: true}
+	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, IsLiteral: true}
 	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
 		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server transport %q for "%%NAME%%"`, cfg.Type)}
 	}

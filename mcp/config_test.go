@@ -70,7 +70,7 @@ func TestEntries(t *testing.T) {
 			name:   "servers with transport",
 			values: []string{`{"servers":{"s":{"transport":"stdio","command":"x","timeout_s":2},"u":{"transport":"sse","url":"http://h","comment":1}}}`},
 			want: []ServerConfig{{
-				Name: "s", Source: "dynamic", Type: "stdio", Command: "x", Timeout: 2 * time.Second, AutoReconnect: &on, Literal: true,
+				Name: "s", Source: "dynamic", Type: "stdio", Command: "x", Timeout: 2 * time.Second, AutoReconnect: &on, IsLiteral: true,
 			}},
 			errors: []protocol.MCPServerError{{Name: "u", Type: "invalid_config", Message: `Skipped — invalid MCP server config for "u": comment: unknown key`}},
 		},

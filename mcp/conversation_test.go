@@ -139,6 +139,6 @@ func (c *conversation) server(t *testing.T) ServerConfig {
 	if err := os.WriteFile(file, []byte(c.sections["server"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.wire = func() string { return read1(log) }
-	return config(t, "s", "script", "MCPTEST_SCRIPT="+file, "MCPTEST_LOG="+log)
+	c.wire = func() string { return readFileText(log) }
+	return testConfig(t, "s", "script", "MCPTEST_SCRIPT="+file, "MCPTEST_LOG="+log)
 }

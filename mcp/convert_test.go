@@ -73,7 +73,7 @@ func TestConvert(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := m.view("s").Result(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
+			got := m.resultViewFor("s").Result(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
 			content, _ := protocol.Marshal(got.Content)
 			output, _ := protocol.Marshal(got.Output)
 			if diff := cmp.Diff(test.content, string(content)); diff != "" {
@@ -139,7 +139,7 @@ func TestMalformedContent(t *testing.T) {
 			union(`"resource"`, text, wrong(`"blob"`, "string", "undefined"))),
 		`{"content":[{"type":"image","data":"%%%","mimeType":"image/png"}]}`: `{"code":"custom","path":["content",0,"data"],"message":"Invalid Base64 string"}`,
 	} {
-		got := m.view("s").Result(protocol.Tool{Server: "s"}, "", json.RawMessage(result))
+		got := m.resultViewFor("s").Result(protocol.Tool{Server: "s"}, "", json.RawMessage(result))
 		const start = `MCP server "s" returned a malformed result that failed schema validation: Invalid result for tools/call: `
 		defects, ok := strings.CutPrefix(got.Content.Text, start)
 		if !ok || !got.IsError || !strings.HasPrefix(defects, "[\n  {\n    \"") {
@@ -179,7 +179,7 @@ func TestLongResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := m.view("s").Result(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
+		got := m.resultViewFor("s").Result(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
 		content, _ := protocol.Marshal(got.Content)
 		if !strings.HasPrefix(string(content), test.want) || got.IsError {
 			t.Errorf("%s: got %.300s\nwant %.300s", test.name, content, test.want)
@@ -224,11 +224,11 @@ func TestCanonicalName(t *testing.T) {
 // TestRouting: names of all forms, hidden tools and the four errors (M15,
 // M17, M19).
 func TestRouting(t *testing.T) {
-	off := config(t, "off", "ok")
+	off := testConfig(t, "off", "ok")
 	off.Disabled = true
 	var debug logBuffer
 	m := start(t, Options{Debug: &debug, Servers: []ServerConfig{
-		config(t, "a b", "pages"), config(t, "a.b", "pages"), config(t, "x", "ok"), config(t, "bad", "crash-at-start"), off,
+		testConfig(t, "a b", "pages"), testConfig(t, "a.b", "pages"), testConfig(t, "x", "ok"), testConfig(t, "bad", "crash-at-start"), off,
 	}})
 	for _, test := range []struct{ name, want string }{
 		{"mcp__a_b__t0", "a b/t0"},
@@ -265,16 +265,16 @@ func TestRouting(t *testing.T) {
 // TestSetServers: configured servers stay; unchanged entries keep their process, others are added and removed; a
 // configured server that is set belongs to the set (observed with 2.1.329); toggling stops and starts (M16, M17).
 func TestSetServers(t *testing.T) {
-	m := start(t, Options{Servers: []ServerConfig{config(t, "a", "ok"), config(t, "b", "ok"), config(t, "c", "ok")}})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "a", "ok"), testConfig(t, "b", "ok"), testConfig(t, "c", "ok")}})
 	before := m.Servers()
-	crash := config(t, "d", "crash-at-start")
+	crash := testConfig(t, "d", "crash-at-start")
 	for i, step := range []struct {
 		desired []ServerConfig
 		want    ServerChange
 	}{
-		{[]ServerConfig{config(t, "b", "ok"), crash}, ServerChange{Added: []string{"b", "d"}, Errors: map[string]string{"d": "exit status 3: fatal: boom"}}},
-		{[]ServerConfig{config(t, "b", "ok"), config(t, "c", "ok", "X=1")}, ServerChange{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
-		{[]ServerConfig{config(t, "b", "ok")}, ServerChange{Removed: []string{"c"}, Errors: map[string]string{}}},
+		{[]ServerConfig{testConfig(t, "b", "ok"), crash}, ServerChange{Added: []string{"b", "d"}, Errors: map[string]string{"d": "exit status 3: fatal: boom"}}},
+		{[]ServerConfig{testConfig(t, "b", "ok"), testConfig(t, "c", "ok", "X=1")}, ServerChange{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
+		{[]ServerConfig{testConfig(t, "b", "ok")}, ServerChange{Removed: []string{"c"}, Errors: map[string]string{}}},
 	} {
 		change, err := m.SetServers(t.Context(), "dynamic", step.desired)
 		if diff := cmp.Diff(step.want, change); diff != "" || err != nil {
@@ -289,7 +289,7 @@ func TestSetServers(t *testing.T) {
 	if change, err := m.SetServers(t.Context(), "dynamic", nil); err != nil || len(m.Servers()) != 1 || len(change.Removed) != 1 {
 		t.Errorf("%+v, %v", change, err)
 	}
-	if _, err := m.SetServers(t.Context(), "dynamic", []ServerConfig{config(t, "b", "ok")}); err != nil {
+	if _, err := m.SetServers(t.Context(), "dynamic", []ServerConfig{testConfig(t, "b", "ok")}); err != nil {
 		t.Error(err)
 	}
 	before = []ServerStatus{{}, m.Servers()[1]}
@@ -311,7 +311,7 @@ func TestSetServers(t *testing.T) {
 // TestSameAfterExpansion: an entry that is equal after expansion keeps its process; one whose value changed does not
 // (M16).
 func TestSameAfterExpansion(t *testing.T) {
-	spelled := func(value string) []ServerConfig { return []ServerConfig{config(t, "s", "ok", "X="+value)} }
+	spelled := func(value string) []ServerConfig { return []ServerConfig{testConfig(t, "s", "ok", "X="+value)} }
 	m := start(t, Options{Environ: append(os.Environ(), "A=1")})
 	if _, err := m.SetServers(t.Context(), "dynamic", spelled("${A}")); err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func TestSameAfterExpansion(t *testing.T) {
 // TestOrdersTwice: each operation may be repeated and keeps the configuration; an unknown name is an error (M17; C17,
 // C18, C63).
 func TestOrdersTwice(t *testing.T) {
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok")}})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "ok")}})
 	before := m.Servers()[0]
 	for _, test := range []struct {
 		name  string
@@ -427,7 +427,7 @@ func TestListShrinks(t *testing.T) {
 
 // TestResources: list, read, templates, prompts (M34, S35).
 func TestResources(t *testing.T) {
-	m := one(t, "resources")
+	m := startOne(t, "resources")
 	if !m.HasResources() {
 		t.Error("no resources")
 	}

@@ -70,14 +70,14 @@ func TestQuiet(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	defer slog.SetDefault(before)
 	for _, mode := range []string{"garbage", "exit-mid-call", "close-stdout", "bad-error", "string-id", "crash-at-start", "s2c"} {
-		cfg := config(t, "s", mode)
+		cfg := testConfig(t, "s", mode)
 		cfg.Timeout, cfg.ShutdownGrace = 100*time.Millisecond, 50*time.Millisecond
 		m := start(t, Options{Servers: []ServerConfig{cfg}})
 		call(t, m, "echo", `{}`)
 		m.Close(context.WithoutCancel(t.Context()))
 	}
 	f := newFakeHTTP(t, nil)
-	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
 	f.get <- "data: {broken\n\n"
 	call(t, m, "wrong", `{}`)
 	f.CloseClientConnections()
@@ -93,7 +93,7 @@ func TestQuiet(t *testing.T) {
 func TestEndIsNoFailure(t *testing.T) {
 	t.Parallel()
 	var debug logBuffer
-	servers := []ServerConfig{config(t, "s", "ok"), config(t, "i", "ignore-eof"), config(t, "k", "ignore-sigterm")}
+	servers := []ServerConfig{testConfig(t, "s", "ok"), testConfig(t, "i", "ignore-eof"), testConfig(t, "k", "ignore-sigterm")}
 	for i := range servers {
 		servers[i].ShutdownGrace = 50 * time.Millisecond
 	}
@@ -113,12 +113,12 @@ func TestEndIsNoFailure(t *testing.T) {
 // and cancelling are distinguished (M21; C37, C137, C138).
 func TestErrorKinds(t *testing.T) {
 	t.Parallel()
-	rpc := start(t, Options{Servers: []ServerConfig{config(t, "s", "rpc-error")}})
+	rpc := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "rpc-error")}})
 	_, err := rpc.CallRaw(t.Context(), CallRequest{Tool: "echo"})
 	if diff := cmp.Diff(&RPCError{Code: -32050, Message: "quota used up", Data: map[string]any{"left": 0.0}}, err); diff != "" {
 		t.Error(diff)
 	}
-	hang := one(t, "hang-call")
+	hang := startOne(t, "hang-call")
 	_, err = hang.CallRaw(t.Context(), CallRequest{Tool: "echo", Timeout: 50 * time.Millisecond})
 	if e := new(TimeoutError); !errors.As(err, &e) || *e != (TimeoutError{Server: "s", Tool: "echo", Limit: 50 * time.Millisecond}) {
 		t.Errorf("time-out: %v", err)
@@ -128,7 +128,7 @@ func TestErrorKinds(t *testing.T) {
 	if _, err = hang.CallRaw(ctx, CallRequest{Tool: "echo"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err = one(t, "exit-mid-call").CallRaw(t.Context(), CallRequest{Tool: "echo"}); !errors.Is(err, ErrConnectionClosed) {
+	if _, err = startOne(t, "exit-mid-call").CallRaw(t.Context(), CallRequest{Tool: "echo"}); !errors.Is(err, ErrConnectionClosed) {
 		t.Errorf("loss: %v", err)
 	}
 	if _, err = hang.CallRaw(t.Context(), CallRequest{Tool: "nope"}); !errors.Is(err, ErrUnknownTool) {
@@ -161,7 +161,7 @@ func TestServerKilled(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			pids := filepath.Join(t.TempDir(), "pids")
 			log := filepath.Join(t.TempDir(), "log")
-			cfg := config(t, "s", test.mode, "MCPTEST_LOG="+log)
+			cfg := testConfig(t, "s", test.mode, "MCPTEST_LOG="+log)
 			cfg.Command, cfg.Args = "sh", []string{"-c", `echo $$ >>"$0"; exec "$1"`, pids, self}
 			if test.reconnect {
 				cfg.AutoReconnect = &on
@@ -175,7 +175,7 @@ func TestServerKilled(t *testing.T) {
 			pid := func(n int) int {
 				var p int
 				eventually(t, 10*time.Second, func() bool {
-					all := strings.Fields(read1(pids))
+					all := strings.Fields(readFileText(pids))
 					if len(all) <= n {
 						return false
 					}
@@ -201,7 +201,7 @@ func TestServerKilled(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			eventually(t, 10*time.Second, func() bool { return strings.Contains(read1(log), test.heard) }, "never heard %s", test.heard)
+			eventually(t, 10*time.Second, func() bool { return strings.Contains(readFileText(log), test.heard) }, "never heard %s", test.heard)
 			kill(first)
 			if test.reconnect { // and the next one as soon as it is there
 				kill(pid(1))
@@ -226,7 +226,7 @@ func TestServerKilled(t *testing.T) {
 			if err := m.Close(context.WithoutCancel(t.Context())); err != nil {
 				t.Error(err)
 			}
-			for i := range strings.Fields(read1(pids)) {
+			for i := range strings.Fields(readFileText(pids)) {
 				assertGone(t, pid(i))
 			}
 		})

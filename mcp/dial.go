@@ -145,7 +145,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 		if d.cfg.URL == "" && d.cfg.Type == typeHTTP {
 			return nil, errors.New("url is empty")
 		}
-		return d.remote(ctx), nil
+		return d.remoteTarget(ctx), nil
 	case typeSDK:
 		return connection.Hosted{Server: d.cfg.Name, Send: d.options.SDK}, nil
 	default:
@@ -153,9 +153,9 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 	}
 }
 
-// remote returns the target of a server at a URL, with the headers that its helper prints. If the helper fails, the
+// remoteTarget returns the target of a server at a URL, with the headers that its helper prints. If the helper fails, the
 // configured headers are used alone.
-func (d dialer) remote(ctx context.Context) connection.Remote {
+func (d dialer) remoteTarget(ctx context.Context) connection.Remote {
 	t := connection.Remote{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
 		// Opening the TCP connection may use only a part of the time, so that there is time for a second attempt.
@@ -163,7 +163,7 @@ func (d dialer) remote(ctx context.Context) connection.Remote {
 	}
 	switch {
 	case d.cfg.HeadersHelper != "":
-		if headers, err := (helperHeaders{d}).headers(ctx); err != nil {
+		if headers, err := (helperHeaders{d}).runHelper(ctx); err != nil {
 			d.log.Printf("%v", err)
 		} else {
 			t.Headers = headers
@@ -185,15 +185,15 @@ func (helperHeaders) Prepare(_ context.Context, last map[string]string) map[stri
 
 // Renew implements connection.Renewer.
 func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
-	if !r.Accepted { // the helper ran for this connect, so its headers are current
+	if !r.WasAccepted { // the helper ran for this connect, so its headers are current
 		text := fmt.Sprintf("HTTP %d: the server rejected the headers of headersHelper", r.Status)
 		return nil, &connection.DialError{Reason: text, Wire: text}
 	}
-	return h.headers(ctx)
+	return h.runHelper(ctx)
 }
 
-// headers runs the helper and merges its headers over the configured ones.
-func (h helperHeaders) headers(ctx context.Context) (map[string]string, error) {
+// runHelper runs the helper and merges its headers over the configured ones.
+func (h helperHeaders) runHelper(ctx context.Context) (map[string]string, error) {
 	headers, err := runHeadersHelper(ctx, helperOptions{
 		Command: h.cfg.HeadersHelper, Dir: h.options.CWD, Environ: h.options.Environ, Server: h.cfg.Name, URL: h.cfg.URL,
 	})
@@ -226,9 +226,9 @@ func (a oauthHeaders) Prepare(ctx context.Context, _ map[string]string) map[stri
 
 // Renew implements connection.Renewer.
 func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
-	value, err := a.client.Renew(ctx, oauth.Refusal{Status: r.Status, Challenge: r.Header, Used: r.Used["Authorization"]})
+	value, err := a.client.Renew(ctx, oauth.Refusal{Status: r.Status, Challenge: r.Header, UsedHeader: r.UsedHeaders["Authorization"]})
 	if _, ok := errors.AsType[*oauth.ScopeError](err); ok {
-		return nil, &connection.DialError{Reason: err.Error(), Wire: err.Error(), NeedsAuth: !r.Accepted}
+		return nil, &connection.DialError{Reason: err.Error(), Wire: err.Error(), NeedsAuth: !r.WasAccepted}
 	}
 	if err != nil && r.Status == http.StatusUnauthorized {
 		if errors.Is(err, oauth.ErrNeedsLogin) {

@@ -13,16 +13,16 @@ import (
 
 // entryFields reads the members of one entry of a configuration and collects all problems in them, not only the first.
 type entryFields struct {
-	members  map[string]json.RawMessage
-	Problems []string // one line each
-	seen     map[string]bool
+	members   map[string]json.RawMessage
+	Problems  []string // one line each
+	readNames map[string]bool
 }
 
 // readEntry parses an entry. An entry that is not an object is a problem.
 func readEntry(entry json.RawMessage) *entryFields {
-	f := &entryFields{seen: map[string]bool{}}
+	f := &entryFields{readNames: map[string]bool{}}
 	if plainjson.TypeOf(entry) != "object" {
-		f.problem("", "object", entry)
+		f.addProblem("", "object", entry)
 		return f
 	}
 	if err := json.Unmarshal(entry, &f.members); err != nil {
@@ -45,7 +45,7 @@ func (f *entryFields) AddProblem(format string, args ...any) {
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
 
-func (f *entryFields) problem(field, want string, got json.RawMessage) {
+func (f *entryFields) addProblem(field, want string, got json.RawMessage) {
 	text := fmt.Sprintf("expected %s, received %s", want, plainjson.TypeOf(got))
 	if field != "" {
 		text = field + ": " + text
@@ -54,7 +54,7 @@ func (f *entryFields) problem(field, want string, got json.RawMessage) {
 }
 
 func (f *entryFields) take(name, kind string) (json.RawMessage, bool) {
-	f.seen[name] = true
+	f.readNames[name] = true
 	v, ok := f.members[name]
 	if !ok {
 		return nil, false
@@ -64,7 +64,7 @@ func (f *entryFields) take(name, kind string) (json.RawMessage, bool) {
 		if kind == "object" {
 			want = "record"
 		}
-		f.problem(name, want, v)
+		f.addProblem(name, want, v)
 		return nil, false
 	}
 	return v, true
@@ -91,7 +91,7 @@ func (f *entryFields) Number(name string) float64 { return readField[float64](f,
 // Required is like Text, but an absent member is a problem.
 func (f *entryFields) Required(name string) string {
 	if !f.Has(name) {
-		f.problem(name, "string", nil)
+		f.addProblem(name, "string", nil)
 	}
 	return f.Text(name)
 }
@@ -121,7 +121,7 @@ func (f *entryFields) StringList(name string) []string {
 	all := make([]string, len(elements))
 	for i, e := range elements {
 		if json.Unmarshal(e, &all[i]) != nil || plainjson.TypeOf(e) != "string" {
-			f.problem(fmt.Sprintf("%s.%d", name, i), "string", e)
+			f.addProblem(fmt.Sprintf("%s.%d", name, i), "string", e)
 		}
 	}
 	return all
@@ -138,7 +138,7 @@ func (f *entryFields) StringMap(name string) map[string]string {
 	for _, e := range entries {
 		var v string
 		if json.Unmarshal(e.Value, &v) != nil || plainjson.TypeOf(e.Value) != "string" {
-			f.problem(name+"."+e.Key, "string", e.Value)
+			f.addProblem(name+"."+e.Key, "string", e.Value)
 		}
 		all[e.Key] = v
 	}
@@ -158,7 +158,7 @@ func (f *entryFields) Object(name string) *entryFields {
 func (f *entryFields) Unknown() []string {
 	var names []string
 	for name := range maps.Keys(f.members) {
-		if !f.seen[name] {
+		if !f.readNames[name] {
 			names = append(names, name)
 		}
 	}

@@ -15,7 +15,7 @@ func ExampleManager_Call() {
 	ctx := context.Background()
 	m, err := mcp.New(mcp.Options{
 		Servers: []mcp.ServerConfig{{Name: "greeter", Type: "sdk"}},
-		SDK:     greeter,
+		SDK:     answerGreeting,
 	})
 	if err != nil {
 		panic(err)
@@ -37,8 +37,8 @@ func ExampleManager_Call() {
 	// hello Ada false
 }
 
-// greeter is an MCP server with one tool.
-func greeter(_ context.Context, _ string, message json.RawMessage) (json.RawMessage, error) {
+// answerGreeting answers as an MCP server with one tool.
+func answerGreeting(_ context.Context, _ string, message json.RawMessage) (json.RawMessage, error) {
 	var m struct {
 		ID     json.RawMessage
 		Method string

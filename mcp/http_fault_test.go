@@ -67,20 +67,20 @@ var httpFaults = map[string]func(w http.ResponseWriter, r *http.Request, id json
 	},
 	"flood": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
 		w.Header().Set("Content-Type", "application/json")
-		flood(w, r, "{\n")
+		writeFlood(w, r, "{\n")
 	},
 	"line flood": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		flood(w, r, "data: ")
+		writeFlood(w, r, "data: ")
 	},
 	"event flood": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		flood(w, r, "data: x\n")
+		writeFlood(w, r, "data: x\n")
 	},
 }
 
-// flood writes 300 MB, or as much as anybody reads.
-func flood(w io.Writer, r *http.Request, begin string) {
+// writeFlood writes 300 MB, or until the reader stops reading.
+func writeFlood(w io.Writer, r *http.Request, begin string) {
 	piece := strings.Repeat(" ", 1<<10) + "\n"
 	if !strings.HasSuffix(begin, "\n") {
 		piece = strings.Repeat("x", 1<<10)

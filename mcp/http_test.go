@@ -96,7 +96,7 @@ func (f *fakeHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func remote(f *fakeHTTP) ServerConfig {
+func remoteConfig(f *fakeHTTP) ServerConfig {
 	return ServerConfig{Name: "s", Type: "http", URL: f.URL + "/mcp", Headers: map[string]string{"Authorization": "Bearer sesame"}, Timeout: 300 * time.Millisecond}
 }
 
@@ -105,7 +105,7 @@ func remote(f *fakeHTTP) ServerConfig {
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
-	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
 	for _, test := range []struct{ tool, want string }{
 		{"echo", `[{"type":"text","text":"ok"}]`},
 		{"sse", `[{"type":"text","text":"streamed"}]`},
@@ -140,7 +140,7 @@ func TestHTTP(t *testing.T) {
 func TestHTTPStandingStream(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
-	start(t, Options{Servers: []ServerConfig{remote(f)}})
+	start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
 	f.get <- "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"
 	eventually(t, time.Second, func() bool { return strings.Count(f.log(), "tools/list") == 2 }, "not listed again")
 	eventually(t, 2*time.Second, func() bool { return strings.Count(f.log(), "GET") == 2 }, "not opened again")
@@ -157,7 +157,7 @@ func TestHTTPStandingFirst(t *testing.T) {
 		}
 		return 0
 	})
-	m, err := New(Options{Servers: []ServerConfig{remote(f)}})
+	m, err := New(Options{Servers: []ServerConfig{remoteConfig(f)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestHTTPAuth(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		var debug logBuffer
 		f := newFakeHTTP(t, func(int, *http.Request) int { return status })
-		m := start(t, Options{Servers: []ServerConfig{remote(f)}, Debug: &debug})
+		m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Debug: &debug})
 		st := m.Servers()[0]
 		m.Close(t.Context())
 		want := map[int]State{401: StateFailed, 403: StateNeedsAuth}[status]
@@ -206,7 +206,7 @@ func TestHTTPSession(t *testing.T) {
 		}
 		return status
 	})
-	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
 	eventually(t, time.Second, func() bool { return strings.Contains(f.log(), "GET") }, "no GET")
 	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
 		t.Errorf("got %s\n%s", got, f.log())
@@ -225,12 +225,12 @@ func TestHTTPRetries(t *testing.T) {
 		}
 		return 0
 	})
-	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
 	if st := m.Servers()[0]; st.State != StateConnected {
 		t.Errorf("%s: %s", st.State, st.Error)
 	}
 	gone := newFakeHTTP(t, func(int, *http.Request) int { return http.StatusNotFound })
-	m = start(t, Options{Servers: []ServerConfig{remote(gone)}})
+	m = start(t, Options{Servers: []ServerConfig{remoteConfig(gone)}})
 	if st := m.Servers()[0]; st.State != StateFailed || strings.Count(gone.log(), "POST") != 1 {
 		t.Errorf("%s: %s\n%s", st.State, st.Error, gone.log())
 	}
@@ -404,7 +404,7 @@ func TestHTTPFailedAtFirst(t *testing.T) {
 		}
 		return 0
 	})
-	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
 	if st := m.Servers()[0]; st.State != StateFailed {
 		t.Fatalf("%s: %s", st.State, st.Error)
 	}
@@ -439,7 +439,7 @@ func TestHTTPRedirect(t *testing.T) {
 		http.Redirect(w, r, f.URL+"/mcp", http.StatusTemporaryRedirect)
 	}))
 	t.Cleanup(front.Close)
-	cfg := remote(f)
+	cfg := remoteConfig(f)
 	cfg.URL = front.URL + "/mcp?key=of-the-first"
 	m := start(t, Options{Servers: []ServerConfig{cfg}})
 	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
@@ -473,7 +473,7 @@ func TestHTTPRedirectedSession(t *testing.T) {
 		f.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
-	cfg := remote(f)
+	cfg := remoteConfig(f)
 	cfg.URL = front.URL + "/mcp"
 	m := start(t, Options{Servers: []ServerConfig{cfg}})
 	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
@@ -489,7 +489,7 @@ func TestHTTPRedirectedSession(t *testing.T) {
 func TestHTTPRootsChange(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
-	m := start(t, Options{Servers: []ServerConfig{remote(f)}, Roots: []string{"/a"}})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Roots: []string{"/a"}})
 	m.SetRoots(t.Context(), []string{"/b"})
 	eventually(t, 5*time.Second, func() bool { return strings.Contains(f.log(), "POST notifications/roots/list_changed") }, "not told")
 
@@ -502,7 +502,7 @@ func TestHTTPRootsChange(t *testing.T) {
 		}
 		return 0
 	})
-	m = start(t, Options{Servers: []ServerConfig{remote(f)}, Roots: []string{"/a"}})
+	m = start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Roots: []string{"/a"}})
 	deaf.Store(true)
 	before := time.Now()
 	m.SetRoots(t.Context(), []string{"/b"})

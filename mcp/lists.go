@@ -144,11 +144,11 @@ func (f listFetcher) fetchList(ctx context.Context, list connection.List, out *l
 // decodeItems returns the elements of a list that keep accepts, and adds a warning for each of the others.
 func decodeItems[T any](ctx context.Context, c *connection.Conn, list connection.List, out *lists, keep func(*T) bool) (kept []T) {
 	all, warning, err := c.List(ctx, list)
-	out.warn(list, prefixWarning(string(list), warning, err)...)
+	out.addWarnings(list, prefixWarning(string(list), warning, err)...)
 	for _, raw := range all {
 		var item T
 		if json.Unmarshal(raw, &item) != nil || !keep(&item) {
-			out.warn(list, "a "+strings.TrimSuffix(string(list), "s")+" that cannot be read was left out")
+			out.addWarnings(list, "a "+strings.TrimSuffix(string(list), "s")+" that cannot be read was left out")
 			continue
 		}
 		kept = append(kept, item)
@@ -156,7 +156,7 @@ func decodeItems[T any](ctx context.Context, c *connection.Conn, list connection
 	return kept
 }
 
-func (l *lists) warn(list connection.List, warnings ...string) {
+func (l *lists) addWarnings(list connection.List, warnings ...string) {
 	l.warnings[list] = append(l.warnings[list], warnings...)
 }
 
@@ -189,7 +189,7 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 		}
 		if attempt == maxRetries || (rpc != nil && rpc.Code == connection.CodeMethodNotFound && !hello.Has("tools")) {
 			if hello.Has("tools") {
-				out.warn(connection.ListTools, prefixWarning("tools", "", err)...)
+				out.addWarnings(connection.ListTools, prefixWarning("tools", "", err)...)
 				out.err = err
 			}
 			return nil
@@ -198,7 +198,7 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 			return err
 		}
 	}
-	out.warn(connection.ListTools, prefixWarning("tools", warning, nil)...)
+	out.addWarnings(connection.ListTools, prefixWarning("tools", warning, nil)...)
 	seen := map[string]bool{}
 	for _, r := range all {
 		t, problem := parseTool(f.cfg, hello.ServerInfo.Name, r)
@@ -209,7 +209,7 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 			problem = fmt.Sprintf("tool %q cannot be called: %v", t.RawName, err)
 		}
 		if problem != "" {
-			out.warn(connection.ListTools, problem+"; it was left out")
+			out.addWarnings(connection.ListTools, problem+"; it was left out")
 			continue
 		}
 		seen[t.RawName] = true

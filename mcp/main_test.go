@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 	os.Exit(mcptest.Serve(o))
 }
 
-// config is a server of this test binary in a mode.
-func config(tb testing.TB, name, mode string, env ...string) ServerConfig {
+// testConfig returns the configuration of a server that is this test binary in a mode.
+func testConfig(tb testing.TB, name, mode string, env ...string) ServerConfig {
 	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -98,10 +98,10 @@ func start(tb testing.TB, o Options) *Manager {
 	return m
 }
 
-// one starts a manager with one server "s" in a mode.
-func one(tb testing.TB, mode string, env ...string) *Manager {
+// startOne starts a manager with one server "s" in a mode.
+func startOne(tb testing.TB, mode string, env ...string) *Manager {
 	tb.Helper()
-	return start(tb, Options{Servers: []ServerConfig{config(tb, "s", mode, env...)}})
+	return start(tb, Options{Servers: []ServerConfig{testConfig(tb, "s", mode, env...)}})
 }
 
 // assertGone checks that nothing of a process group is left but zombies.

@@ -323,7 +323,7 @@ func (m *Manager) Tools() []protocol.Tool {
 
 // HiddenTools lists the tools that Tools leaves out because of a name clash.
 func (m *Manager) HiddenTools() []ShadowedTool {
-	return append([]ShadowedTool(nil), m.catalogue().hidden...)
+	return append([]ShadowedTool(nil), m.catalogue().shadowedTools...)
 }
 
 // Resolve finds a tool by its canonical name, as server/tool in raw names, or by its bare raw name (the first in

@@ -21,7 +21,7 @@ func TestProbe(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			log := filepath.Join(t.TempDir(), "log")
-			cfg := config(t, "s", mode, "MCPTEST_LOG="+log)
+			cfg := testConfig(t, "s", mode, "MCPTEST_LOG="+log)
 			if mode == "ignore-unknown" {
 				cfg.ConnectTimeout = time.Second // the probe gets 0.3 of it
 			}
@@ -30,7 +30,7 @@ func TestProbe(t *testing.T) {
 				Elicit: func(context.Context, ElicitRequest) ElicitAnswer { return ElicitAnswer{Action: "accept"} },
 			})
 			if st := m.Servers()[0]; st.State != StateConnected || st.ProtocolVersion != version {
-				t.Fatalf("%s %s: %s\n%s", st.State, st.ProtocolVersion, st.Error, read1(log))
+				t.Fatalf("%s %s: %s\n%s", st.State, st.ProtocolVersion, st.Error, readFileText(log))
 			}
 			want := `[{"type":"text","text":"echo: x"}]`
 			if mode == "modern" { // the call asks back
@@ -42,7 +42,7 @@ func TestProbe(t *testing.T) {
 			if got := call(t, m, "echo", `{"text":"x"}`); got != want {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
-			if !strings.Contains(read1(log), "server/discover") {
+			if !strings.Contains(readFileText(log), "server/discover") {
 				t.Error("not probed")
 			}
 		})
@@ -54,7 +54,7 @@ func TestProbe(t *testing.T) {
 func TestProbeHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
-	m := start(t, Options{Servers: []ServerConfig{remote(f)}, Negotiation: NegotiateAuto})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Negotiation: NegotiateAuto})
 	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
 		t.Errorf("got %s", got)
 	}
@@ -138,7 +138,7 @@ func TestHeadersHelper(t *testing.T) {
 		}
 		return 0
 	})
-	cfg := remote(f)
+	cfg := remoteConfig(f)
 	cfg.Headers["X-Kept"] = "kept"
 	cfg.HeadersHelper = `echo "$CLAUDE_CODE_MCP_SERVER_NAME $CLAUDE_CODE_MCP_SERVER_URL" >> '` + runs + `'
 		echo "{\"authorization\":\"Bearer token$(wc -l < '` + runs + `' | tr -d ' ')\"}"`
@@ -155,7 +155,7 @@ func TestHeadersHelper(t *testing.T) {
 		}
 	}
 	eventually(t, 5*time.Second, func() bool { return m.Servers()[0].State == StateNeedsAuth }, "still %s", m.Servers()[0].State)
-	if got, want := read1(runs), strings.Repeat("s "+cfg.URL+"\n", 3); got != want {
+	if got, want := readFileText(runs), strings.Repeat("s "+cfg.URL+"\n", 3); got != want {
 		t.Errorf("ran\n%s", got)
 	}
 	if strings.Contains(debug.String(), "token") {

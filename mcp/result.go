@@ -81,22 +81,22 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 		b.add(item)
 	}
 	if string(r.IsError) == "true" {
-		return b.failure(nilIfNull(r.StructuredContent))
+		return b.failureResult(nilIfNull(r.StructuredContent))
 	}
-	return v.limitSize(tool, useID, b.success(tool.Name, nilIfNull(r.StructuredContent), nilIfNull(r.Meta)))
+	return v.limitSize(tool, useID, b.successResult(tool.Name, nilIfNull(r.StructuredContent), nilIfNull(r.Meta)))
 }
 
-// failure returns the tool result of a result with isError.
-func (b *blockBuilder) failure(structured json.RawMessage) protocol.ToolResult {
-	text := b.plain()
+// failureResult returns the tool result of a result with isError.
+func (b *blockBuilder) failureResult(structured json.RawMessage) protocol.ToolResult {
+	text := b.plainText()
 	if text == "" && structured != nil {
 		text = string(plainjson.Compact(structured))
 	}
 	return failedResult(cmp.Or(text, "Unknown error"))
 }
 
-// success returns the tool result of any other result, before its size is limited.
-func (b *blockBuilder) success(tool string, structured, meta json.RawMessage) protocol.ToolResult {
+// successResult returns the tool result of any other result, before its size is limited.
+func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessage) protocol.ToolResult {
 	nothing := protocol.Content{Text: fmt.Sprintf("(%s completed with no output)", tool)}
 	r := protocol.ToolResult{Content: protocol.Content{Blocks: b.blocks}, Output: b.blocks}
 	switch {
@@ -112,7 +112,7 @@ func (b *blockBuilder) success(tool string, structured, meta json.RawMessage) pr
 	if out, ok := r.Output.(structuredOutput); ok {
 		r.MCP = &protocol.MCPResult{Content: out.Content, Meta: meta, Structured: structured}
 	}
-	if structured == nil && !hasImage(b.blocks) && b.plain() == "" {
+	if structured == nil && !hasImage(b.blocks) && b.plainText() == "" {
 		r.Content = nothing
 	}
 	return r
@@ -263,8 +263,8 @@ func (b *blockBuilder) text(format string, args ...any) {
 	b.blocks = append(b.blocks, protocol.Text(fmt.Sprintf(format, args...)))
 }
 
-// plain returns the text of an error: text blocks unchanged, others as JSON.
-func (b *blockBuilder) plain() string {
+// plainText returns the text of an error: text blocks unchanged, others as JSON.
+func (b *blockBuilder) plainText() string {
 	return protocol.Content{Blocks: b.blocks}.Plain()
 }
 
@@ -285,19 +285,19 @@ func (b *blockBuilder) add(item json.RawMessage) {
 	case c.Type == "text" && c.Text != nil:
 		b.text("%s", *c.Text)
 	case c.Type == "image" && c.Data != "":
-		b.image(c.MIMEType, c.Data)
+		b.addImage(c.MIMEType, c.Data)
 	case c.Type == "audio" && c.Data != "":
-		b.binary("Audio from "+b.server, c.MIMEType, c.Data)
+		b.addBinaryNote("Audio from "+b.server, c.MIMEType, c.Data)
 	case c.Type == "resource_link" && c.URI != "":
-		b.link(resourceLink{URI: c.URI, Name: c.Name, Description: c.Description, MIMEType: c.MIMEType})
+		b.addLink(resourceLink{URI: c.URI, Name: c.Name, Description: c.Description, MIMEType: c.MIMEType})
 	case c.Type == "resource" && plainjson.TypeOf(c.Resource) == "object":
-		b.resource(c.Resource)
+		b.addResource(c.Resource)
 	default:
 		b.text("%s", string(plainjson.Compact(item)))
 	}
 }
 
-func (b *blockBuilder) link(l resourceLink) {
+func (b *blockBuilder) addLink(l resourceLink) {
 	text := fmt.Sprintf("[Resource link: %s] %s", l.Name, l.URI)
 	if l.Description != "" {
 		text += " (" + l.Description + ")"
@@ -306,21 +306,21 @@ func (b *blockBuilder) link(l resourceLink) {
 	b.links = append(b.links, l)
 }
 
-// image adds an image in a format that the API accepts, and the path under which it was saved.
-func (b *blockBuilder) image(mime, data string) {
+// addImage adds an image in a format that the API accepts, and the path under which it was saved.
+func (b *blockBuilder) addImage(mime, data string) {
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 	default:
-		b.binary("Image from "+b.server, mime, data)
+		b.addBinaryNote("Image from "+b.server, mime, data)
 		return
 	}
 	b.blocks = append(b.blocks, protocol.Image(mime, data))
-	if path := b.save(mime, data); path != "" {
+	if path := b.saveBlob(mime, data); path != "" {
 		b.text("[Image: source: %s]", path)
 	}
 }
 
-func (b *blockBuilder) resource(raw json.RawMessage) {
+func (b *blockBuilder) addResource(raw json.RawMessage) {
 	var r struct {
 		URI      string  `json:"uri"`
 		MIMEType string  `json:"mimeType"`
@@ -335,24 +335,24 @@ func (b *blockBuilder) resource(raw json.RawMessage) {
 		b.text("[Resource from %s at %s] %s", b.server, r.URI, *r.Text)
 		return
 	}
-	b.binary(fmt.Sprintf("Resource from %s at %s", b.server, r.URI), r.MIMEType, r.Blob)
+	b.addBinaryNote(fmt.Sprintf("Resource from %s at %s", b.server, r.URI), r.MIMEType, r.Blob)
 }
 
-// binary adds a text in place of data that the model cannot see.
-func (b *blockBuilder) binary(what, mime, data string) {
+// addBinaryNote adds a text instead of data that the model cannot see.
+func (b *blockBuilder) addBinaryNote(what, mime, data string) {
 	size := base64.StdEncoding.DecodedLen(len(data))
 	if decoded, err := base64.StdEncoding.DecodeString(data); err == nil {
 		size = len(decoded)
 	}
-	if path := b.save(mime, data); path != "" {
+	if path := b.saveBlob(mime, data); path != "" {
 		b.text("[%s] Binary content (%s, %d bytes) saved to %s", what, mime, size, path)
 		return
 	}
 	b.text("[%s] Binary content (%s, %d bytes)", what, mime, size)
 }
 
-// save stores base64 data as a file and returns the path; "" = not stored.
-func (b *blockBuilder) save(mime, data string) string {
+// saveBlob stores base64 data as a file and returns the path; "" = not stored.
+func (b *blockBuilder) saveBlob(mime, data string) string {
 	if b.files == nil {
 		return ""
 	}

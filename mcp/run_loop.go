@@ -21,7 +21,7 @@ type loopState struct {
 	retry       *time.Timer        // nil = not waiting to reconnect
 	refreshed   chan refreshResult // nil = no refresh in progress
 	nextUpdate  *time.Timer        // nil = a refresh may start immediately
-	attempt     int
+	attempts    int
 	connectOnce bool // the next attempt is made without retries
 }
 
@@ -85,7 +85,7 @@ func (l *loopState) applyState(ctx context.Context, r stateRequest) {
 	switch r.target {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {
-			l.attempt, l.connectOnce = 0, r.once
+			l.attempts, l.connectOnce = 0, r.singleAttempt
 			l.dial(ctx)
 		}
 	case StateDisabled:
@@ -103,7 +103,7 @@ func (l *loopState) disable() { l.update(func(st *status) { st.state = StateDisa
 func (l *loopState) dial(ctx context.Context) {
 	l.stopRetry()
 	l.update(func(st *status) {
-		if l.attempt == 0 {
+		if l.attempts == 0 {
 			st.state = StateConnecting
 		}
 	})
@@ -111,7 +111,7 @@ func (l *loopState) dial(ctx context.Context) {
 	result := make(chan dialResult, 1)
 	l.dialed, l.stopDial = result, stop
 	retries := maxRetries
-	if l.attempt > 0 || l.connectOnce { // when reconnecting, the attempts themselves are the retries
+	if l.attempts > 0 || l.connectOnce { // when reconnecting, the attempts themselves are the retries
 		retries = 0
 	}
 	l.connectOnce = false
@@ -128,7 +128,7 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 		l.handleDialFailure(r.err)
 		return
 	}
-	l.attempt = 0
+	l.attempts = 0
 	l.conn = r.conn
 	l.update(func(st *status) {
 		st.state, st.conn, st.initResult, st.lists = StateConnected, r.conn, r.conn.InitializeResult(), r.lists
@@ -147,12 +147,12 @@ func (l *loopState) handleDialFailure(err error) {
 	if !errors.As(err, &d) {
 		d = &connection.DialError{Reason: err.Error(), Wire: err.Error()}
 	}
-	if l.attempt > 0 && l.attempt < maxReconnects && !d.NeedsAuth {
+	if l.attempts > 0 && l.attempts < maxReconnects && !d.NeedsAuth {
 		l.retryLater(d.Reason, d.Wire)
 		return
 	}
-	wasConnected := l.attempt > 0
-	l.attempt = 0
+	wasConnected := l.attempts > 0
+	l.attempts = 0
 	l.update(func(st *status) {
 		st.state, st.err, st.wireErr = StateFailed, d.Reason, d.Wire
 		switch {
@@ -168,10 +168,10 @@ func (l *loopState) handleDialFailure(err error) {
 const maxReconnects = 5
 
 func (l *loopState) retryLater(reason, wireReason string) {
-	l.retry = time.NewTimer(l.options.Pauses.Reconnect << l.attempt)
-	l.attempt++
+	l.retry = time.NewTimer(l.options.Pauses.Reconnect << l.attempts)
+	l.attempts++
 	l.update(func(st *status) {
-		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempt, reason, wireReason
+		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempts, reason, wireReason
 	})
 }
 
@@ -200,7 +200,7 @@ func (l *loopState) handleLoss(ctx context.Context) {
 		return
 	}
 	if l.reconnectsAutomatically() {
-		l.attempt = 0
+		l.attempts = 0
 		l.retryLater(reason, ErrConnectionClosed.Error())
 		return
 	}
@@ -220,7 +220,7 @@ func (l *loopState) closeLater(ctx context.Context, c *connection.Conn) {
 // disconnect closes the connection and cancels an attempt to connect.
 func (l *loopState) disconnect(ctx context.Context) {
 	l.stopRetry()
-	l.attempt = 0
+	l.attempts = 0
 	if l.dialed != nil {
 		l.stopDial()
 		if r := <-l.dialed; r.conn != nil {

@@ -18,7 +18,7 @@ import (
 // of prompts (observed with 2.1.329).
 func TestSeenByServers(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "resources", "MCPTEST_LOG="+log)}, ClientVersion: "2.1.329"})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "resources", "MCPTEST_LOG="+log)}, ClientVersion: "2.1.329"})
 	for _, args := range []map[string]string{nil, {"x": "1"}} {
 		if _, err := m.GetPrompt(t.Context(), "s", "p", args); err != nil {
 			t.Error(err)
@@ -107,8 +107,8 @@ func TestSeenHeaders(t *testing.T) {
 	}
 }
 
-// oversize answers calls with more than the limit, as JSON or as events, with the id first or last.
-func oversize(w http.ResponseWriter, id []byte, events bool) {
+// writeOversized answers calls with more than the limit, as JSON or as events, with the id first or last.
+func writeOversized(w http.ResponseWriter, id []byte, events bool) {
 	result := `{"content":[{"type":"text","text":"` + strings.Repeat("b", 3000) + `"}]}`
 	if !events {
 		w.Header().Set("Content-Type", "application/json")
@@ -131,7 +131,7 @@ func TestTooLong(t *testing.T) {
 			if strings.Contains(string(body), `"hang"`) && !strings.Contains(string(body), "cancelled") {
 				_, id, _ := strings.Cut(string(body), `"id":`)
 				id, _, _ = strings.Cut(id, ",")
-				oversize(w, []byte(id), events)
+				writeOversized(w, []byte(id), events)
 				return
 			}
 			r.Body = io.NopCloser(strings.NewReader(string(body)))
@@ -150,7 +150,7 @@ func TestTooLong(t *testing.T) {
 			var cfg ServerConfig
 			switch name {
 			case "stdio":
-				cfg = config(t, "s", "bigline", "MCPTEST_COUNT=1")
+				cfg = testConfig(t, "s", "bigline", "MCPTEST_COUNT=1")
 			case "sse":
 				cfg = ServerConfig{Type: "sse", URL: newFakeSSE(t).URL + "/sse", Headers: map[string]string{"Authorization": "Bearer sesame"}}
 			default:

@@ -124,9 +124,9 @@ type status struct {
 
 // stateRequest asks the run goroutine to bring a server into a state.
 type stateRequest struct {
-	target   State // StateConnected, StateDisconnected or StateDisabled
-	once     bool  // a connect is one attempt, without retries
-	accepted chan struct{}
+	target        State // StateConnected, StateDisconnected or StateDisabled
+	singleAttempt bool  // a connect is one attempt, without retries
+	accepted      chan struct{}
 }
 
 func newServer(c *shared, cfg ServerConfig) *server {
@@ -167,11 +167,12 @@ func (s *server) snapshot() (status, <-chan struct{}) {
 	return s.current, s.changed
 }
 
-// waitFor waits until is accepts the status. The last status of a server is one without a connection.
-func (s *server) waitFor(ctx context.Context, is func(st status) bool) (status, error) {
+// waitFor waits until isReached is true for the status of the server, and returns that status. If ctx ends first,
+// it returns the last status and the error of ctx.
+func (s *server) waitFor(ctx context.Context, isReached func(st status) bool) (status, error) {
 	for {
 		st, changed := s.snapshot()
-		if is(st) {
+		if isReached(st) {
 			return st, nil
 		}
 		select {
@@ -239,7 +240,7 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 
 // connectAgain makes one attempt to connect, for a call, and waits for the outcome.
 func (s *server) connectAgain(ctx context.Context) (status, error) {
-	if err := s.requestState(ctx, stateRequest{target: StateConnected, once: true}); err != nil {
+	if err := s.requestState(ctx, stateRequest{target: StateConnected, singleAttempt: true}); err != nil {
 		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
 	}
 	return s.waitSettled(ctx)

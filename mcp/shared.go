@@ -65,8 +65,8 @@ func (c *shared) sameConfig(old, desired ServerConfig) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// view returns the converter for the results of a server.
-func (c *shared) view(server string) resultView {
+// resultViewFor returns the converter for the results of a server.
+func (c *shared) resultViewFor(server string) resultView {
 	return resultView{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.Log(server)}
 }
 
@@ -154,8 +154,8 @@ type pendingUpdates struct {
 
 type update struct{ server, uri string }
 
-// updated reports a changed resource to Options.ResourceUpdated on another goroutine.
-func (c *shared) updated(server, uri string) {
+// reportUpdate reports a changed resource to Options.ResourceUpdated on another goroutine.
+func (c *shared) reportUpdate(server, uri string) {
 	if c.options.ResourceUpdated == nil {
 		return
 	}

@@ -52,7 +52,7 @@ func TestCallMisbehaving(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.mode, func(t *testing.T) {
 			t.Parallel()
-			m := one(t, test.mode, test.env...)
+			m := startOne(t, test.mode, test.env...)
 			if got := call(t, m, "echo", `{"text":"x"}`); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -71,10 +71,10 @@ func TestTimeout(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			log := filepath.Join(t.TempDir(), "log")
-			cfg := config(t, "s", mode, "MCPTEST_LOG="+log)
+			cfg := testConfig(t, "s", mode, "MCPTEST_LOG="+log)
 			cfg.Timeout = limit
 			cfg.ShutdownGrace = 50 * time.Millisecond
-			m := start(t, Options{Servers: []ServerConfig{cfg, config(t, "other", "ok")}})
+			m := start(t, Options{Servers: []ServerConfig{cfg, testConfig(t, "other", "ok")}})
 			input, _ := json.Marshal(map[string]string{"text": strings.Repeat("x", 300<<10)})
 			ctx, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
@@ -101,7 +101,7 @@ func TestTimeout(t *testing.T) {
 			if mode == "stop-reading" {
 				return
 			}
-			eventually(t, patience, func() bool { return strings.Contains(read1(log), "notifications/cancelled") }, "no cancellation on the wire")
+			eventually(t, patience, func() bool { return strings.Contains(readFileText(log), "notifications/cancelled") }, "no cancellation on the wire")
 			if mode != "hang-call" {
 				return
 			}
@@ -113,7 +113,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-func read1(path string) string {
+func readFileText(path string) string {
 	data, _ := os.ReadFile(path)
 	return string(data)
 }
@@ -121,7 +121,7 @@ func read1(path string) string {
 // TestCancel: a cancelled call returns at once, and the server gets a cancellation with its id (M23).
 func TestCancel(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	m := one(t, "hang-call", "MCPTEST_LOG="+log)
+	m := startOne(t, "hang-call", "MCPTEST_LOG="+log)
 	ctx, cancel := contextWithTimer(t, 50*time.Millisecond)
 	defer cancel()
 	before := time.Now()
@@ -133,8 +133,8 @@ func TestCancel(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	eventually(t, time.Second, func() bool {
-		return strings.Contains(read1(log), `"requestId":2`)
-	}, "no cancellation of request 2:\n%s", read1(log))
+		return strings.Contains(readFileText(log), `"requestId":2`)
+	}, "no cancellation of request 2:\n%s", readFileText(log))
 }
 
 // TestConnectFailures: each reason is reported, with exit status and last line of
@@ -151,7 +151,7 @@ func TestConnectFailures(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.mode, func(t *testing.T) {
 			t.Parallel()
-			cfg := config(t, "s", test.mode)
+			cfg := testConfig(t, "s", test.mode)
 			if strings.Contains(test.wantError, "timed out") {
 				cfg.ConnectTimeout = 300 * time.Millisecond
 			}
@@ -181,14 +181,14 @@ func TestConnectFailures(t *testing.T) {
 // always an object (M25).
 func TestWire(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	m := one(t, "ok", "MCPTEST_LOG="+log)
+	m := startOne(t, "ok", "MCPTEST_LOG="+log)
 	call(t, m, "echo", ``)
 	want := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"claude-code","version":"","title":"Claude Code","description":"Anthropic's agentic coding tool","websiteUrl":"https://claude.com/claude-code"},"capabilities":{"roots":{"listChanged":true},"elicitation":{"form":{},"url":{}}}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{},"_meta":{"claudecode/toolUseId":"toolu_1","progressToken":2}}}
 `
-	if got := read1(log); got != want {
+	if got := readFileText(log); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -197,7 +197,7 @@ func TestWire(t *testing.T) {
 // M37).
 func TestCrashRespawn(t *testing.T) {
 	t.Parallel()
-	m := one(t, "ok")
+	m := startOne(t, "ok")
 	pid := m.Servers()[0].PID
 	if got := call(t, m, "crash", `{}`); got != `isError: "Connection closed"` {
 		t.Errorf("crash: %s", got)
@@ -220,7 +220,7 @@ func TestCrashRespawn(t *testing.T) {
 func TestAutoReconnect(t *testing.T) {
 	t.Parallel()
 	on := true
-	cfg := config(t, "s", "ok")
+	cfg := testConfig(t, "s", "ok")
 	cfg.AutoReconnect = &on
 	m := start(t, Options{Servers: []ServerConfig{cfg}})
 	call(t, m, "crash", `{}`)
@@ -250,7 +250,7 @@ func TestLists(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.mode, func(t *testing.T) {
 			t.Parallel()
-			m := one(t, test.mode)
+			m := startOne(t, test.mode)
 			st := m.Servers()[0]
 			got := toolNames(m)
 			if n := len(m.Tools()); n == 1000 {
@@ -265,7 +265,7 @@ func TestLists(t *testing.T) {
 		})
 	}
 	t.Run("schema bytes", func(t *testing.T) {
-		m := one(t, "weird-tools")
+		m := startOne(t, "weird-tools")
 		tool := m.Tools()[0]
 		want := `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993}`
 		if string(tool.InputSchema) != want || !tool.ReadOnly || string(tool.Annotations) != `{"readOnlyHint":true,"x-other":[1]}` {
@@ -281,7 +281,7 @@ func TestServerRequests(t *testing.T) {
 	cwd := t.TempDir()
 	run := func(elicit ElicitAnswer) string {
 		m := start(t, Options{
-			Servers: []ServerConfig{config(t, "s", "s2c")}, CWD: cwd,
+			Servers: []ServerConfig{testConfig(t, "s", "s2c")}, CWD: cwd,
 			Elicit: func(context.Context, ElicitRequest) ElicitAnswer { return elicit },
 		})
 		return call(t, m, "echo", `{}`)
@@ -311,7 +311,7 @@ func TestServerRequests(t *testing.T) {
 // requests (M32).
 func TestListChanged(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	m := one(t, "list-changed", "MCPTEST_COUNT=1000", "MCPTEST_LOG="+log)
+	m := startOne(t, "list-changed", "MCPTEST_COUNT=1000", "MCPTEST_LOG="+log)
 	call(t, m, "echo", `{}`)
 	if tools := m.FreshTools(t.Context()); !slices.ContainsFunc(tools, func(tool protocol.Tool) bool { return tool.RawName == "extra" }) {
 		t.Errorf("extra is not listed: %v", tools)
@@ -319,7 +319,7 @@ func TestListChanged(t *testing.T) {
 	if got := call(t, m, "extra", `{"text":"new"}`); got != `[{"type":"text","text":"echo: new"}]` {
 		t.Errorf("got %s", got)
 	}
-	if n := strings.Count(read1(log), "tools/list"); n > 20 {
+	if n := strings.Count(readFileText(log), "tools/list"); n > 20 {
 		t.Errorf("%d lists", n)
 	}
 }
@@ -328,7 +328,7 @@ func TestListChanged(t *testing.T) {
 // (M22, M25).
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	cfg := config(t, "s", "progress", "MCPTEST_COUNT=8")
+	cfg := testConfig(t, "s", "progress", "MCPTEST_COUNT=8")
 	cfg.Timeout, cfg.MaxTotal = 200*time.Millisecond, time.Minute
 	m := start(t, Options{Servers: []ServerConfig{cfg}})
 	var seen []float64
@@ -350,7 +350,7 @@ func TestProgress(t *testing.T) {
 // ones (M24).
 func TestParallel(t *testing.T) {
 	t.Parallel()
-	m := one(t, "ok")
+	m := startOne(t, "ok")
 	done := make(chan string, 16)
 	before := time.Now()
 	for i := range 16 {
@@ -380,7 +380,7 @@ func TestStubborn(t *testing.T) {
 	t.Parallel()
 	var servers []ServerConfig
 	for i, mode := range []string{"ignore-sigterm", "ignore-sigterm", "ignore-sigterm", "ignore-eof", "grandchild", "ignore-sigterm", "ignore-eof", "grandchild", "ok", "ignore-sigterm"} {
-		servers = append(servers, config(t, "s"+itoa(i), mode))
+		servers = append(servers, testConfig(t, "s"+itoa(i), mode))
 	}
 	m := start(t, Options{Servers: servers})
 	var pids []int
@@ -399,7 +399,7 @@ func TestStubborn(t *testing.T) {
 	}
 	m.Close(t.Context())
 
-	m, err := New(Options{Servers: []ServerConfig{config(t, "s", "hang-init")}, Environ: os.Environ()})
+	m, err := New(Options{Servers: []ServerConfig{testConfig(t, "s", "hang-init")}, Environ: os.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +415,7 @@ func TestStubborn(t *testing.T) {
 // TestCloseStdout: a server that closes its output is detected without a call, and its process is ended (M37).
 func TestCloseStdout(t *testing.T) {
 	t.Parallel()
-	cfg := config(t, "s", "close-stdout")
+	cfg := testConfig(t, "s", "close-stdout")
 	cfg.ShutdownGrace = 50 * time.Millisecond
 	m := start(t, Options{Servers: []ServerConfig{cfg}})
 	pid := m.Servers()[0].PID
@@ -462,7 +462,7 @@ func TestFloodMemory(t *testing.T) {
 			var m *Manager
 			var got string
 			highest := heapAbove(func() {
-				m = one(t, mode)
+				m = startOne(t, mode)
 				got = call(t, m, "echo", `{}`)
 			})
 			if highest > floodLimit {
@@ -483,7 +483,7 @@ func TestBatches(t *testing.T) {
 	t.Parallel()
 	var servers []ServerConfig
 	for i := range 7 {
-		servers = append(servers, config(t, "z"+itoa(9-i), "slow", "MCPTEST_COUNT=200"))
+		servers = append(servers, testConfig(t, "z"+itoa(9-i), "slow", "MCPTEST_COUNT=200"))
 	}
 	before := time.Now()
 	m := start(t, Options{Servers: servers})
@@ -499,7 +499,7 @@ func TestBatches(t *testing.T) {
 
 // TestEnvironment checks the environment of a server (surfaces, M2).
 func TestEnvironment(t *testing.T) {
-	cfg := config(t, "s", "env", "TOKEN=${SECRET}", "PLAIN=${NOPE}", "DEF=${NOPE:-d}")
+	cfg := testConfig(t, "s", "env", "TOKEN=${SECRET}", "PLAIN=${NOPE}", "DEF=${NOPE:-d}")
 	var debug logBuffer
 	m := start(t, Options{
 		Servers: []ServerConfig{cfg}, CWD: t.TempDir(), SessionID: "sess", Debug: &debug,
@@ -529,7 +529,7 @@ func TestEnvironment(t *testing.T) {
 // TestRefreshFails: if listing again fails, the old list is kept (M32).
 func TestRefreshFails(t *testing.T) {
 	t.Parallel()
-	m := one(t, "list-breaks")
+	m := startOne(t, "list-breaks")
 	before := toolNames(m)
 	call(t, m, "echo", `{}`)
 	eventually(t, 4*time.Second, func() bool {
@@ -546,7 +546,7 @@ func TestAllModes(t *testing.T) {
 	for _, mode := range mcptest.Modes() {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			cfg := config(t, "s", mode, "MCPTEST_COUNT=3")
+			cfg := testConfig(t, "s", mode, "MCPTEST_COUNT=3")
 			cfg.Timeout, cfg.ShutdownGrace = 150*time.Millisecond, 50*time.Millisecond
 			before := time.Now()
 			m := start(t, Options{Servers: []ServerConfig{cfg}, ConnectTimeout: 500 * time.Millisecond})
@@ -576,7 +576,7 @@ func TestDescriptors(t *testing.T) {
 	use := func() {
 		servers := []ServerConfig{hanging, remote}
 		for _, mode := range []string{"ok", "crash-at-start", "hang-init", "tools-hang", "exit-mid-call", "close-stdout", "grandchild", "ignore-sigterm"} {
-			servers = append(servers, config(t, mode, mode))
+			servers = append(servers, testConfig(t, mode, mode))
 		}
 		for i := range servers {
 			servers[i].ShutdownGrace = 50 * time.Millisecond
@@ -595,11 +595,11 @@ func TestDescriptors(t *testing.T) {
 	eventually(t, 5*time.Second, func() bool { return count() <= before }, "%d descriptors, were %d", count(), before)
 }
 
-// TestProgressExtendsNothing: without a limit of its own for the whole call, the time-out of a server
-// ends a call whatever progress it reports (M22).
+// TestProgressExtendsNothing: if only the time-out of the server is set, and none for the whole call, a call ends
+// when it has passed, even if the call reports progress (M22).
 func TestProgressExtendsNothing(t *testing.T) {
 	t.Parallel()
-	cfg := config(t, "s", "progress", "MCPTEST_COUNT=100")
+	cfg := testConfig(t, "s", "progress", "MCPTEST_COUNT=100")
 	cfg.Timeout = 200 * time.Millisecond
 	m := start(t, Options{Servers: []ServerConfig{cfg}})
 	res, err := m.Call(t.Context(), CallRequest{Tool: "mcp__s__echo", OnProgress: func(Progress) {}})

@@ -17,11 +17,11 @@ type ShadowedTool struct {
 
 // catalogue is the table of all callable tools. Names are looked up in it and never split.
 type catalogue struct {
-	version int64 // version of the servers from which it was built
-	tools   []protocol.Tool
-	owners  map[string]*server // by canonical name
-	byName  map[string]int     // canonical name → index in tools
-	hidden  []ShadowedTool
+	version       int64 // version of the servers from which it was built
+	tools         []protocol.Tool
+	owners        map[string]*server // by canonical name
+	byName        map[string]int     // canonical name → index in tools
+	shadowedTools []ShadowedTool
 }
 
 // newCatalogue builds the table for the current servers.
@@ -34,7 +34,7 @@ func newCatalogue(servers []*server, version int64) *catalogue {
 		}
 		for _, t := range st.lists.tools {
 			if by := c.owners[t.Name]; by != nil {
-				c.hidden = append(c.hidden, ShadowedTool{Name: t.Name, Server: t.Server, Tool: t.RawName, ShadowedBy: by.cfg.Name})
+				c.shadowedTools = append(c.shadowedTools, ShadowedTool{Name: t.Name, Server: t.Server, Tool: t.RawName, ShadowedBy: by.cfg.Name})
 				continue
 			}
 			c.owners[t.Name], c.byName[t.Name] = s, len(c.tools)
@@ -46,10 +46,10 @@ func newCatalogue(servers []*server, version int64) *catalogue {
 
 // logHidden logs the hidden tools if they differ from those of the previous table.
 func (c *catalogue) logHidden(before *catalogue, debug *debugSink) {
-	if before != nil && len(before.hidden) == len(c.hidden) {
+	if before != nil && len(before.shadowedTools) == len(c.shadowedTools) {
 		return
 	}
-	for _, h := range c.hidden {
+	for _, h := range c.shadowedTools {
 		debug.Log(h.Server).Printf("tool %q is hidden: %s is already a tool of %q", h.Tool, h.Name, h.ShadowedBy)
 	}
 }

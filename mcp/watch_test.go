@@ -21,8 +21,8 @@ func TestPings(t *testing.T) {
 	t.Parallel()
 	const every = 300 * time.Millisecond // a sixth of it is the patience with one ping
 	log := filepath.Join(t.TempDir(), "log")
-	healthy := config(t, "healthy", "ok", "MCPTEST_LOG="+log)
-	deaf := config(t, "s", "deaf")
+	healthy := testConfig(t, "healthy", "ok", "MCPTEST_LOG="+log)
+	deaf := testConfig(t, "s", "deaf")
 	m := start(t, Options{Servers: []ServerConfig{deaf, healthy}, Pauses: Pauses{Ping: every}})
 	pid := m.Servers()[0].PID
 	eventually(t, 10*time.Second, func() bool { return m.Servers()[0].State == StateLost }, "the deaf server was not given up")
@@ -33,7 +33,7 @@ func TestPings(t *testing.T) {
 	if got := call(t, m, "echo", `{"text":"x"}`); got != `[{"type":"text","text":"echo: x"}]` {
 		t.Errorf("after the loss: %s", got)
 	}
-	eventually(t, 10*time.Second, func() bool { return strings.Count(read1(log), `"ping"`) > 3 }, "no pings")
+	eventually(t, 10*time.Second, func() bool { return strings.Count(readFileText(log), `"ping"`) > 3 }, "no pings")
 	if st := m.Servers()[1]; st.State != StateConnected {
 		t.Errorf("healthy: %s, %s", st.State, st.Error)
 	}
@@ -42,7 +42,7 @@ func TestPings(t *testing.T) {
 // TestPing: a connected server answers (C65); a disconnected one gets nothing (C66).
 func TestPing(t *testing.T) {
 	t.Parallel()
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok"), config(t, "deaf", "deaf")}, Pauses: Pauses{Ping: -1}})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "ok"), testConfig(t, "deaf", "deaf")}, Pauses: Pauses{Ping: -1}})
 	if err := m.Ping(t.Context(), "s"); err != nil {
 		t.Errorf("connected: %v", err)
 	}
@@ -71,9 +71,9 @@ func TestPing(t *testing.T) {
 func TestNoPings(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok", "MCPTEST_LOG="+log)}, Pauses: Pauses{Ping: -1}})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "ok", "MCPTEST_LOG="+log)}, Pauses: Pauses{Ping: -1}})
 	call(t, m, "sleep", `{"ms":100}`)
-	if strings.Contains(read1(log), `"ping"`) {
+	if strings.Contains(readFileText(log), `"ping"`) {
 		t.Error("pinged")
 	}
 }
@@ -92,7 +92,7 @@ func TestRecords(t *testing.T) {
 		},
 		Observer: observed,
 	})
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok"), config(t, "e", "rpc-error")}, Records: log})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "ok"), testConfig(t, "e", "rpc-error")}, Records: log})
 	for _, c := range []CallRequest{
 		{Tool: "mcp__s__echo", ToolUseID: "toolu_1", Input: json.RawMessage(`{"text": "x"}`)},
 		{Tool: "e/echo"},
@@ -129,13 +129,13 @@ type observer struct {
 	notifications []NotificationRecord
 }
 
-func (o *observer) Called(c CallRecord) {
+func (o *observer) RecordCall(c CallRecord) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls = append(o.calls, c)
 }
 
-func (o *observer) Notified(n NotificationRecord) {
+func (o *observer) RecordNotification(n NotificationRecord) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.calls) == 0 { // what belongs to a call comes before it
@@ -146,7 +146,7 @@ func (o *observer) Notified(n NotificationRecord) {
 // TestNotifications: progress is recorded with its call, log messages with their level.
 func TestNotifications(t *testing.T) {
 	o := &observer{}
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "progress")}, Records: NewCallLog(CallLogOptions{Observer: o})})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "progress")}, Records: NewCallLog(CallLogOptions{Observer: o})})
 	for _, tool := range m.Tools() {
 		_, _ = m.Call(t.Context(), CallRequest{Tool: tool.Name, ToolUseID: "toolu_1", Input: json.RawMessage(`{}`)})
 		break
@@ -171,7 +171,7 @@ func TestSubscriptions(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	release := make(chan struct{})
 	m := start(t, Options{
-		Servers: []ServerConfig{config(t, "s", "subscribe", "MCPTEST_COUNT=1000", "MCPTEST_LOG="+log), config(t, "no", "ok")},
+		Servers: []ServerConfig{testConfig(t, "s", "subscribe", "MCPTEST_COUNT=1000", "MCPTEST_LOG="+log), testConfig(t, "no", "ok")},
 		ResourceUpdated: func(server, uri string) {
 			<-release
 			mu.Lock()
@@ -200,14 +200,14 @@ func TestSubscriptions(t *testing.T) {
 	}
 	call(t, m, "crash", `{}`)
 	call(t, m, "echo", `{}`)
-	subscribed := func() int { return strings.Count(read1(log), "resources/subscribe") }
+	subscribed := func() int { return strings.Count(readFileText(log), "resources/subscribe") }
 	eventually(t, 5*time.Second, func() bool { return subscribed() == 2 }, "not subscribed again")
 	for range 2 { // the second is not an error
 		if err := m.Unsubscribe(t.Context(), "s", "file:///a.txt"); err != nil {
 			t.Error(err)
 		}
 	}
-	if n := strings.Count(read1(log), "resources/unsubscribe"); n != 1 {
+	if n := strings.Count(readFileText(log), "resources/unsubscribe"); n != 1 {
 		t.Errorf("unsubscribed %d times", n)
 	}
 }
@@ -215,14 +215,14 @@ func TestSubscriptions(t *testing.T) {
 // TestRootsChange: new roots are announced once and then listed (M29).
 func TestRootsChange(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "s2c", "MCPTEST_LOG="+log)}, Roots: []string{"/a"}})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "s2c", "MCPTEST_LOG="+log)}, Roots: []string{"/a"}})
 	m.SetRoots(t.Context(), []string{"/a", "/b c"})
 	m.SetRoots(t.Context(), []string{"/a", "/b c"})
 	got := call(t, m, "echo", `{}`)
 	if want := `{\"roots\":[{\"uri\":\"file:///a\"},{\"uri\":\"file:///b%20c\"}]}`; !strings.Contains(got, want) {
 		t.Errorf("no %s in\n%s", want, got)
 	}
-	if n := strings.Count(read1(log), "notifications/roots/list_changed"); n != 1 {
+	if n := strings.Count(readFileText(log), "notifications/roots/list_changed"); n != 1 {
 		t.Errorf("announced %d times", n)
 	}
 }
@@ -245,12 +245,12 @@ func TestSampling(t *testing.T) {
 			panic("oh")
 		}},
 	} {
-		m := start(t, Options{Servers: []ServerConfig{config(t, "s", "s2c", "MCPTEST_LOG="+log)}, Sample: test.sample})
+		m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "s2c", "MCPTEST_LOG="+log)}, Sample: test.sample})
 		if got := call(t, m, "echo", `{}`); !strings.Contains(got, test.want) {
 			t.Errorf("no %s in\n%s", test.want, got)
 		}
 	}
-	if !strings.Contains(read1(log), `"sampling":{}`) {
+	if !strings.Contains(readFileText(log), `"sampling":{}`) {
 		t.Error("not declared")
 	}
 }
@@ -258,7 +258,7 @@ func TestSampling(t *testing.T) {
 // TestLogging: what servers log goes to the debug log (M33).
 func TestLogging(t *testing.T) {
 	var debug logBuffer
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "flood-call", "MCPTEST_COUNT=3")}, Debug: &debug})
+	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "flood-call", "MCPTEST_COUNT=3")}, Debug: &debug})
 	call(t, m, "echo", `{}`)
 	if want := "[mcp] s: log info: 2\n"; !strings.Contains(debug.String(), want) {
 		t.Errorf("no %q in\n%s", want, debug.String())

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the packages from the tree as users install them, and runs their tests: check.sh BINARY
-# Test libraries are pinned and kept in the cache directory; where a registry cannot be reached the check is skipped with
-# a line, in CI (CI=true) it fails.
+# Test libraries have pinned versions and stay in the cache directory. If a registry cannot be reached, the check is skipped
+# with a message; in CI (CI=true) it fails.
 set -euo pipefail
 binary=$(realpath "${1:?usage: check.sh BINARY}"); cd "$(dirname "$0")"; here=$PWD
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudeless-packages; mkdir -p "$cache"
@@ -28,7 +28,7 @@ servers() { # the examples of MCP servers in Python, with what their requirement
   pages "fastmcp" "$venv/bin"
 }
 
-# pages types the examples of the documents and of examples/ into a shell, those that want these runners: pages RUNNERS BIN [NODE_MODULES]
+# pages runs the examples of the documents and of examples/ that need these runners: pages RUNNERS BIN [NODE_MODULES]
 pages() {
   (cd "$here/.." && PATH=$2:$PATH PAGES_RUNNERS=$1 PAGES_NODE_MODULES=${3:-} go test -count=1 ./tests/docs -run '^Test(Pages|Examples)$') && echo "packages: the examples for $1 do what they say"
 }
@@ -47,7 +47,7 @@ npm_() {
   pages "vitest jest node aimock" "$work/user/node_modules/.bin" "$work/user/node_modules"
 }
 
-directory() { # npm installs the package from its directory without a compiler there, and its types need none of Node's
+directory() { # npm installs the package from its directory without a compiler, and its types do not need those of Node
   rm -rf "$work/dir" "$work/dir-user"; mkdir -p "$work/dir" "$work/dir-user"
   tar -C "$here/npm" --exclude=node_modules --exclude=dist -cf - . | tar -C "$work/dir" -xf -
   cd "$work/dir-user" && echo '{"type":"module"}' > package.json
@@ -59,7 +59,7 @@ directory() { # npm installs the package from its directory without a compiler t
   echo "packages: npm install from the directory works"
 }
 
-lanes() { # the same script in both lanes; the real claude comes with npm's Agent SDK, and reaches nothing but loopback where that can be had
+lanes() { # the same script in both lanes; the real claude is that of npm's Agent SDK, with only loopback as its network if possible
   local claude=("$work"/user/node_modules/@anthropic-ai/claude-agent-sdk-*/claude) alone=()
   [ -x "${claude[0]}" ] || { give_up "npm's Agent SDK brings no real claude here"; return; }
   unshare -rn ip link set lo up 2>/dev/null && alone=(unshare -rn sh -c 'ip link set lo up && exec "$@"' sh)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the release twice and compares the bytes. Then it installs each artefact as a user does, on as clean a machine as a
-# directory can be (an empty home, empty caches, one language on PATH), runs a test that passes and one that fails, and
-# requires that this took less than three minutes.
+# Makes the release twice and compares the bytes. Then it installs each artefact as a user does, in an environment that is
+# as clean as possible (an empty home, empty caches, one language on PATH), runs a test that passes and one that fails, and
+# requires that this takes less than three minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."; root=$PWD
 version=$(cat internal/cli/version.txt)
@@ -24,8 +24,8 @@ network+=("NPM_CONFIG_USERCONFIG=$(npm config get userconfig 2>/dev/null)")
 # busy prints how many seconds the processors of this machine have worked so far (Linux; elsewhere 0).
 busy() { if [ -r /proc/stat ]; then awk '/^cpu /{printf "%.2f", ($2+$3+$4+$7+$8+$9)/100}' /proc/stat; else echo 0; fi; }
 
-# clean NAME PATH runs the function NAME in an empty directory with only PATH and the basic tools, and takes its time. On a machine
-# that is busy with something else, the time that the others had the processors is subtracted.
+# clean NAME PATH runs the function NAME in an empty directory with only PATH and the basic tools, and measures its time. The time
+# in which other programs used the processors is subtracted.
 clean() {
   mkdir -p "$work/$1/home"
   local before after real user sys seconds TIMEFORMAT='%R %U %S'

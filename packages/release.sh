@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes everything that a release publishes in dist/, the same bytes every time. VERSION may say which release is meant;
-# the version itself is the one of internal/cli/version.txt. Tools are pinned; once they are in the caches of Go, pip and
-# npm, no network is needed.
+# Makes everything that a release publishes in dist/, with the same bytes every time. VERSION, if set, must be the version
+# in internal/cli/version.txt. Tools have pinned versions; once they are in the caches of Go, pip and npm, no network is
+# needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(cat internal/cli/version.txt)
@@ -32,7 +32,7 @@ rm -f dist/artifacts.json dist/config.yaml dist/metadata.json
 
 git archive --prefix "claudeless_$version/" HEAD | gzip -n9 > "dist/claudeless_${version}_source.tar.gz"
 
-# Wheels take the same binaries; the source package builds one where there is no wheel.
+# Wheels contain the same binaries; the source package builds one on systems without a wheel.
 python=$cache/build-1/bin/python
 [ -x "$python" ] || { python3 -m venv "$cache/build-1" && "$cache/build-1/bin/pip" -q install --disable-pip-version-check hatchling==1.27.0; } || { rm -rf "$cache/build-1"; exit 1; }
 for binary in "$work"/binaries/*/claudeless*; do

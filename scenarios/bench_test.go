@@ -35,7 +35,7 @@ func BenchmarkLoadAndMatch(b *testing.B) {
 						b.Fatal(err)
 					}
 					reply, err := NewEngine(s, EngineOptions{}).Next(b.Context(), Request{Prompt: fmt.Sprintf("prompt %d end", n-1)})
-					if err != nil || reply.Unmatched {
+					if err != nil || reply.IsUnmatched {
 						b.Fatal(reply, err)
 					}
 				}

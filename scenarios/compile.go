@@ -22,7 +22,7 @@ func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
 	c := &compiler{&fill.Checker{Library: fill.NewLibrary(), Source: s.source, ReadFile: diag.ReadFile, Diagnostics: &found}}
-	c.scenario(s)
+	c.compileScenario(s)
 	s.library, s.rules = c.Library, &ruleIndex{}
 	return found.Err()
 }
@@ -30,34 +30,34 @@ func (s *Scenario) Compile() error {
 // compiler checks one bound file and compiles its expressions.
 type compiler struct{ *fill.Checker }
 
-func (c *compiler) scenario(s *Scenario) {
-	c.identity(s)
+func (c *compiler) compileScenario(s *Scenario) {
+	c.checkIdentity(s)
 	if s.DefaultResponse != nil {
-		c.WithStep("default_response", func() { c.response(s.DefaultResponse) })
+		c.WithStep("default_response", func() { c.compileResponse(s.DefaultResponse) })
 	}
 	c.Path = append(c.Path, "responses", 0)
 	for i := range s.Responses {
 		c.Path[1] = i
-		c.rule(&s.Responses[i], i)
+		c.compileRule(&s.Responses[i], i)
 	}
 	c.Path = c.Path[:0]
 	c.WithStep("breakpoints", func() {
 		for i := range s.Breakpoints {
-			c.WithStep(i, func() { c.breakpoint(&s.Breakpoints[i], i) })
+			c.WithStep(i, func() { c.compileBreakpoint(&s.Breakpoints[i], i) })
 		}
 	})
 	c.WithStep("mcp", func() {
-		c.WithStep("sampling", func() { c.sampling(s.MCP.Sampling) })
+		c.WithStep("sampling", func() { c.compileSampling(s.MCP.Sampling) })
 	})
 	c.WithStep("expect", func() {
 		for i := range s.Expect {
-			c.WithStep(i, func() { c.expectation(s, &s.Expect[i]) })
+			c.WithStep(i, func() { c.compileExpectation(s, &s.Expect[i]) })
 		}
 	})
 }
 
-// identity checks the keys whose values have a special form.
-func (c *compiler) identity(s *Scenario) {
+// checkIdentity checks the keys whose values have a special form.
+func (c *compiler) checkIdentity(s *Scenario) {
 	if s.SessionID != "" {
 		id, ok := normalUUID(s.SessionID)
 		if !ok {
@@ -93,39 +93,39 @@ func permissionMode(s string) (string, bool) {
 	return cmp.Or(mode, s), ok
 }
 
-func (c *compiler) rule(r *Rule, i int) {
-	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.pattern(&r.Pattern, "pattern"), promptSources: promptSources{r.Source, &r.Pattern}}
+func (c *compiler) compileRule(r *Rule, i int) {
+	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.compilePattern(&r.Pattern, "pattern"), promptSources: promptSources{r.Source, &r.Pattern}}
 	r.groups = groupsOf(r.match.GroupNames())
 	c.Groups = r.groups
 	if r.Once && r.MaxMatches != nil {
 		c.WithStep("once", func() { c.Errorf("cannot set both `once` and `max_matches` in one rule") })
 	}
-	c.answer(r.When, r.Response, r.Failure)
+	c.compileAnswer(r.When, r.Response, r.Failure)
 	names := slices.Clip(r.match.GroupNames())
 	for t := range r.Turns {
 		turn := &r.Turns[t]
 		c.Path = append(c.Path, "turns", t)
-		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.pattern(&turn.Expect, "expect"), promptSources: promptSources{turn.Source, &turn.Expect}}
+		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.compilePattern(&turn.Expect, "expect"), promptSources: promptSources{turn.Source, &turn.Expect}}
 		names = append(names, turn.match.GroupNames()...)
 		turn.groups = groupsOf(names)
 		c.Groups = turn.groups
-		c.answer(turn.When, turn.Response, turn.Failure)
+		c.compileAnswer(turn.When, turn.Response, turn.Failure)
 		c.Path = c.Path[:len(c.Path)-2]
 	}
 	c.Groups = ""
 }
 
-func (c *compiler) answer(when string, r *Response, f *Failure) {
+func (c *compiler) compileAnswer(when string, r *Response, f *Failure) {
 	c.Condition(when)
-	c.failure(f)
+	c.compileFailure(f)
 	// Most responses are plain text, and large scenarios have many of them.
 	if r == nil || (len(r.Steps) == 0 && len(r.ToolCalls) == 0 && r.StructuredOutput == nil && !eval.HasTemplate(r.Text)) {
 		return
 	}
-	c.WithStep("response", func() { c.response(r) })
+	c.WithStep("response", func() { c.compileResponse(r) })
 }
 
-func (c *compiler) failure(f *Failure) {
+func (c *compiler) compileFailure(f *Failure) {
 	if f != nil {
 		c.WithStep("failure", func() {
 			c.WithStep("message", func() { c.Template(f.Message) })
@@ -134,11 +134,11 @@ func (c *compiler) failure(f *Failure) {
 	}
 }
 
-func (c *compiler) response(r *Response) {
+func (c *compiler) compileResponse(r *Response) {
 	c.WithStep("text", func() { c.responseText(r.Text) })
-	c.calls(r.ToolCalls)
+	c.compileCalls(r.ToolCalls)
 	c.WithStep("structured_output", func() { c.Data(r.StructuredOutput) })
-	c.steps(r.Steps)
+	c.compileSteps(r.Steps)
 }
 
 // responseText compiles a text that may be the whole response.
@@ -153,20 +153,20 @@ func (c *compiler) responseText(text string) {
 	c.Template(text)
 }
 
-func (c *compiler) steps(steps []Step) {
+func (c *compiler) compileSteps(steps []Step) {
 	c.WithStep("steps", func() {
 		for i := range steps {
-			c.WithStep(i, func() { c.step(&steps[i]) })
+			c.WithStep(i, func() { c.compileStep(&steps[i]) })
 		}
 	})
 }
 
-func (c *compiler) step(s *Step) {
+func (c *compiler) compileStep(s *Step) {
 	c.Condition(s.When)
-	c.failure(s.Failure)
+	c.compileFailure(s.Failure)
 	c.WithStep("thinking", func() { c.Template(s.Thinking) })
 	c.WithStep("text", func() { c.Template(s.Text) })
-	c.calls(s.ToolCalls)
+	c.compileCalls(s.ToolCalls)
 	c.WithStep("structured_output", func() { c.Data(s.StructuredOutput) })
 	c.WithStep("frames", func() {
 		for i := range s.Frames {
@@ -181,12 +181,12 @@ func (c *compiler) step(s *Step) {
 	c.WithStep("blocks", func() {
 		for i := range s.Blocks {
 			b := &s.Blocks[i]
-			c.WithStep(i, func() { c.block(b) })
+			c.WithStep(i, func() { c.compileBlock(b) })
 		}
 	})
 }
 
-func (c *compiler) calls(calls []ToolCall) {
+func (c *compiler) compileCalls(calls []ToolCall) {
 	c.WithStep("tool_calls", func() {
 		for i := range calls {
 			c.WithStep(i, func() { c.call(&calls[i]) })
@@ -194,7 +194,7 @@ func (c *compiler) calls(calls []ToolCall) {
 	})
 }
 
-func (c *compiler) canned(t *Canned) {
+func (c *compiler) compileCanned(t *Canned) {
 	if t.File == "" {
 		c.Template(t.Text)
 		return
@@ -205,14 +205,14 @@ func (c *compiler) canned(t *Canned) {
 func (c *compiler) call(t *ToolCall) {
 	c.WithStep("input", func() { c.Data(t.Input) })
 	if t.Result != nil {
-		c.WithStep("result", func() { c.canned(t.Result) })
+		c.WithStep("result", func() { c.compileCanned(t.Result) })
 	}
 	if t.Expect != nil {
-		c.pattern(t.Expect, "expect")
+		c.compilePattern(t.Expect, "expect")
 		c.WithStep("expect", func() { t.at = c.Source.Index.Pos(c.Path) })
 	}
 	if t.Subagent != nil {
-		c.WithStep("subagent", func() { c.steps(t.Subagent.Steps) })
+		c.WithStep("subagent", func() { c.compileSteps(t.Subagent.Steps) })
 	}
 }
 
@@ -222,7 +222,7 @@ func (c *compiler) hasKey(key string) (ok bool) {
 	return ok
 }
 
-func (c *compiler) expectation(s *Scenario, e *Expectation) {
+func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
 	e.at = c.Source.Index.Pos(c.Path)
 	kinds := []string{}
 	for _, k := range []struct {
@@ -268,7 +268,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 		c.WithStep("times", func() { c.Errorf("`times` cannot be combined with `never`") })
 	}
 	if e.Prompt != nil {
-		e.prompt = c.pattern(e.Prompt, "prompt")
+		e.prompt = c.compilePattern(e.Prompt, "prompt")
 	}
 	if e.Rule != nil && !c.isRule(s, *e.Rule) {
 		c.WithStep("rule", func() { c.Errorf("no rule begins in line %d", *e.Rule) })
@@ -277,9 +277,9 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 		c.WithStep("mcp", func() { c.serverExpectation(e.MCP) })
 	}
 	if e.Request != nil {
-		c.WithStep("request", func() { c.glob("model", e.Request.Model) })
+		c.WithStep("request", func() { c.checkGlob("model", e.Request.Model) })
 	}
-	c.glob("otel", e.Otel)
+	c.checkGlob("otel", e.Otel)
 	for _, form := range toolGlobs(e.Tool) {
 		t, err := match.Glob(form)
 		if err != nil {
@@ -291,10 +291,10 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 }
 
 func (c *compiler) serverExpectation(m *ExpectMCP) {
-	c.glob("server", m.Server)
-	c.glob("tool", m.Tool)
-	c.glob("progress", m.Progress)
-	c.glob("log", m.Log)
+	c.checkGlob("server", m.Server)
+	c.checkGlob("tool", m.Tool)
+	c.checkGlob("progress", m.Progress)
+	c.checkGlob("log", m.Log)
 	log := "log"
 	if m.Log == "" {
 		log = "level"
@@ -310,7 +310,7 @@ func (c *compiler) serverExpectation(m *ExpectMCP) {
 // oauthExpectation checks an OAuth expectation and uses its `count` as `times`.
 func (c *compiler) oauthExpectation(e *Expectation) {
 	o := e.OAuth
-	c.glob("client", o.Client)
+	c.checkGlob("client", o.Client)
 	switch {
 	case o.Count != nil && (e.Times != nil || e.Never):
 		c.WithStep("count", func() { c.Errorf("`count` cannot be combined with `times` or `never`") })
@@ -336,14 +336,14 @@ func (c *compiler) isRule(s *Scenario, line int) bool {
 	return false
 }
 
-func (c *compiler) glob(key, text string) {
+func (c *compiler) checkGlob(key, text string) {
 	if _, err := match.Glob(text); err != nil {
 		c.WithStep(key, func() { c.Errorf("%v", err) })
 	}
 }
 
-// pattern compiles the pattern at key.
-func (c *compiler) pattern(p *Pattern, key string) (t match.Text) {
+// compilePattern compiles the pattern at key.
+func (c *compiler) compilePattern(p *Pattern, key string) (t match.Text) {
 	c.WithStep(key, func() {
 		var err error
 		var bad diag.Path
@@ -357,7 +357,7 @@ func (c *compiler) pattern(p *Pattern, key string) (t match.Text) {
 	return t
 }
 
-func (c *compiler) breakpoint(k *Breakpoint, i int) {
+func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
 	k.at, k.index, k.source, k.lib = c.Source.Index.Pos(c.Path), i, c.Source, c.Library
 	k.Phase = cmp.Or(k.Phase, BreakBefore)
 	c.Groups = fill.BreakpointGroups
@@ -382,14 +382,14 @@ func (c *compiler) breakpoint(k *Breakpoint, i int) {
 	c.WithStep("replacement", func() { c.Template(k.Replacement) })
 }
 
-// sampling compiles the answers to sampling requests.
-func (c *compiler) sampling(all []Sampling) {
+// compileSampling compiles the answers to sampling requests.
+func (c *compiler) compileSampling(all []Sampling) {
 	for i := range all {
 		c.WithStep(i, func() {
 			a := &all[i]
 			a.compiledRule = compiledRule{source: c.Source, index: i, match: match.Any()}
 			if a.Pattern != nil {
-				a.match = c.pattern(a.Pattern, "pattern")
+				a.match = c.compilePattern(a.Pattern, "pattern")
 			}
 			a.groups = groupsOf(a.match.GroupNames())
 			c.Groups = a.groups
@@ -400,7 +400,7 @@ func (c *compiler) sampling(all []Sampling) {
 	}
 }
 
-func (c *compiler) block(b *Block) {
+func (c *compiler) compileBlock(b *Block) {
 	c.WithStep("text", func() { c.Template(b.Text) })
 	c.WithStep("thinking", func() { c.Template(b.Thinking) })
 	c.WithStep("citations", func() { c.Data(b.Citations) })

@@ -54,9 +54,9 @@ type Engine struct {
 
 // activeSequence is a rule whose next turn is expected.
 type activeSequence struct {
-	rule   int
-	next   int               // index of the expected turn
-	groups map[string]string // named captures of the prompts so far
+	rule     int
+	nextTurn int               // index of the expected turn
+	groups   map[string]string // named captures of the prompts so far
 }
 
 // NewEngine makes an engine for a new session. A scenario that was built in Go is
@@ -106,26 +106,26 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, err
 	}
-	if r.Side != "" {
-		return Reply{Blocks: []protocol.Block{protocol.Text(e.answerSide(r.Side))}}, nil
+	if r.SideKind != "" {
+		return Reply{Blocks: []protocol.Block{protocol.Text(e.answerSide(r.SideKind))}}, nil
 	}
 	if r.Results != nil {
 		return e.resume(ctx, r)
 	}
-	if !r.Injected {
+	if !r.IsInjected {
 		e.turns++
 		e.consecutiveNotices = nil
 	}
 	e.running = nil
-	h, err := e.scripted(r), error(nil)
+	h, err := e.scriptedAnswer(r), error(nil)
 	if h == nil {
 		h, err = e.selectAnswer(ctx, r)
 	}
 	if err != nil {
 		return Reply{}, err
 	}
-	if endless := e.isEndless(r, h); endless || r.Notification && h.ref.Name == "" {
-		return Reply{Blocks: []protocol.Block{protocol.Text(e.lastText)}, Rule: h.ref, Unmatched: !endless, Endless: endless}, nil
+	if endless := e.isEndless(r, h); endless || r.IsNotification && h.ref.Name == "" {
+		return Reply{Blocks: []protocol.Block{protocol.Text(e.lastText)}, Rule: h.ref, IsUnmatched: !endless, IsEndless: endless}, nil
 	}
 	e.running = newResponse(h)
 	reply, err := e.running.next(ctx)
@@ -135,7 +135,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	if h.rule >= 0 && h.turn < 0 && reply.Fault == "" {
 		reply.Fault = e.scenario.Responses[h.rule].Fault
 	}
-	reply.Unmatched = h.ref.Name == "" || h.ref.Name == defaultName
+	reply.IsUnmatched = h.ref.Name == "" || h.ref.Name == defaultName
 	if h.ref.Name == "" && e.scenario.Unmatched == "error" {
 		reply.NearMisses = e.Explain(r)
 	}
@@ -144,7 +144,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 
 // recordText keeps the text of a reply. It is repeated as the answer to CLI texts that no rule answers.
 func (e *Engine) recordText(r Request, reply Reply) {
-	if r.Side != "" || reply.Failure != nil {
+	if r.SideKind != "" || reply.Failure != nil {
 		return
 	}
 	for _, b := range reply.Blocks {
@@ -157,7 +157,7 @@ func (e *Engine) recordText(r Request, reply Reply) {
 // isEndless counts the texts of the CLI that a rule answers with tool calls, and reports whether this would continue
 // for ever, because the calls cause the next text. A rule with max_matches is never endless.
 func (e *Engine) isEndless(r Request, h *matchedRule) bool {
-	if !r.Notification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
+	if !r.IsNotification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
 		return false
 	}
 	if !slices.ContainsFunc(stepsOf(h.response), func(s Step) bool { return len(s.ToolCalls) > 0 || len(s.Blocks) > 0 }) {
@@ -208,10 +208,10 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 			e.checkResult(want, r.Results[i])
 		}
 	}
-	vars := e.vars(r)
+	vars := e.requestVariables(r)
 	sc := run.rule.scope
 	vars["prompt"] = sc.Vars["prompt"]
-	sc.Vars, sc.Results = vars, append(sc.Results, e.results(r.Results)...)
+	sc.Vars, sc.Results = vars, append(sc.Results, e.convertResults(r.Results)...)
 	reply, err := run.next(ctx)
 	if err != nil {
 		return Reply{}, &ScriptError{run.rule.ref, err}
@@ -221,44 +221,44 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 
 // selectAnswer selects the answer to a prompt and counts the match.
 func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, error) {
-	vars := e.vars(r)
-	if !r.Injected {
+	vars := e.requestVariables(r)
+	if !r.IsInjected {
 		e.endedSequence = nil
 	}
-	if e.active != nil && (!r.Injected || r.Notification) {
+	if e.active != nil && (!r.IsInjected || r.IsNotification) {
 		h, err := e.tryTurn(ctx, r, vars)
 		if h != nil || err != nil {
 			return h, err
 		}
-		if !r.Injected {
+		if !r.IsInjected {
 			e.endedSequence, e.active = e.active, nil
 		}
 	}
 	for i := range e.scenario.candidates(r.Prompt) {
 		rule := &e.scenario.Responses[i]
-		if rule.isUsedUp(e.counts[i]) || !rule.answers(r.Notification) {
+		if rule.isUsedUp(e.counts[i]) || !rule.includes(r.IsNotification) {
 			continue
 		}
 		c, ok := rule.match.Match(r.Prompt)
 		if !ok {
 			continue
 		}
-		sc := e.scope(&rule.compiledRule, c, vars)
+		sc := e.newScope(&rule.compiledRule, c, vars)
 		if ok, err := sc.Condition(ctx, rule.When); err != nil {
-			return nil, &ScriptError{e.ref(i, -1), err}
+			return nil, &ScriptError{e.ruleRef(i, -1), err}
 		} else if !ok {
 			continue
 		}
-		if mine, err := e.claim(r, i); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.ref(i, -1), err)
+		if mine, err := e.reserveMatch(r, i); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.ruleRef(i, -1), err)
 		} else if !mine {
 			continue
 		}
 		e.counts[i]++
-		if len(rule.Turns) > 0 && !r.Injected {
+		if len(rule.Turns) > 0 && !r.IsInjected {
 			e.active = &activeSequence{rule: i, groups: sc.NamedGroups()}
 		}
-		return &matchedRule{ref: e.ref(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
+		return &matchedRule{ref: e.ruleRef(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
 	sc := &fill.Scope{Library: e.scenario.library, Source: e.scenario.source, Match: map[any]any{}, Vars: vars}
 	if e.scenario.DefaultResponse == nil {
@@ -267,8 +267,8 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 	return &matchedRule{ref: e.defaultRef(), rule: -1, turn: -1, response: e.scenario.DefaultResponse, scope: sc}, nil
 }
 
-// claim reserves a match for a rule that may answer only a limited number of prompts in a run.
-func (e *Engine) claim(r Request, rule int) (bool, error) {
+// reserveMatch reserves a match for a rule that may answer only a limited number of prompts in a run.
+func (e *Engine) reserveMatch(r Request, rule int) (bool, error) {
 	claims := e.options.Counter
 	if r.Counter != nil {
 		claims = r.Counter
@@ -277,7 +277,7 @@ func (e *Engine) claim(r Request, rule int) (bool, error) {
 	if limit < 0 || claims == nil {
 		return true, nil
 	}
-	n, err := claims.Next(e.ref(rule, -1).String(), e.counts[rule])
+	n, err := claims.Next(e.ruleRef(rule, -1).String(), e.counts[rule])
 	return n <= limit, err
 }
 
@@ -285,26 +285,26 @@ func (e *Engine) claim(r Request, rule int) (bool, error) {
 func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
 	at := *e.active
 	turns := e.scenario.Responses[at.rule].Turns
-	turn := &turns[at.next]
+	turn := &turns[at.nextTurn]
 	c, ok := turn.match.Match(r.Prompt)
-	if !ok || !turn.answers(r.Notification) {
+	if !ok || !turn.includes(r.IsNotification) {
 		return nil, nil
 	}
-	sc := e.scope(&turn.compiledRule, c, vars)
+	sc := e.newScope(&turn.compiledRule, c, vars)
 	sc.Inherit(at.groups)
 	if ok, err := sc.Condition(ctx, turn.When); err != nil {
-		return nil, &ScriptError{e.ref(at.rule, at.next), err}
+		return nil, &ScriptError{e.ruleRef(at.rule, at.nextTurn), err}
 	} else if !ok {
 		return nil, nil
 	}
-	e.active = &activeSequence{rule: at.rule, next: at.next + 1, groups: sc.NamedGroups()}
-	if e.active.next == len(turns) {
+	e.active = &activeSequence{rule: at.rule, nextTurn: at.nextTurn + 1, groups: sc.NamedGroups()}
+	if e.active.nextTurn == len(turns) {
 		e.active = nil
 	}
-	return &matchedRule{ref: e.ref(at.rule, at.next), rule: at.rule, turn: at.next, response: turn.Response, failure: turn.Failure, scope: sc}, nil
+	return &matchedRule{ref: e.ruleRef(at.rule, at.nextTurn), rule: at.rule, turn: at.nextTurn, response: turn.Response, failure: turn.Failure, scope: sc}, nil
 }
 
-func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *fill.Scope {
+func (e *Engine) newScope(r *compiledRule, c match.Captures, vars map[string]any) *fill.Scope {
 	groups := map[any]any{}
 	for i, text := range c.Groups {
 		groups[i] = text
@@ -317,8 +317,8 @@ func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *
 	return &fill.Scope{Library: e.scenario.library, Source: r.source, Groups: r.groups, Match: groups, Vars: vars}
 }
 
-// vars returns the variables of a request, without match and results.
-func (e *Engine) vars(r Request) map[string]any {
+// requestVariables returns the variables of a request, without match and results.
+func (e *Engine) requestVariables(r Request) map[string]any {
 	v := r.Vars
 	session := v.Session
 	session.Turn = cmp.Or(session.Turn, e.turns)
@@ -331,10 +331,10 @@ func (e *Engine) vars(r Request) map[string]any {
 	vars := map[string]any{
 		"prompt": r.Prompt, "turn": session.Turn, "context": v.Context, "tools": v.Tools, "model": v.Model,
 		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": cmp.Or(v.CWD, e.options.CWD), "env": e.env,
-		"args": e.options.Args, "session": map[string]any{"id": session.ID, "resumed": session.Resumed, "turn": session.Turn}, "schemas": schemas,
+		"args": e.options.Args, "session": map[string]any{"id": session.ID, "resumed": session.IsResumed, "turn": session.Turn}, "schemas": schemas,
 	}
 	if slices.ContainsFunc(fill.CallNames(), e.scenario.library.Mentions) {
-		v.Call.vars(vars)
+		v.Call.addVariables(vars)
 	}
 	vars["system"] = v.SystemPrompt
 	return vars
@@ -345,8 +345,8 @@ func (e *Engine) defaultRef() RuleRef {
 	return RuleRef{Name: defaultName, File: pos.File, Line: pos.Line}
 }
 
-// ref returns the name of a rule, or of one of its turns if turn is not negative.
-func (e *Engine) ref(rule, turn int) RuleRef {
+// ruleRef returns the name of a rule, or of one of its turns if turn is not negative.
+func (e *Engine) ruleRef(rule, turn int) RuleRef {
 	r := &e.scenario.Responses[rule]
 	ref := RuleRef{Name: ruleName(rule)}
 	path := diag.Path{"responses", r.index}
@@ -359,9 +359,9 @@ func (e *Engine) ref(rule, turn int) RuleRef {
 	return ref
 }
 
-// results converts results for expressions. Their content is decoded only if an
+// convertResults converts results for expressions. Their content is decoded only if an
 // expression uses it.
-func (e *Engine) results(results []Result) []fill.Result {
+func (e *Engine) convertResults(results []Result) []fill.Result {
 	vars := make([]fill.Result, len(results))
 	for i, r := range results {
 		vars[i] = fill.Result{Text: r.Text, IsError: r.IsError, Tool: r.Tool, ID: r.ToolUseID}
@@ -426,15 +426,15 @@ func (e *Engine) UnmetResults() []ExpectationResult {
 	return misses
 }
 
-// scripted returns the answer to the first prompt of a scripted sub-agent; nil for
+// scriptedAnswer returns the answer to the first prompt of a scripted sub-agent; nil for
 // other prompts.
-func (e *Engine) scripted(r Request) *matchedRule {
+func (e *Engine) scriptedAnswer(r Request) *matchedRule {
 	h := e.subagentScript
 	if h == nil {
 		return nil
 	}
 	e.subagentScript = nil
-	h.scope.Vars = e.vars(r)
+	h.scope.Vars = e.requestVariables(r)
 	return h
 }
 
@@ -450,7 +450,7 @@ func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sam
 		if !ok || a.Server != "" && a.Server != server {
 			continue
 		}
-		sc := e.scope(&a.compiledRule, c, e.vars(Request{Prompt: prompt}))
+		sc := e.newScope(&a.compiledRule, c, e.requestVariables(Request{Prompt: prompt}))
 		if a.Text, err = sc.Text(ctx, a.Text); err == nil {
 			a.Error, err = sc.Text(ctx, a.Error)
 		}

@@ -55,19 +55,19 @@ func show(r Reply) string {
 	return strings.Join(lines, " | ")
 }
 
-// talk sends prompts. A line that begins with "=> " answers the calls of the last reply with its words, "!" marks an
+// converse sends prompts. A line that begins with "=> " answers the calls of the last reply with its words, "!" marks an
 // error, "+ " marks an injected prompt.
-func talk(t *testing.T, e *Engine, lines ...string) []string {
+func converse(t *testing.T, e *Engine, lines ...string) []string {
 	t.Helper()
 	var out []string
 	for _, line := range lines {
 		r := Request{Prompt: line, Vars: Vars{
 			Model: "m", PermissionMode: "default", Tools: []string{"Bash", "mcp__w__f"},
 			Schemas: map[string]json.RawMessage{"mcp__w__f": json.RawMessage(`{"type":"object","required":["city"]}`)},
-			Session: Session{ID: "S", Resumed: true},
+			Session: Session{ID: "S", IsResumed: true},
 		}}
 		if rest, ok := strings.CutPrefix(line, "+ "); ok {
-			r.Prompt, r.Injected, r.Notification = rest, true, true
+			r.Prompt, r.IsInjected, r.IsNotification = rest, true, true
 		}
 		if rest, ok := strings.CutPrefix(line, "=> "); ok {
 			r = Request{Results: []Result{}, Vars: r.Vars}
@@ -100,19 +100,19 @@ func TestConversations(t *testing.T) {
 		{"default as table", `default_response = { text = "d" }`, []string{"x"}, []string{"default_response: text d"}},
 		{
 			"first rule wins",
-			rule(`any`, `"1"`) + rule(`any`, `"2"`),
+			ruleTOML(`any`, `"1"`) + ruleTOML(`any`, `"2"`),
 			[]string{"x"},
 			[]string{"responses[0]: text 1"},
 		},
 		{
 			"max_matches counts, 0 is never",
-			rule(`any`, `"never"`, `max_matches = 0`) + rule(`any`, `"twice"`, `max_matches = 2`) + rule(`any`, `"rest"`),
+			ruleTOML(`any`, `"never"`, `max_matches = 0`) + ruleTOML(`any`, `"twice"`, `max_matches = 2`) + ruleTOML(`any`, `"rest"`),
 			[]string{"x", "x", "x"},
 			[]string{"responses[1]: text twice", "responses[1]: text twice", "responses[2]: text rest"},
 		},
 		{
 			"once is one prompt of the session, where nobody tells of others",
-			rule(`any`, `"first"`, `once = true`) + rule(`any`, `"rest"`),
+			ruleTOML(`any`, `"first"`, `once = true`) + ruleTOML(`any`, `"rest"`),
 			[]string{"x", "x"},
 			[]string{"responses[0]: text first", "responses[1]: text rest"},
 		},
@@ -124,7 +124,7 @@ func TestConversations(t *testing.T) {
 		},
 		{
 			"failure wins over the response",
-			rule(`any`, `"r"`, `failure = { type = "api_error", status = 529, times = 1 }`),
+			ruleTOML(`any`, `"r"`, `failure = { type = "api_error", status = 529, times = 1 }`),
 			[]string{"x"},
 			[]string{"responses[0]: text r | failure api_error"},
 		},
@@ -139,7 +139,7 @@ func TestConversations(t *testing.T) {
 		},
 		{
 			"injected text is for rules that ask for it and leaves the sequence alone",
-			turnsScenario + rule(`any`, `"it is {{ prompt }}"`, `source = "notification"`),
+			turnsScenario + ruleTOML(`any`, `"it is {{ prompt }}"`, `source = "notification"`),
 			[]string{"login", "+ joe", "+ other", "joe", "pw", "x"},
 			[]string{
 				"responses[0]: text name?", "responses[2]: text it is joe", "responses[2]: text it is other",
@@ -157,19 +157,19 @@ func TestConversations(t *testing.T) {
 		},
 		{
 			"a rule for both answers both, as does a pattern that names a text of the CLI",
-			rule2(`{ type = "exact", text = "a" }`, `"1"`, `source = "any"`) + rule2(`{ type = "contains", text = "Stop hook feedback" }`, `"2"`) + rule(`any`, `"3"`),
+			ruleWithCaptures(`{ type = "exact", text = "a" }`, `"1"`, `source = "any"`) + ruleWithCaptures(`{ type = "contains", text = "Stop hook feedback" }`, `"2"`) + ruleTOML(`any`, `"3"`),
 			[]string{"a", "+ a", "+ Stop hook feedback: b", "Stop hook feedback: b"},
 			[]string{"responses[0]: text 1", "responses[0]: text 1", "responses[1]: text 2", "responses[1]: text 2"},
 		},
 		{
 			"without a rule for it and a default, injected text gets the last text again, also where that is an error",
-			`unmatched = "error"` + "\n" + rule(`any`, `"{{ 1 + 1 }} {{ '{{' }} no }}"`),
+			`unmatched = "error"` + "\n" + ruleTOML(`any`, `"{{ 1 + 1 }} {{ '{{' }} no }}"`),
 			[]string{"a", "+ a"},
 			[]string{"responses[0]: text 2 {{ no }}", ": text 2 {{ no }}"},
 		},
 		{
 			"turns see the captures of their rule and of earlier turns; the latest win",
-			rule2(`{ type = "regex", pattern = '^write (?P<file>\S+) as (?P<n>\w+)$' }`, `"when?"`,
+			ruleWithCaptures(`{ type = "regex", pattern = '^write (?P<file>\S+) as (?P<n>\w+)$' }`, `"when?"`,
 				"[[responses.turns]]\nexpect = { type = \"exact\", text = \"now\" }\nresponse = \"{{ match.file }} {{ match.n }} {{ match[0] }}\"",
 				"[[responses.turns]]\nexpect = { type = \"regex\", pattern = '^(?P<n>joe)$' }\nresponse = \"{{ match.file }} {{ match.n }}\"",
 				"[[responses.turns]]\nexpect = { type = \"exact\", text = \"end\" }\nresponse = \"{{ match.file }} {{ match.n }}\""),
@@ -181,7 +181,7 @@ func TestConversations(t *testing.T) {
 		},
 		{
 			"text beside tool_calls closes after the results", // design.md 6
-			rule(`any`, `{ text = "done", tool_calls = [{ tool = "Bash", input = { command = "ls" }, result = "r" }, { tool = "w/f" }] }`),
+			ruleTOML(`any`, `{ text = "done", tool_calls = [{ tool = "Bash", input = { command = "ls" }, result = "r" }, { tool = "w/f" }] }`),
 			[]string{"x", "=> a b", "=> c"},
 			[]string{`responses[0]: call Bash {"command":"ls"} result=r | call w/f {} | more`, "responses[0]: text done", "responses[0]: text "},
 		},
@@ -199,93 +199,93 @@ func TestConversations(t *testing.T) {
 		},
 		{
 			"a last step with calls gets a closing empty message",
-			rule(`any`, `{ steps = [{ tool_calls = [{ tool = "A" }] }] }`),
+			ruleTOML(`any`, `{ steps = [{ tool_calls = [{ tool = "A" }] }] }`),
 			[]string{"x", "=> a"},
 			[]string{"responses[0]: call A {} | more", "responses[0]: text "},
 		},
 		{
 			"results of all earlier steps",
-			rule(`any`, `{ steps = [{ tool_calls = [{ tool = "A" }] }, { tool_calls = [{ tool = "B", input = { n = "{{ len(results) }}" } }] }, { text = "{{ join(map(results, .text), '+') }}" }] }`),
+			ruleTOML(`any`, `{ steps = [{ tool_calls = [{ tool = "A" }] }, { tool_calls = [{ tool = "B", input = { n = "{{ len(results) }}" } }] }, { text = "{{ join(map(results, .text), '+') }}" }] }`),
 			[]string{"x", "=> a", "=> b"},
 			[]string{"responses[0]: call A {} | more", `responses[0]: call B {"n":1} | more`, "responses[0]: text a+b"},
 		},
 		{
 			"blocks keep their order",
-			rule(`any`, `{ steps = [{ blocks = [{ type = "text", text = "1" }, { type = "tool_use", tool = "A", id = "toolu_1" }, { type = "thinking", thinking = "2" }, { type = "text", text = "3" }] }] }`),
+			ruleTOML(`any`, `{ steps = [{ blocks = [{ type = "text", text = "1" }, { type = "tool_use", tool = "A", id = "toolu_1" }, { type = "thinking", thinking = "2" }, { type = "text", text = "3" }] }] }`),
 			[]string{"x"},
 			[]string{"responses[0]: text 1 | call A {} id=toolu_1 | thinking 2 | text 3 | more"},
 		},
 		{
 			"text steps in a row are messages of their own",
-			rule(`any`, `{ steps = [{ text = "1" }, { when = "false", text = "no" }, { text = "2" }] }`),
+			ruleTOML(`any`, `{ steps = [{ text = "1" }, { when = "false", text = "no" }, { text = "2" }] }`),
 			[]string{"x", "=> "},
 			[]string{"responses[0]: text 1 | more", "responses[0]: text 2"},
 		},
 		{
 			"when on rules and turns",
-			rule(`any`, `"plan"`, `when = 'permission_mode == "plan"'`) +
-				rule(`any`, `"tool"`, `when = '"mcp__w__f" in tools && turn == 1'`,
-					"[[responses.turns]]\nexpect = { type = \"any\" }\nwhen = 'turn > 5'\nresponse = \"late\"") + rule(`any`, `"rest"`),
+			ruleTOML(`any`, `"plan"`, `when = 'permission_mode == "plan"'`) +
+				ruleTOML(`any`, `"tool"`, `when = '"mcp__w__f" in tools && turn == 1'`,
+					"[[responses.turns]]\nexpect = { type = \"any\" }\nwhen = 'turn > 5'\nresponse = \"late\"") + ruleTOML(`any`, `"rest"`),
 			[]string{"x", "x"},
 			[]string{"responses[1]: text tool", "responses[2]: text rest"},
 		},
 		{
 			"typed and mixed templates, schemas, session, env",
-			rule(`any`, `{ tool_calls = [{ tool = "A", input = { s = "{{ schemas['mcp__w__f'] }}", req = "{{ schemas['mcp__w__f'].required[0] }}", t = "v={{ tools }}", id = "{{ session.id }}", home = "{{ env.HOME }}", none = "{{ env.NOPE }}", first = "{{ args[0] }}", r = "{{ session.resumed }}", list = ["{{ turn }}", 1, true] } }] }`),
+			ruleTOML(`any`, `{ tool_calls = [{ tool = "A", input = { s = "{{ schemas['mcp__w__f'] }}", req = "{{ schemas['mcp__w__f'].required[0] }}", t = "v={{ tools }}", id = "{{ session.id }}", home = "{{ env.HOME }}", none = "{{ env.NOPE }}", first = "{{ args[0] }}", r = "{{ session.resumed }}", list = ["{{ turn }}", 1, true] } }] }`),
 			[]string{"x"},
 			[]string{`responses[0]: call A {"s":{"required":["city"],"type":"object"},"req":"city","t":"v=[\"Bash\",\"mcp__w__f\"]","id":"S","home":"/h","none":"","first":"-p","r":true,"list":[1,1,true]} | more`},
 		},
 		{
 			"structured results keep big integers",
-			rule(`any`, `{ steps = [{ tool_calls = [{ tool = "A" }] }, { text = "{{ results[0].structured.n }} {{ results[0].structured.f }} {{ results[0].content[0].type }}" }] }`),
+			ruleTOML(`any`, `{ steps = [{ tool_calls = [{ tool = "A" }] }, { text = "{{ results[0].structured.n }} {{ results[0].structured.f }} {{ results[0].content[0].type }}" }] }`),
 			[]string{"x", "=> a"},
 			[]string{"responses[0]: call A {} | more", "responses[0]: text 9007199254740993 1.5 text"},
 		},
 		{
 			"templates off",
-			"templates = false\n" + rule(`any`, `{ text = "{{ nope", tool_calls = [{ tool = "A", input = { x = "{{ y }}" } }] }`),
+			"templates = false\n" + ruleTOML(`any`, `{ text = "{{ nope", tool_calls = [{ tool = "A", input = { x = "{{ y }}" } }] }`),
 			[]string{"x", "=> a"},
 			[]string{`responses[0]: call A {"x":"{{ y }}"} | more`, "responses[0]: text {{ nope"},
 		},
 		{
 			"$file at any depth",
-			rule(`any`, `{ tool_calls = [{ tool = "A", input = { a = [{ "$file" = "x.json" }], b = { "$file" = "x.txt" } } }] }`),
+			ruleTOML(`any`, `{ tool_calls = [{ tool = "A", input = { a = [{ "$file" = "x.json" }], b = { "$file" = "x.txt" } } }] }`),
 			[]string{"x"},
 			[]string{`responses[0]: call A {"a":[{"from": "file"}],"b":"{\"from\": \"file\"}"} | more`},
 		},
 		{
 			"the result in a file is its text, whatever it holds",
-			rule(`any`, `{ tool_calls = [{ tool = "A", result = { "$file" = "x.txt" } }, { tool = "B", result = { "$file" = "x.json" } }] }`),
+			ruleTOML(`any`, `{ tool_calls = [{ tool = "A", result = { "$file" = "x.txt" } }, { tool = "B", result = { "$file" = "x.json" } }] }`),
 			[]string{"x"},
 			[]string{`responses[0]: call A {} result={"from": "file"} | call B {} result={"from": "file"} | more`},
 		},
 		{
 			"input keeps the order of keys and big integers",
-			rule(`any`, `{ tool_calls = [{ tool = "A", input = { z = 9007199254740993, a = 1.50, m = { y = 1, b = 2 } } }] }`),
+			ruleTOML(`any`, `{ tool_calls = [{ tool = "A", input = { z = 9007199254740993, a = 1.50, m = { y = 1, b = 2 } } }] }`),
 			[]string{"x"},
 			[]string{`responses[0]: call A {"z":9007199254740993,"a":1.50,"m":{"y":1,"b":2}} | more`},
 		},
 		{
 			"match[0] and unnamed groups",
-			rule2(`{ type = "regex", pattern = '(\d+) (?P<what>\w+)' }`, `"{{ match[0] }}/{{ match[1] }}/{{ match.what }}"`),
+			ruleWithCaptures(`{ type = "regex", pattern = '(\d+) (?P<what>\w+)' }`, `"{{ match[0] }}/{{ match[1] }}/{{ match.what }}"`),
 			[]string{"give 12 eggs now"},
 			[]string{"responses[0]: text 12 eggs/12/eggs"},
 		},
 		{
 			"structured output goes with the last message",
-			rule(`any`, `{ text = "t", tool_calls = [{ tool = "A" }], structured_output = { q = "{{ prompt }}" } }`),
+			ruleTOML(`any`, `{ text = "t", tool_calls = [{ tool = "A" }], structured_output = { q = "{{ prompt }}" } }`),
 			[]string{"x", "=> a"},
 			[]string{"responses[0]: call A {} | more", `responses[0]: text t | structured {"q":"x"}`},
 		},
 		{
 			"a failing expression is an error",
-			rule(`any`, `"{{ results[0].text }}"`),
+			ruleTOML(`any`, `"{{ results[0].text }}"`),
 			[]string{"x"},
 			[]string{`error s.toml:1: responses[0]: template "{{ results[0].text }}": index out of range: 0 (array length is 0)`},
 		},
 		{
 			"extra pattern types",
-			rule2(`{ type = "all", patterns = [{ type = "contains", text = "a" }, { type = "not", pattern = { type = "any_of", patterns = [{ type = "exact", text = "ab" }, { type = "glob", pattern = "*c" }] } }] }`, `"yes"`),
+			ruleWithCaptures(`{ type = "all", patterns = [{ type = "contains", text = "a" }, { type = "not", pattern = { type = "any_of", patterns = [{ type = "exact", text = "ab" }, { type = "glob", pattern = "*c" }] } }] }`, `"yes"`),
 			[]string{"a", "ab", "abc", "x", "abd"},
 			[]string{"responses[0]: text yes", ": text ", ": text ", ": text ", "responses[0]: text yes"},
 		},
@@ -293,7 +293,7 @@ func TestConversations(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := NewEngine(parse(t, tt.src), EngineOptions{Env: []string{"HOME=/x", "HOME=/h"}, Args: []string{"-p"}, CWD: "/w"})
-			if diff := cmp.Diff(tt.want, talk(t, e, tt.in...)); diff != "" {
+			if diff := cmp.Diff(tt.want, converse(t, e, tt.in...)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -307,27 +307,27 @@ func TestTemplatesTogether(t *testing.T) {
 		"many texts": {`{ tool_calls = [` + strings.Repeat(call+", ", 80) + `] }`, "the output of all templates is longer than 67108864 bytes"},
 		"a long one": {`"` + strings.Repeat("{{ repeat('a', 900000) }}", 20) + `"`, "…\": the output of the template is longer than 8388608 bytes"},
 	} {
-		e := NewEngine(parse(t, rule("any", c.response)), EngineOptions{})
+		e := NewEngine(parse(t, ruleTOML("any", c.response)), EngineOptions{})
 		if _, err := e.Next(t.Context(), Request{Prompt: "x"}); err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 500 {
 			t.Errorf("%s: %.600v", name, err)
 		}
 	}
 }
 
-func rule(kind, response string, more ...string) string {
-	return rule2(`{ type = "`+kind+`" }`, response, more...)
+func ruleTOML(kind, response string, more ...string) string {
+	return ruleWithCaptures(`{ type = "`+kind+`" }`, response, more...)
 }
 
-func rule2(pattern, response string, more ...string) string {
+func ruleWithCaptures(pattern, response string, more ...string) string {
 	return "[[responses]]\npattern = " + pattern + "\nresponse = " + response + "\n" + strings.Join(more, "\n") + "\n"
 }
 
 // A rule is stopped and reported if it answers texts of the CLI with calls that cause the next such text. A rule with
 // a limit, a rule without calls, and prompts of a user are not stopped.
 func TestEndlessRules(t *testing.T) {
-	s := parse(t, rule2(`{ type = "contains", text = "limited" }`, `{ tool_calls = [{ tool = "Bash" }] }`, `source = "any"`, `max_matches = 1000`)+
-		rule2(`{ type = "contains", text = "text" }`, `"t"`, `source = "any"`)+
-		rule(`any`, `{ text = "done", tool_calls = [{ tool = "Bash" }] }`, `source = "any"`))
+	s := parse(t, ruleWithCaptures(`{ type = "contains", text = "limited" }`, `{ tool_calls = [{ tool = "Bash" }] }`, `source = "any"`, `max_matches = 1000`)+
+		ruleWithCaptures(`{ type = "contains", text = "text" }`, `"t"`, `source = "any"`)+
+		ruleTOML(`any`, `{ text = "done", tool_calls = [{ tool = "Bash" }] }`, `source = "any"`))
 	for _, tt := range []struct {
 		name, prompt string
 		injected     bool
@@ -347,7 +347,7 @@ func TestEndlessRules(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if reply.Endless {
+					if reply.IsEndless {
 						endless++
 						if diff := cmp.Diff([]protocol.Block{protocol.Text("before")}, reply.Blocks); diff != "" || reply.Rule.Line == 0 {
 							t.Errorf("%v: %s", reply.Rule, diff)
@@ -357,11 +357,11 @@ func TestEndlessRules(t *testing.T) {
 				return endless
 			}
 			e.lastText = "before"
-			if got := ask(maxConsecutiveNotices+5, Request{Prompt: tt.prompt, Injected: tt.injected, Notification: tt.injected}); got != tt.endless {
+			if got := ask(maxConsecutiveNotices+5, Request{Prompt: tt.prompt, IsInjected: tt.injected, IsNotification: tt.injected}); got != tt.endless {
 				t.Errorf("%d replies were stopped, want %d", got, tt.endless)
 			}
 			ask(1, Request{Prompt: "the user again"})
-			if got := ask(1, Request{Prompt: tt.prompt, Injected: tt.injected, Notification: tt.injected}); got != 0 {
+			if got := ask(1, Request{Prompt: tt.prompt, IsInjected: tt.injected, IsNotification: tt.injected}); got != 0 {
 				t.Error("the next prompt of the user does not begin again")
 			}
 		})
@@ -443,7 +443,7 @@ failure = { type = "overloaded" }
 
 // The `usage` of a response is that of the run: the usage of its messages adds up to it.
 func TestUsageAddsUp(t *testing.T) {
-	e := NewEngine(parse(t, rule(`any`, `{ text = "t", usage = { input_tokens = 7, output_tokens = 9 }, tool_calls = [{ tool = "A" }] }`)), EngineOptions{})
+	e := NewEngine(parse(t, ruleTOML(`any`, `{ text = "t", usage = { input_tokens = 7, output_tokens = 9 }, tool_calls = [{ tool = "A" }] }`)), EngineOptions{})
 	var sum Usage
 	for _, r := range []Request{{Prompt: "x"}, {Results: []Result{{}}}} {
 		reply, err := e.Next(t.Context(), r)
@@ -460,9 +460,9 @@ func TestUsageAddsUp(t *testing.T) {
 
 // Counts and sequence belong to the session and continue in another process.
 func TestStateGoesOn(t *testing.T) {
-	s := parse(t, turnsScenario+rule(`contains`, `"once"`, `max_matches = 1`)[:0]+"[[responses]]\npattern = { type = \"contains\", text = \"one\" }\nresponse = \"once {{ turn }}\"\nmax_matches = 1\n")
+	s := parse(t, turnsScenario+ruleTOML(`contains`, `"once"`, `max_matches = 1`)[:0]+"[[responses]]\npattern = { type = \"contains\", text = \"one\" }\nresponse = \"once {{ turn }}\"\nmax_matches = 1\n")
 	first := NewEngine(s, EngineOptions{})
-	talk(t, first, "one", "login", "joe")
+	converse(t, first, "one", "login", "joe")
 	state, err := first.State()
 	if err != nil {
 		t.Fatal(err)
@@ -471,7 +471,7 @@ func TestStateGoesOn(t *testing.T) {
 	if err := second.Restore(state); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"responses[0].turns[1]: text in", "default_response: text d"}, talk(t, second, "pw", "one")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[0].turns[1]: text in", "default_response: text d"}, converse(t, second, "pw", "one")); diff != "" {
 		t.Error(diff)
 	}
 
@@ -486,7 +486,7 @@ tool_calls = [{ tool = "Bash" }]
 text = "{{ prompt }} {{ match.what }} {{ match[1] }} {{ results[0].text }} {{ results[0].structured.n }} {{ results[1].text }}"
 `)
 	running := NewEngine(steps, EngineOptions{})
-	talk(t, running, "run it", "=> one")
+	converse(t, running, "run it", "=> one")
 	for range 2 {
 		kept, err := running.State()
 		if err != nil {
@@ -497,7 +497,7 @@ text = "{{ prompt }} {{ match.what }} {{ match[1] }} {{ results[0].text }} {{ re
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"responses[0]: text run it it it one 9007199254740993 two"}, talk(t, running, "=> two")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[0]: text run it it it one 9007199254740993 two"}, converse(t, running, "=> two")); diff != "" {
 		t.Error(diff)
 	}
 
@@ -506,7 +506,7 @@ pattern = { type = "regex", pattern = '^in (?P<dir>\w+)$' }
 turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
 `)
 	before, after := NewEngine(captures, EngineOptions{}), NewEngine(captures, EngineOptions{})
-	talk(t, before, "in src")
+	converse(t, before, "in src")
 	kept, err := before.State()
 	if err != nil {
 		t.Fatal(err)
@@ -514,7 +514,7 @@ turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
 	if err := after.Restore(kept); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"responses[0].turns[0]: text src"}, talk(t, after, "x")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[0].turns[0]: text src"}, converse(t, after, "x")); diff != "" {
 		t.Error(diff)
 	}
 
@@ -522,14 +522,14 @@ turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
 	if err := changed.Restore(state); err == nil || !strings.Contains(err.Error(), "changed") {
 		t.Errorf("a changed scenario: %v", err)
 	}
-	if diff := cmp.Diff([]string{"default_response: text d"}, talk(t, changed, "pw")); diff != "" {
+	if diff := cmp.Diff([]string{"default_response: text d"}, converse(t, changed, "pw")); diff != "" {
 		t.Error(diff)
 	}
 	for _, bad := range []string{"", "x", "[]", `{"version":9}`, `{"version":1,"active":{"rule":-1,"next":7},"counts":{"x":{},"99":{}}}`} {
 		if err := changed.Restore([]byte(bad)); err == nil {
 			t.Errorf("state %q is taken", bad)
 		}
-		talk(t, changed, "x")
+		converse(t, changed, "x")
 	}
 }
 
@@ -555,13 +555,13 @@ response = "never"
 `)
 	claims := claimCounts{}
 	first, second := NewEngine(s, EngineOptions{Counter: claims}), NewEngine(s, EngineOptions{Counter: claims})
-	if diff := cmp.Diff([]string{"responses[0]: text mine"}, talk(t, first, "one")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[0]: text mine"}, converse(t, first, "one")); diff != "" {
 		t.Error(diff)
 	}
 	want := []string{`no rule of the scenario matches the prompt "one"`, `s.toml:2: responses[0] (contains "one"): it matches, but has already answered`}
 	for _, e := range []*Engine{first, second} {
 		reply, err := e.Next(t.Context(), Request{Prompt: "one"})
-		if err != nil || !reply.Unmatched || len(reply.NearMisses) < 2 || !strings.HasPrefix(reply.NearMisses[1], want[1]) {
+		if err != nil || !reply.IsUnmatched || len(reply.NearMisses) < 2 || !strings.HasPrefix(reply.NearMisses[1], want[1]) {
 			t.Errorf("%+v, %v, want %q", reply, err, want)
 		}
 	}
@@ -572,10 +572,10 @@ response = "never"
 
 // A rule with max_matches counts the prompts of all engines of a run; a request with its own claims counts there.
 func TestMatchesOfARun(t *testing.T) {
-	s := parse(t, rule(`any`, `"a"`, `max_matches = 2`)+rule(`any`, `"b"`))
+	s := parse(t, ruleTOML(`any`, `"a"`, `max_matches = 2`)+ruleTOML(`any`, `"b"`))
 	claims := claimCounts{}
 	first, second := NewEngine(s, EngineOptions{Counter: claims}), NewEngine(s, EngineOptions{Counter: claims})
-	got := slices.Concat(talk(t, first, "x"), talk(t, second, "x", "x"), talk(t, first, "x"))
+	got := slices.Concat(converse(t, first, "x"), converse(t, second, "x", "x"), converse(t, first, "x"))
 	if diff := cmp.Diff([]string{"responses[0]: text a", "responses[0]: text a", "responses[1]: text b", "responses[1]: text b"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -618,7 +618,7 @@ response = "x"
 		`s.toml:5: responses[1] (exact "Build it"): it differs from "Build it" only in upper and lower case`,
 		`and 1 more`,
 	}
-	if diff := cmp.Diff(want, reply.NearMisses); diff != "" || !reply.Unmatched {
+	if diff := cmp.Diff(want, reply.NearMisses); diff != "" || !reply.IsUnmatched {
 		t.Error(diff)
 	}
 }
@@ -657,7 +657,7 @@ times = 1
 		}
 		var unmet []string
 		for _, j := range s.CheckExpectations(&record) {
-			if !j.Met {
+			if !j.IsMet {
 				unmet = append(unmet, j.String())
 			}
 		}
@@ -677,7 +677,7 @@ times = 1
 	}
 
 	e := NewEngine(s, EngineOptions{})
-	talk(t, e, "hi", "=> broken b")
+	converse(t, e, "hi", "=> broken b")
 	if got := e.UnmetResults()[0].String(); got != `s.toml:4:53: expected the result of A to match contains "fine": it does not contain "fine"; the result is "broken"` {
 		t.Error(got)
 	}
@@ -685,14 +685,14 @@ times = 1
 
 func TestBuiltInGo(t *testing.T) {
 	s := &Scenario{Responses: []Rule{{Pattern: Pattern{Type: PatternContains, Text: "a"}, Response: &Response{Text: "{{ prompt }}!"}}}}
-	if diff := cmp.Diff([]string{"responses[0]: text abc!"}, talk(t, NewEngine(s, EngineOptions{}), "abc")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[0]: text abc!"}, converse(t, NewEngine(s, EngineOptions{}), "abc")); diff != "" {
 		t.Error(diff)
 	}
 	bad := &Scenario{Responses: []Rule{{Pattern: Pattern{Type: PatternRegex, Pattern: "("}}}}
 	if err := bad.Compile(); err == nil {
 		t.Error("a bad scenario compiles")
 	}
-	if got := talk(t, NewEngine(Greeting(), EngineOptions{}), "x"); !strings.Contains(got[0], "No scenario is loaded") || !strings.Contains(got[0], "--scenario") {
+	if got := converse(t, NewEngine(Greeting(), EngineOptions{}), "x"); !strings.Contains(got[0], "No scenario is loaded") || !strings.Contains(got[0], "--scenario") {
 		t.Error(got)
 	}
 	if f := FailureByName("rate-limit"); f == nil || f.RetryAfter != 60 {

@@ -57,7 +57,7 @@ type ModelRequest struct {
 
 // AddCall records a tool call, by its canonical name.
 func (s *RunRecord) AddCall(name string, input json.RawMessage) {
-	s.calls = append(s.calls, observedCall{name: name, input: numbers(input)})
+	s.calls = append(s.calls, observedCall{name: name, input: decodeNumbers(input)})
 }
 
 // AddPrompt records a prompt.
@@ -107,17 +107,17 @@ func (s *RunRecord) AddRule(r RuleRef) { s.rules = append(s.rules, r) }
 
 // ExpectationResult is the result of one expectation.
 type ExpectationResult struct {
-	At   diag.Position // zero = unknown
-	Text string        // what is expected: "expected a call to Bash"
-	Met  bool
-	Got  string // the actual outcome; empty if met
+	At     diag.Position // zero = unknown
+	Text   string        // what is expected: "expected a call to Bash"
+	IsMet  bool
+	Actual string // the actual outcome; empty if met
 }
 
 // String returns the line that reports an unmet expectation.
 func (j ExpectationResult) String() string {
 	text := j.Text
-	if j.Got != "" {
-		text += ", but " + j.Got
+	if j.Actual != "" {
+		text += ", but " + j.Actual
 	}
 	if at := j.At.String(); at != "" {
 		return at + ": " + text
@@ -135,11 +135,11 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 		}
 		j := ExpectationResult{At: x.at}
 		if x.Unused != "" {
-			judged = append(judged, s.unused(x, seen)...)
+			judged = append(judged, s.judgeUnused(x, seen)...)
 			continue
 		}
-		j.Text, j.Got = s.check(x, seen)
-		j.Met = j.Got == ""
+		j.Text, j.Actual = s.check(x, seen)
+		j.IsMet = j.Actual == ""
 		judged = append(judged, j)
 	}
 	return judged
@@ -157,7 +157,7 @@ func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
 	}
 	text = "expected " + withCount(x.subject(), low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
-		return text, occurrences(len(hits)) + s.nearestMiss(x, seen, len(hits))
+		return text, timesText(len(hits)) + s.nearestMiss(x, seen, len(hits))
 	}
 	if got := x.Request.exceededLimit(hits, seen); got != "" {
 		return text, got
@@ -235,32 +235,32 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 		return nil
 	}
 	for i := range s.Responses {
-		if at, used := s.used(i, seen); !used {
+		if at, used := s.ruleUsed(i, seen); !used {
 			unused = append(unused, RuleRef{Name: ruleName(i), File: at.File, Line: at.Line})
 		}
 	}
 	return unused
 }
 
-// used reports whether a rule answered a prompt, and returns its position.
-func (s *Scenario) used(i int, seen *RunRecord) (diag.Position, bool) {
+// ruleUsed reports whether a rule answered a prompt, and returns its position.
+func (s *Scenario) ruleUsed(i int, seen *RunRecord) (diag.Position, bool) {
 	rule := &s.Responses[i]
 	at := rule.source.Index.Pos(diag.Path{"responses", rule.index})
 	return at, slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
-// unused judges every rule of the scenario: each should have answered.
-func (s *Scenario) unused(x *Expectation, seen *RunRecord) []ExpectationResult {
+// judgeUnused judges every rule of the scenario: each should have answered.
+func (s *Scenario) judgeUnused(x *Expectation, seen *RunRecord) []ExpectationResult {
 	var judged []ExpectationResult
 	for i := range s.Responses {
 		j := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
-		j.At, j.Met = s.used(i, seen)
+		j.At, j.IsMet = s.ruleUsed(i, seen)
 		switch {
-		case j.Met:
+		case j.IsMet:
 		case x.Unused == "warn":
-			j.Met, j.Got = true, "it answered none"
+			j.IsMet, j.Actual = true, "it answered none"
 		default:
-			j.Got = "it answered none"
+			j.Actual = "it answered none"
 		}
 		judged = append(judged, j)
 	}
@@ -395,15 +395,15 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 	return best
 }
 
-// numbers decodes JSON without converting numbers; nil = invalid.
-func numbers(raw json.RawMessage) any {
+// decodeNumbers decodes JSON without converting numbers; nil = invalid.
+func decodeNumbers(raw json.RawMessage) any {
 	if v, err := plainjson.Decode(raw); err == nil {
 		return v
 	}
 	return nil
 }
 
-func (x *Expectation) inputValue() any { return numbers(x.Input) }
+func (x *Expectation) inputValue() any { return decodeNumbers(x.Input) }
 
 // matchesTool reports whether the expectation refers to the tool.
 func (x *Expectation) matchesTool(tool string) bool {
@@ -466,8 +466,8 @@ func withCount(subject string, low, high int) string {
 	return fmt.Sprintf("%s (%d to %d times)", subject, low, high)
 }
 
-// occurrences says how often an event occurred.
-func occurrences(n int) string {
+// timesText returns how often an event occurred, in words.
+func timesText(n int) string {
 	switch n {
 	case 0:
 		return "there was none"

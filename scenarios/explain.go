@@ -20,13 +20,13 @@ func (e *Engine) ExplainAll(r Request) []string {
 
 func (e *Engine) explain(prompt string, most int) []string {
 	lines := []string{"no rule of the scenario matches the prompt " + e.scenario.excerpts.shorten(prompt)}
-	if at := cmp.Or(e.active, e.endedSequence); at != nil && at.next < len(e.scenario.Responses[at.rule].Turns) {
-		turn := &e.scenario.Responses[at.rule].Turns[at.next]
+	if at := cmp.Or(e.active, e.endedSequence); at != nil && at.nextTurn < len(e.scenario.Responses[at.rule].Turns) {
+		turn := &e.scenario.Responses[at.rule].Turns[at.nextTurn]
 		why := e.scenario.excerpts.explainMiss(turn.match, prompt)
 		if _, ok := turn.match.Match(prompt); ok {
 			why = fmt.Sprintf("it matches, but its condition %q is false", turn.When)
 		}
-		lines = append(lines, fmt.Sprintf("%s was expected next (%s): %s", e.ref(at.rule, at.next), turn.Expect.String(), why))
+		lines = append(lines, fmt.Sprintf("%s was expected next (%s): %s", e.ruleRef(at.rule, at.nextTurn), turn.Expect.String(), why))
 	}
 	if len(e.scenario.Responses) == 0 {
 		return append(lines, "the scenario has no [[responses]]")
@@ -35,7 +35,7 @@ func (e *Engine) explain(prompt string, most int) []string {
 		if i == most {
 			return append(lines, fmt.Sprintf("and %d more", len(e.scenario.Responses)-most))
 		}
-		lines = append(lines, fmt.Sprintf("%s (%s): %s", e.ref(rule, -1), e.scenario.Responses[rule].Pattern.String(), e.explainRule(rule, prompt)))
+		lines = append(lines, fmt.Sprintf("%s (%s): %s", e.ruleRef(rule, -1), e.scenario.Responses[rule].Pattern.String(), e.explainRule(rule, prompt)))
 	}
 	return lines
 }

@@ -31,7 +31,7 @@ response = "no"
 	if _, err := e.Next(t.Context(), Request{Prompt: "triage issue 7"}); err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := e.Next(t.Context(), Request{Prompt: "go on without"}); err != nil || !reply.Unmatched {
+	if reply, err := e.Next(t.Context(), Request{Prompt: "go on without"}); err != nil || !reply.IsUnmatched {
 		t.Fatal(reply, err)
 	}
 	for _, tt := range []struct {

@@ -33,7 +33,7 @@ const (
 )
 
 func newHiddenRules(rules []Rule) *hiddenRules {
-	s := &hiddenRules{rules: rules, firstCatchAll: len(rules), byPattern: make(map[string]int, len(rules)), substrings: trie{next: map[transition]int{}, rules: map[int]int{}}, comparisons: maxComparisons}
+	s := &hiddenRules{rules: rules, firstCatchAll: len(rules), byPattern: make(map[string]int, len(rules)), substrings: trie{children: map[transition]int{}, rules: map[int]int{}}, comparisons: maxComparisons}
 	for i := range rules {
 		r := &rules[i]
 		if r.Source == "notification" || r.When != "" || r.MaxMatches != nil || r.Once {
@@ -146,8 +146,8 @@ func canBeEmpty(re *syntax.Regexp) bool {
 	}
 }
 
-// captures counts the groups of a regular expression; -1 = it is invalid.
-func captures(src string) int {
+// countCaptures counts the groups of a regular expression; -1 = it is invalid.
+func countCaptures(src string) int {
 	re, err := regexp.Compile(src)
 	if err != nil {
 		return -1
@@ -157,8 +157,8 @@ func captures(src string) int {
 
 // trie maps texts to the first rule that contains each of them.
 type trie struct {
-	next  map[transition]int // next node
-	rules map[int]int        // of the texts that end at a node
+	children map[transition]int // children node
+	rules    map[int]int        // of the texts that end at a node
 }
 
 // transition is a transition from a node by a byte.
@@ -171,10 +171,10 @@ func (t trie) add(text string, rule int) {
 	node := 0
 	for i := range len(text) {
 		key := transition{node, text[i]}
-		to, ok := t.next[key]
+		to, ok := t.children[key]
 		if !ok {
-			to = len(t.next) + 1
-			t.next[key] = to
+			to = len(t.children) + 1
+			t.children[key] = to
 		}
 		node = to
 	}
@@ -188,7 +188,7 @@ func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0
 		for i := start; i < len(text); i++ {
-			to, found := t.next[transition{node, text[i]}]
+			to, found := t.children[transition{node, text[i]}]
 			if !found {
 				break
 			}

@@ -77,8 +77,8 @@ func TestIndexedRules(t *testing.T) {
 		indexed, linear := NewEngine(s, EngineOptions{}), NewEngine(&plain, EngineOptions{})
 		answered := 0
 		for range 80 {
-			request := Request{Injected: r.IntN(5) == 0}
-			request.Notification = request.Injected && r.IntN(2) == 0
+			request := Request{IsInjected: r.IntN(5) == 0}
+			request.IsNotification = request.IsInjected && r.IntN(2) == 0
 			for range 1 + r.IntN(4) {
 				request.Prompt += words[r.IntN(len(words))] + []string{"", " "}[r.IntN(2)]
 			}
@@ -93,7 +93,7 @@ func TestIndexedRules(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("%q: %s", request.Prompt, diff)
 			}
-			if !got.Unmatched {
+			if !got.IsUnmatched {
 				answered++
 			}
 		}

@@ -27,13 +27,13 @@ type LintOptions struct {
 // Lint returns its findings, all of them warnings, in file order.
 func Lint(s *Scenario, o LintOptions) diag.List {
 	l := &linter{s: s, o: o, tools: toolsOf(o.Tools), templates: s.Templates == nil || *s.Templates}
-	l.rules()
+	l.lintRules()
 	if l.s.DefaultResponse != nil {
-		l.response(l.root("default_response"), visibleLists{}, l.s.DefaultResponse)
+		l.lintResponse(l.root("default_response"), visibleLists{}, l.s.DefaultResponse)
 	}
-	l.servers()
-	l.breakpoints()
-	l.expectations()
+	l.lintServers()
+	l.lintBreakpoints()
+	l.lintExpectations()
 	l.list.Sort()
 	return l.list
 }
@@ -110,7 +110,7 @@ func (l *linter) report(p location, offset int, hint, format string, args ...any
 
 func (l *linter) root(path ...any) location { return location{l.s.Locate, path} }
 
-func (l *linter) rules() {
+func (l *linter) lintRules() {
 	shadows := newHiddenRules(l.s.Responses)
 	for i := range l.s.Responses {
 		r := &l.s.Responses[i]
@@ -125,26 +125,26 @@ func (l *linter) rules() {
 		case strings.TrimSpace(r.When) == "false":
 			l.report(p.child("when"), 0, "", NeverAnswers+": its condition is false")
 		}
-		l.backspaces(p.child("pattern"), &r.Pattern)
-		l.answer(p, countGroups(&r.Pattern), answer{r.When, r.Response, r.Failure})
+		l.lintBackspaces(p.child("pattern"), &r.Pattern)
+		l.lintAnswer(p, countGroups(&r.Pattern), answer{r.When, r.Response, r.Failure})
 		for t := range r.Turns {
 			turn := &r.Turns[t]
-			l.answer(p.child("turns", t), countGroups(&turn.Expect), answer{turn.When, turn.Response, turn.Failure})
+			l.lintAnswer(p.child("turns", t), countGroups(&turn.Expect), answer{turn.When, turn.Response, turn.Failure})
 		}
 	}
 }
 
-// backspaces warns of a pattern with a control character, which "\b" is in a basic
+// lintBackspaces warns of a pattern with a control character, which "\b" is in a basic
 // TOML string.
-func (l *linter) backspaces(p location, pattern *Pattern) {
+func (l *linter) lintBackspaces(p location, pattern *Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
 		l.report(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace character: "\b" in double quotes is not a word boundary`)
 	}
 	for i := range pattern.Patterns {
-		l.backspaces(p, &pattern.Patterns[i])
+		l.lintBackspaces(p, &pattern.Patterns[i])
 	}
 	if pattern.Not != nil {
-		l.backspaces(p, pattern.Not)
+		l.lintBackspaces(p, pattern.Not)
 	}
 }
 
@@ -158,7 +158,7 @@ type visibleLists struct {
 func countGroups(p *Pattern) int {
 	switch p.Type {
 	case PatternRegex:
-		return captures(p.Pattern)
+		return countCaptures(p.Pattern)
 	case PatternExact, PatternContains, PatternAny, PatternNot:
 		return 0
 	default:
@@ -172,32 +172,32 @@ type answer struct {
 	failure  *Failure
 }
 
-func (l *linter) answer(p location, groups int, a answer) {
+func (l *linter) lintAnswer(p location, groups int, a answer) {
 	see := visibleLists{groups: groups}
-	l.condition(p.child("when"), see, a.when)
+	l.lintCondition(p.child("when"), see, a.when)
 	if a.failure != nil {
 		l.text(p.child("failure", "message"), see, a.failure.Message)
 		l.text(p.child("failure", "partial_text"), see, a.failure.PartialText)
 	}
 	if a.response != nil {
-		l.response(p.child("response"), see, a.response)
+		l.lintResponse(p.child("response"), see, a.response)
 	}
 }
 
-func (l *linter) response(p location, see visibleLists, r *Response) {
-	l.calls(p.child("tool_calls"), see, r.ToolCalls)
+func (l *linter) lintResponse(p location, see visibleLists, r *Response) {
+	l.lintCalls(p.child("tool_calls"), see, r.ToolCalls)
 	see.results += len(r.ToolCalls)
 	l.text(p.child("text"), see, r.Text)
-	l.steps(p.child("steps"), see, r.Steps)
+	l.lintSteps(p.child("steps"), see, r.Steps)
 }
 
-func (l *linter) steps(p location, see visibleLists, steps []Step) {
+func (l *linter) lintSteps(p location, see visibleLists, steps []Step) {
 	for i := range steps {
 		s, sp := &steps[i], p.child(i)
-		l.condition(sp.child("when"), see, s.When)
+		l.lintCondition(sp.child("when"), see, s.When)
 		l.text(sp.child("thinking"), see, s.Thinking)
 		l.text(sp.child("text"), see, s.Text)
-		l.calls(sp.child("tool_calls"), see, s.ToolCalls)
+		l.lintCalls(sp.child("tool_calls"), see, s.ToolCalls)
 		calls := len(s.ToolCalls)
 		for b := range s.Blocks {
 			block, bp := &s.Blocks[b], sp.child("blocks", b)
@@ -212,7 +212,7 @@ func (l *linter) steps(p location, see visibleLists, steps []Step) {
 	}
 }
 
-func (l *linter) calls(p location, see visibleLists, calls []ToolCall) {
+func (l *linter) lintCalls(p location, see visibleLists, calls []ToolCall) {
 	for i := range calls {
 		l.call(p.child(i), see, &calls[i])
 	}
@@ -220,13 +220,13 @@ func (l *linter) calls(p location, see visibleLists, calls []ToolCall) {
 
 func (l *linter) call(p location, see visibleLists, c *ToolCall) {
 	l.called = append(l.called, c.Tool)
-	l.input(p.child("input"), see, c.Input)
+	l.lintInput(p.child("input"), see, c.Input)
 	if c.Result != nil {
 		l.text(p.child("result"), see, c.Result.Text)
 	}
-	l.tool(p.child("tool"), c.Tool)
+	l.lintToolName(p.child("tool"), c.Tool)
 	if c.Subagent != nil {
-		l.steps(p.child("subagent", "steps"), visibleLists{groups: see.groups}, c.Subagent.Steps)
+		l.lintSteps(p.child("subagent", "steps"), visibleLists{groups: see.groups}, c.Subagent.Steps)
 	}
 	known, ok := l.tools[c.Tool]
 	var keys map[string]json.RawMessage
@@ -240,10 +240,10 @@ func (l *linter) call(p location, see visibleLists, c *ToolCall) {
 	}
 }
 
-// tool checks the name of a tool. A bare name that is not a built-in tool may be
+// lintToolName checks the name of a tool. A bare name that is not a built-in tool may be
 // that of an MCP tool of an unknown server: it is reported only if that is
 // unlikely.
-func (l *linter) tool(p location, name string) {
+func (l *linter) lintToolName(p location, name string) {
 	if _, ok := l.tools[name]; ok || l.tools == nil || name == "" || strings.ContainsAny(name, "/*?[") || strings.HasPrefix(name, "mcp__") {
 		return
 	}
@@ -266,10 +266,10 @@ func (l *linter) tool(p location, name string) {
 	}
 }
 
-// input checks the templates inside a JSON value.
-func (l *linter) input(p location, see visibleLists, raw json.RawMessage) {
+// lintInput checks the templates inside a JSON value.
+func (l *linter) lintInput(p location, see visibleLists, raw json.RawMessage) {
 	var v any
-	if l.mentions(string(raw)) && json.Unmarshal(raw, &v) == nil {
+	if l.mayUseVariables(string(raw)) && json.Unmarshal(raw, &v) == nil {
 		l.value(p, see, v)
 	}
 }
@@ -289,8 +289,8 @@ func (l *linter) value(p location, see visibleLists, v any) {
 	}
 }
 
-// mentions is a quick check that skips most texts.
-func (l *linter) mentions(src string) bool {
+// mayUseVariables is a quick check that excludes most texts.
+func (l *linter) mayUseVariables(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
 
@@ -320,18 +320,18 @@ func (l *linter) text(p location, see visibleLists, src string) {
 	if src != "" && src == l.o.Placeholder {
 		l.report(p, 0, "", PlaceholderAnswer)
 	}
-	if l.templates && l.mentions(src) && !indexesInRange(see, src) {
-		l.indices(p, see, eval.Indices(src))
+	if l.templates && l.mayUseVariables(src) && !indexesInRange(see, src) {
+		l.lintIndices(p, see, eval.Indices(src))
 	}
 }
 
-func (l *linter) condition(p location, see visibleLists, src string) {
-	if l.mentions(src) && !indexesInRange(see, src) {
-		l.indices(p, see, eval.IndicesOf(src))
+func (l *linter) lintCondition(p location, see visibleLists, src string) {
+	if l.mayUseVariables(src) && !indexesInRange(see, src) {
+		l.lintIndices(p, see, eval.IndicesOf(src))
 	}
 }
 
-func (l *linter) indices(p location, see visibleLists, all []eval.ListIndex) {
+func (l *linter) lintIndices(p location, see visibleLists, all []eval.ListIndex) {
 	for _, x := range all {
 		switch {
 		case x.Name == "results" && x.Unconditional && (x.Value >= see.results || -x.Value > see.results):
@@ -359,7 +359,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func (l *linter) servers() {
+func (l *linter) lintServers() {
 	if l.o.Server == nil {
 		return
 	}
@@ -405,7 +405,7 @@ func lastPart(name string) string {
 	return name
 }
 
-func (l *linter) breakpoints() {
+func (l *linter) lintBreakpoints() {
 	for i := range l.s.Breakpoints { // replacement tools are also called
 		if name := l.s.Breakpoints[i].Replacement; eval.HasTemplate(name) {
 			l.called = append(l.called, "*")
@@ -416,7 +416,7 @@ func (l *linter) breakpoints() {
 	for i := range l.s.Breakpoints {
 		k := &l.s.Breakpoints[i]
 		p := l.root("breakpoints", i)
-		l.tool(p.child("tool"), k.Tool)
+		l.lintToolName(p.child("tool"), k.Tool)
 		if !l.isCalled(k.Tool) {
 			l.report(p.child("tool"), 0, "", "the breakpoint never stops anything: no rule calls %s", k.Tool)
 		}
@@ -430,14 +430,14 @@ func (l *linter) breakpoints() {
 	}
 }
 
-func (l *linter) expectations() {
+func (l *linter) lintExpectations() {
 	for i := range l.s.Expect {
 		x := &l.s.Expect[i]
 		if x.Tool == "" {
 			continue
 		}
 		p := l.root("expect", i, "tool")
-		l.tool(p, x.Tool)
+		l.lintToolName(p, x.Tool)
 		switch {
 		case l.isCalled(x.Tool):
 		case !x.Never && (x.Times == nil || x.Times.Min > 0):

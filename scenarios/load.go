@@ -178,7 +178,7 @@ func (l *loader) load(path, src string) (*Scenario, error) {
 // file reads one file and its includes; stack holds the including files.
 func (l *loader) file(path, src string, stack []string) *Scenario {
 	s := &Scenario{}
-	ix, readable := l.bind(path, src, s)
+	ix, readable := l.decodeFile(path, src, s)
 	l.fileTexts = append(l.fileTexts, ix.Text())
 	if !readable {
 		return s
@@ -188,15 +188,15 @@ func (l *loader) file(path, src string, stack []string) *Scenario {
 	if c.ReadFile == nil {
 		c.ReadFile = diag.ReadFile
 	}
-	c.scenario(s)
+	c.compileScenario(s)
 	for i, name := range s.Include {
-		s.Responses = append(s.Responses, l.include(s.source, i, name, stack)...)
+		s.Responses = append(s.Responses, l.readInclude(s.source, i, name, stack)...)
 	}
 	return s
 }
 
-// include reads the i-th included file and returns its rules.
-func (l *loader) include(from *fill.Source, i int, name string, stack []string) []Rule {
+// readInclude reads the i-th included file and returns its rules.
+func (l *loader) readInclude(from *fill.Source, i int, name string, stack []string) []Rule {
 	at := diag.Path{"include", i}
 	path := fill.Resolve(from.Dir, name)
 	clean := filepath.Clean(path)
@@ -220,8 +220,8 @@ func (l *loader) include(from *fill.Source, i int, name string, stack []string) 
 	return l.file(path, src, append(slices.Clone(stack), clean)).Responses
 }
 
-// bind decodes one file into s; false = it could not be read at all.
-func (l *loader) bind(path, src string, s *Scenario) (*diag.Index, bool) {
+// decodeFile decodes one file into s; false = it could not be read at all.
+func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		ix := diag.IndexJSON(path, []byte(src))
 		if d := ix.FirstProblem(); d != nil {
@@ -317,9 +317,9 @@ func Open(name string) (*Scenario, error) {
 // Greeting returns the scenario for a run without a scenario: it answers every prompt with a text that explains how
 // to choose one.
 func Greeting() *Scenario {
-	return &Scenario{Templates: new(false), DefaultResponse: &Response{Text: greeting}}
+	return &Scenario{Templates: new(false), DefaultResponse: &Response{Text: greetingSource}}
 }
 
-const greeting = "Hello! No scenario is loaded, so there is nothing else to say. " +
+const greetingSource = "Hello! No scenario is loaded, so there is nothing else to say. " +
 	"Give one with --scenario FILE, with the variable CLAUDELESS_SCENARIO or as claudeless.toml in the working directory; " +
 	"--scenario quickstart is one to try."

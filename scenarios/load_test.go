@@ -175,7 +175,7 @@ func TestJSONScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"responses[0]: text s x", "default_response: text d"}, talk(t, NewEngine(s, EngineOptions{}), "x", "x")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[0]: text s x", "default_response: text d"}, converse(t, NewEngine(s, EngineOptions{}), "x", "x")); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := Parse("a.json5", []byte(src), LoadOptions{}); err == nil {
@@ -186,8 +186,8 @@ func TestJSONScenario(t *testing.T) {
 // Rules of included files come after our own, each file once.
 func TestInclude(t *testing.T) {
 	files := map[string]string{
-		"dir/main.toml":       "include = [\"common/a.toml\", \"b.json\"]\n" + rule(`any`, `"own"`, `max_matches = 1`),
-		"dir/common/a.toml":   "include = [\"../b.json\"]\nname = \"a\"\n" + rule2(`{ type = "exact", text = "a" }`, `{ text = "A", tool_calls = [{ tool = "T", input = { "$file" = "f.txt" } }] }`),
+		"dir/main.toml":       "include = [\"common/a.toml\", \"b.json\"]\n" + ruleTOML(`any`, `"own"`, `max_matches = 1`),
+		"dir/common/a.toml":   "include = [\"../b.json\"]\nname = \"a\"\n" + ruleWithCaptures(`{ type = "exact", text = "a" }`, `{ text = "A", tool_calls = [{ tool = "T", input = { "$file" = "f.txt" } }] }`),
 		"dir/b.json":          `{"templates": false, "responses": [{"pattern": {"type": "any"}, "response": "{{ b }}"}]}`,
 		"dir/common/f.txt":    "content",
 		"dir/common/none.txt": "",
@@ -203,10 +203,10 @@ func TestInclude(t *testing.T) {
 	}
 	e := NewEngine(s, EngineOptions{})
 	want := []string{"responses[0]: text own", `responses[1]: call T "content" | more`, "responses[2]: text {{ b }}"}
-	if diff := cmp.Diff(want, talk(t, e, "a", "a", "z")); diff != "" {
+	if diff := cmp.Diff(want, converse(t, e, "a", "a", "z")); diff != "" {
 		t.Error(diff)
 	}
-	if ref := e.ref(1, -1); ref.File != filepath.Join("dir", "common", "a.toml") || ref.Line != 3 {
+	if ref := e.ruleRef(1, -1); ref.File != filepath.Join("dir", "common", "a.toml") || ref.Line != 3 {
 		t.Error(ref)
 	}
 }

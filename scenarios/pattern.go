@@ -114,8 +114,8 @@ func (a promptSources) AnswersNotifications() bool {
 	return false
 }
 
-// answers reports whether the rule answers prompts of this kind.
-func (a promptSources) answers(notification bool) bool {
+// includes reports whether the rule answers prompts of this kind.
+func (a promptSources) includes(notification bool) bool {
 	if notification {
 		return a.AnswersNotifications()
 	}

@@ -18,22 +18,22 @@ import (
 type Request struct {
 	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
-	// Injected marks text that the CLI itself wrote. It does not end a turn sequence. If it is not also a
+	// IsInjected marks text that the CLI itself wrote. It does not end a turn sequence. If it is not also a
 	// notification, it asks for the rest of a truncated reply and is matched against the rules like a prompt.
-	Injected bool
-	// Notification marks a text that the CLI injected (the end of a background task, feedback of a hook, a reminder).
+	IsInjected bool
+	// IsNotification marks a text that the CLI injected (the end of a background task, feedback of a hook, a reminder).
 	// Only rules and turns for notifications answer it.
-	Notification bool
-	// Interjected marks a prompt that arrived while another one was being answered: only
+	IsNotification bool
+	// IsInterjected marks a prompt that arrived while another one was being answered: only
 	// a rule that matches it answers; otherwise the reply is unmatched and must be
 	// dropped.
-	Interjected bool
+	IsInterjected bool
 	// Results are the results of the tool calls of the previous reply, in call
 	// order. Non-nil continues with the next step of that response.
 	Results []Result
-	// Side is the kind of a request outside the conversation: `compact`. Such a
-	// request uses no rule and changes no count; empty = part of the conversation.
-	Side string
+	// SideKind is the kind of a request outside the conversation, such as `compact`. Such a request does not change the
+	// state of the engine.
+	SideKind string
 	// Vars are additional variables of expressions.
 	Vars Vars
 	// Counter replaces the engine's; nil = the engine's.
@@ -79,8 +79,8 @@ type Call struct {
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 }
 
-// vars adds the variables of the request to into.
-func (c Call) vars(into map[string]any) {
+// addVariables adds the variables of the request to into.
+func (c Call) addVariables(into map[string]any) {
 	into["max_tokens"], into["stream"], into["attempt"], into["agent"] = c.MaxTokens, c.Stream, max(1, c.Attempt), c.Agent
 	into["betas"], into["headers"], into["attachments"] = c.Betas, c.Headers, c.Attachments
 	for name, raw := range map[string]json.RawMessage{
@@ -92,9 +92,9 @@ func (c Call) vars(into map[string]any) {
 
 // Session is `session` in expressions.
 type Session struct {
-	ID      string
-	Resumed bool
-	Turn    int // number of the prompt in the session, from 1; 0 = the engine counts
+	ID        string
+	IsResumed bool
+	Turn      int // number of the prompt in the session, from 1; 0 = the engine counts
 }
 
 // Reply is one message of the model.
@@ -120,12 +120,12 @@ type Reply struct {
 	StructuredOutput json.RawMessage
 	Stream           *Stream // pace of this message; nil = the scenario's
 	Rule             RuleRef
-	// Unmatched says that no rule matched the prompt. NearMisses explain why; they
+	// IsUnmatched says that no rule matched the prompt. NearMisses explain why; they
 	// are set if the scenario makes that an error.
-	Unmatched bool
-	// Endless says that the rule was stopped because it kept answering CLI texts with calls that cause the next
-	// text. The reply repeats the last text.
-	Endless    bool
+	IsUnmatched bool
+	// IsEndless says that the rule was stopped because it kept answering texts of the CLI with calls that cause the next
+	// text.
+	IsEndless  bool
 	NearMisses []string
 	// HasMore says that another step follows the results of this one.
 	HasMore bool
@@ -168,7 +168,7 @@ type activeResponse struct {
 	nextStep      int              // index of the next step
 	expected      []expectedResult // of the calls of the last reply, in call order
 	awaitsResults bool             // waiting for results
-	failed        bool             // a scripted failure ended it; no further step is expected
+	hasFailed     bool             // a scripted failure ended it; no further step is expected
 }
 
 // expectedResult is the expectation about the result of one call.
@@ -204,7 +204,7 @@ func stepsOf(r *Response) []Step {
 // step it returns a message with empty text.
 func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	r.expected, r.awaitsResults = nil, false
-	step, err := r.advance(ctx)
+	step, err := r.takeStep(ctx)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -215,7 +215,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	}
 	reply.Fault, reply.Gate, reply.After = step.Fault, step.Gate, strings.TrimPrefix(step.After, "gate:")
 	reply.StopReason, reply.Usage, reply.DelayMS, reply.Stream = step.StopReason, step.Usage, step.DelayMS, step.Stream
-	if err := r.blocks(ctx, &reply, step); err != nil {
+	if err := r.buildBlocks(ctx, &reply, step); err != nil {
 		return Reply{}, err
 	}
 	for _, f := range step.Frames {
@@ -227,7 +227,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	}
 	r.awaitsResults = len(r.expected) > 0
 	if step.Failure != nil {
-		r.failed = true
+		r.hasFailed = true
 		if reply.Failure, err = failureOf(ctx, r.rule.scope, step.Failure); err != nil {
 			return Reply{}, err
 		}
@@ -235,8 +235,8 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	return reply, r.finish(ctx, &reply, step)
 }
 
-// advance returns the next step whose condition is true; nil = none.
-func (r *activeResponse) advance(ctx context.Context) (*Step, error) {
+// takeStep returns the next step whose condition is true; nil = none.
+func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
 	for r.nextStep < len(r.steps) {
 		step := &r.steps[r.nextStep]
 		r.nextStep++
@@ -285,7 +285,7 @@ func (r *activeResponse) hasMoreSteps(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-func (r *activeResponse) blocks(ctx context.Context, reply *Reply, step *Step) error {
+func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *Step) error {
 	parts := step.Blocks
 	if parts == nil {
 		if step.Thinking != "" {
@@ -300,7 +300,7 @@ func (r *activeResponse) blocks(ctx context.Context, reply *Reply, step *Step) e
 	}
 	server := "" // the last server tool call
 	for i := range parts {
-		b, err := r.block(ctx, &parts[i], server)
+		b, err := r.buildBlock(ctx, &parts[i], server)
 		if err != nil {
 			return err
 		}
@@ -315,8 +315,8 @@ func (r *activeResponse) blocks(ctx context.Context, reply *Reply, step *Step) e
 	return nil
 }
 
-// block builds one block; server is the call for a result without a tool_use_id.
-func (r *activeResponse) block(ctx context.Context, b *Block, server string) (protocol.Block, error) {
+// buildBlock builds one block; server is the call for a result without a tool_use_id.
+func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string) (protocol.Block, error) {
 	sc := r.rule.scope
 	switch b.Type {
 	case BlockText:
@@ -335,7 +335,7 @@ func (r *activeResponse) block(ctx context.Context, b *Block, server string) (pr
 		raw, err := sc.JSON(ctx, b.JSON)
 		return protocol.RawBlock{JSON: raw}, err
 	case BlockToolUse:
-		use, err := r.tool(ctx, &b.ToolCall)
+		use, err := r.buildCall(ctx, &b.ToolCall)
 		r.expected = append(r.expected, expectedResult{at: b.at, tool: b.Tool, pattern: b.Expect})
 		return use, err
 	default:
@@ -445,8 +445,8 @@ type script struct {
 	scope *fill.Scope
 }
 
-// subagent returns the script of a call's agent; nil = none.
-func (r *activeResponse) subagent(s *Subagent) *protocol.SubagentScript {
+// subagentScript returns the script of a call's agent; nil = none.
+func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
 	if s == nil {
 		return nil
 	}
@@ -457,10 +457,10 @@ func (r *activeResponse) subagent(s *Subagent) *protocol.SubagentScript {
 	}
 }
 
-// tool evaluates one call of a reply.
-func (r *activeResponse) tool(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
+// buildCall evaluates one call of a reply.
+func (r *activeResponse) buildCall(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
 	use, err := callOf(ctx, r.rule.scope, c)
-	if sub := r.subagent(c.Subagent); sub != nil {
+	if sub := r.subagentScript(c.Subagent); sub != nil {
 		if use.Script == nil {
 			use.Script = &protocol.CallScript{}
 		}

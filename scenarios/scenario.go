@@ -56,7 +56,7 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 // so that the caller of claude may have to end it.
 func (s *Scenario) ScriptsFailure(rule string) bool {
 	name, _, _ := strings.Cut(rule, ".")
-	if s.Fault != "" || name == defaultName && s.DefaultResponse.fails() {
+	if s.Fault != "" || name == defaultName && s.DefaultResponse.hasFailure() {
 		return true
 	}
 	for i := range s.Responses {
@@ -64,14 +64,14 @@ func (s *Scenario) ScriptsFailure(rule string) bool {
 		if ruleName(i) != name {
 			continue
 		}
-		return r.Failure != nil || r.Fault != "" || r.Response.fails() ||
-			slices.ContainsFunc(r.Turns, func(t Turn) bool { return t.Failure != nil || t.Response.fails() })
+		return r.Failure != nil || r.Fault != "" || r.Response.hasFailure() ||
+			slices.ContainsFunc(r.Turns, func(t Turn) bool { return t.Failure != nil || t.Response.hasFailure() })
 	}
 	return false
 }
 
-// fails reports whether a step of a response scripts a failure or a fault.
-func (r *Response) fails() bool {
+// hasFailure reports whether a step of a response scripts a failure or a fault.
+func (r *Response) hasFailure() bool {
 	return r != nil && slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Failure != nil || s.Fault != "" })
 }
 

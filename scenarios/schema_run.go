@@ -39,7 +39,7 @@ type MCP struct {
 	// counts. Without entries, servers learn that sampling is not supported.
 	Sampling []Sampling `toml:"sampling"`
 
-	names []string // of Servers, in file order
+	names []string // the keys of Servers in file order
 }
 
 // Elicitation answers elicitation requests of MCP servers.

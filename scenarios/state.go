@@ -58,7 +58,7 @@ func (e *Engine) State() ([]byte, error) {
 		st.Counts[strconv.Itoa(i)] = savedCount{Pattern: e.fingerprint(i), Matches: n}
 	}
 	if e.active != nil {
-		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.next, Groups: e.active.groups}
+		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.nextTurn, Groups: e.active.groups}
 	}
 	if e.running != nil && e.running.awaitsResults {
 		st.Running = e.saved(e.running)
@@ -90,7 +90,7 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 		}
 		rule := &e.scenario.Responses[r.Rule]
 		compiled := &rule.compiledRule
-		h.response, h.ref = rule.Response, e.ref(r.Rule, r.Turn)
+		h.response, h.ref = rule.Response, e.ruleRef(r.Rule, r.Turn)
 		if r.Turn >= 0 {
 			h.response, compiled = rule.Turns[r.Turn].Response, &rule.Turns[r.Turn].compiledRule
 		}
@@ -143,7 +143,7 @@ func (e *Engine) Restore(data []byte) error {
 	}
 	if a := st.Active; a != nil {
 		if e.isRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.scenario.Responses[a.Rule].Turns) {
-			e.active = &activeSequence{rule: a.Rule, next: a.Next, groups: a.Groups}
+			e.active = &activeSequence{rule: a.Rule, nextTurn: a.Next, groups: a.Groups}
 		} else {
 			stale++
 		}
@@ -195,7 +195,7 @@ func (e *Engine) Fork() *Engine {
 // response.
 func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
 	r := e.running
-	if r == nil || r.failed || r.rule.failure != nil || r.rule.ref.Name == "" {
+	if r == nil || r.hasFailed || r.rule.failure != nil || r.rule.ref.Name == "" {
 		return "", diag.Position{}, false
 	}
 	if more, err := r.hasMoreSteps(ctx); err != nil || !more {

@@ -42,10 +42,10 @@ func TestSubagent(t *testing.T) {
 		`responses[0]: call Bash {"command":"echo work"} | more`, "responses[0]: text work: broken for p", "responses[1]: text ruled",
 		": text ",
 	}
-	if diff := cmp.Diff(want, talk(t, sub, "p", "=> broken", "once", "once")); diff != "" {
+	if diff := cmp.Diff(want, converse(t, sub, "p", "=> broken", "once", "once")); diff != "" {
 		t.Errorf("sub-agent (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"responses[0]: text main work done", "responses[1]: text ruled"}, talk(t, e, "=> done", "once")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[0]: text main work done", "responses[1]: text ruled"}, converse(t, e, "=> done", "once")); diff != "" {
 		t.Errorf("main conversation (-want +got):\n%s", diff)
 	}
 	if unmet := e.UnmetResults(); len(unmet) != 1 || !strings.Contains(unmet[0].String(), "expected the result of Bash") {
@@ -57,11 +57,11 @@ func TestSubagent(t *testing.T) {
 // rules have seen no prompt.
 func TestSubagentsApart(t *testing.T) {
 	e := NewEngine(parse(t, withAgents), EngineOptions{})
-	talk(t, e, "once")
-	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, talk(t, e.Subagent(nil), "once")); diff != "" {
+	converse(t, e, "once")
+	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, converse(t, e.Subagent(nil), "once")); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, talk(t, e.Subagent(&protocol.SubagentScript{}), "once")); diff != "" {
+	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, converse(t, e.Subagent(&protocol.SubagentScript{}), "once")); diff != "" {
 		t.Error(diff)
 	}
 }

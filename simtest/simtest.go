@@ -99,7 +99,7 @@ func open(tb testing.TB, s *scenarioScript) *Claude {
 	}
 	setup := runner.Setup{
 		Self: self, Scenario: s.scenario(), Journal: s.journal(), Config: filepath.Join(s.dir, "config"),
-		RunID: s.runID(), Extra: []string{playClaudeVariable + "=1"},
+		RunID: s.runID(), ExtraVariables: []string{playClaudeVariable + "=1"},
 	}
 	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
 		tb.Fatalf("simtest: %v", err)

@@ -61,14 +61,14 @@ func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 		if k.sim.options.Limits.DisableCompactCommand {
 			return k.emitAnswer(ctx, c, slash.Unavailable(c.Name), nil)
 		}
-		return k.compact(ctx, c)
+		return k.runCompact(ctx, c)
 	case "context":
 		usage := k.sim.Context()
 		return k.emitAnswer(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
 	case "usage", "cost", "stats":
 		return k.emitAnswer(ctx, c, slash.Outcome{Text: k.sim.Cost().Text(), Name: "usage"}, nil)
 	default:
-		return k.clear(ctx, c)
+		return k.runClear(ctx, c)
 	}
 }
 
@@ -185,8 +185,8 @@ func (k *localCommands) outputMessage(c slash.Call, text string) *protocol.Assis
 	}
 }
 
-// clear starts a new conversation (spec: cli-contract 9.6).
-func (k *localCommands) clear(ctx context.Context, c slash.Call) error {
+// runClear starts a new conversation (spec: cli-contract 9.6).
+func (k *localCommands) runClear(ctx context.Context, c slash.Call) error {
 	s := k.sim
 	id := k.prompts.uuid()
 	k.prompts.emitQueued()
@@ -243,8 +243,8 @@ func (k *localCommands) resetConversation() {
 	}
 }
 
-// compact runs /compact, which replaces the conversation by a summary (spec: cli-contract 9.6).
-func (k *localCommands) compact(ctx context.Context, c slash.Call) error {
+// runCompact runs /compact, which replaces the conversation by a summary (spec: cli-contract 9.6).
+func (k *localCommands) runCompact(ctx context.Context, c slash.Call) error {
 	if k.sim.history.turns == 0 && !k.sim.history.resumed {
 		return k.emitAnswer(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, IsSilent: true}, nil)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// shown runs a prompt and renders the emitted events, without ids and usage.
-func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
+// playedEvents runs a prompt and renders the emitted events, without ids and usage.
+func playedEvents(t *testing.T, s *simulator.Simulator, prompt string) []string {
 	t.Helper()
 	var lines []string
 	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: prompt}}) {
@@ -62,8 +62,8 @@ func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
 	return lines
 }
 
-// commands are the commands of a session; a new conversation gets the id NEW.
-func commands() *simulator.MainOptions {
+// testCommands returns the commands of a session. A new conversation gets the id NEW.
+func testCommands() *simulator.MainOptions {
 	return &simulator.MainOptions{Commands: fakeCommands{}, Transcript: transcriptFunc(func(protocol.Event) {})}
 }
 
@@ -105,13 +105,13 @@ func (customCommand) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slas
 // Golden slash-clear, checklist row 47: the reset and the tasks of the old conversation, then init and result of the
 // new one.
 func TestClear(t *testing.T) {
-	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{text("hi")}}, Main: commands()})
-	shown(t, s, "hello")
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{text("hi")}}, Main: testCommands()})
+	playedEvents(t, s, "hello")
 	want := []string{"conversation_reset clear in S", "background_tasks_changed [] in S", "init in NEW", `result clear turns=0 "" in NEW`}
-	if diff := cmp.Diff(want, shown(t, s, "/clear")); diff != "" {
+	if diff := cmp.Diff(want, playedEvents(t, s, "/clear")); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if got := shown(t, s, "hello"); got[0] != "init in NEW" {
+	if got := playedEvents(t, s, "hello"); got[0] != "init in NEW" {
 		t.Errorf("next prompt %q", got)
 	}
 }
@@ -119,7 +119,7 @@ func TestClear(t *testing.T) {
 // A prompt of an MCP server that fails is distinguished from the output of commands (observed
 // with 2.1.329).
 func TestFailedPrompt(t *testing.T) {
-	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands()})
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: testCommands()})
 	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/mcp__s__p x"}}) {
 		said, ok := ev.(*protocol.Assistant)
 		if err != nil || !ok {
@@ -148,8 +148,8 @@ func TestLocalCommands(t *testing.T) {
 	}
 	for prompt, want := range tests {
 		model := &fakeModel{}
-		s := newSimulator(t, simulator.Options{Model: model, Main: commands()})
-		if diff := cmp.Diff(want, shown(t, s, prompt)); diff != "" || len(model.requests) > 0 {
+		s := newSimulator(t, simulator.Options{Model: model, Main: testCommands()})
+		if diff := cmp.Diff(want, playedEvents(t, s, prompt)); diff != "" || len(model.requests) > 0 {
 			t.Errorf("%s: %d requests; events (-want +got):\n%s", prompt, len(model.requests), diff)
 		}
 	}
@@ -158,8 +158,8 @@ func TestLocalCommands(t *testing.T) {
 // Checklist row 67: the frames of /compact.
 func TestCompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands(), Display: simulator.DisplayOptions{CompactDelay: time.Second}})
-		shown(t, s, "hello")
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: testCommands(), Display: simulator.DisplayOptions{CompactDelay: time.Second}})
+		playedEvents(t, s, "hello")
 		before, began := s.Context().TotalTokens, time.Now()
 		want := []string{
 			"status compacting in S", "status <nil> success in S", "init in S", "compact_boundary in S",
@@ -167,7 +167,7 @@ func TestCompact(t *testing.T) {
 			"user synthetic=false replay=true <local-command-stdout>Compacted </local-command-stdout>",
 			`result compact turns=0 "" in S`,
 		}
-		if diff := cmp.Diff(want, shown(t, s, "/compact keep names")); diff != "" {
+		if diff := cmp.Diff(want, playedEvents(t, s, "/compact keep names")); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if took := time.Since(began); took != time.Second || before <= 0 {
@@ -183,8 +183,8 @@ func TestCustomCommands(t *testing.T) {
 		name, prompt, asked string
 		o                   *simulator.MainOptions
 	}{
-		{"custom", "/fix 7", "Fix the issue 7", commands()},
-		{"unknown", "/nosuch thing", "/nosuch thing", commands()},
+		{"custom", "/fix 7", "Fix the issue 7", testCommands()},
+		{"unknown", "/nosuch thing", "/nosuch thing", testCommands()},
 		{"no commands", "/fix 7", "/fix 7", nil},
 	}
 	for _, tt := range tests {
@@ -197,7 +197,7 @@ func TestCustomCommands(t *testing.T) {
 					prompts = append(prompts, p.Content.Plain())
 				}
 			}
-			if len(model.requests) != 1 || model.requests[0].Prompt != tt.asked || model.requests[0].Injected {
+			if len(model.requests) != 1 || model.requests[0].Prompt != tt.asked || model.requests[0].IsInjected {
 				t.Errorf("requests %+v", model.requests)
 			}
 			want := []string{tt.prompt}
@@ -234,9 +234,9 @@ func TestCommandHooks(t *testing.T) {
 	for _, event := range []string{"UserPromptExpansion", "UserPromptSubmit", "PreCompact", "PostCompact"} {
 		runner.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
 	}
-	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands(), Hooks: runner})
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: testCommands(), Hooks: runner})
 	for _, prompt := range []string{"/fix 7", "/compact", "/clear", "hello"} {
-		shown(t, s, prompt)
+		playedEvents(t, s, prompt)
 	}
 	want := []string{
 		"UserPromptSubmit S", "UserPromptExpansion S 7", "PreCompact S manual", "PostCompact S manual", "UserPromptSubmit NEW",
@@ -245,14 +245,14 @@ func TestCommandHooks(t *testing.T) {
 		t.Errorf("hooks (-want +got):\n%s", diff)
 	}
 	answers["PreCompact"] = `{"decision":"block","reason":"not now"}`
-	got := shown(t, s, "/compact")
+	got := playedEvents(t, s, "/compact")
 	if !slices.Contains(got, "status <nil> failed in NEW") || !slices.ContainsFunc(got, func(l string) bool {
 		return strings.HasPrefix(l, "assistant <synthetic> Compaction blocked by PreCompact hook: ")
 	}) {
 		t.Errorf("events %q", got)
 	}
 	answers["UserPromptExpansion"] = `{"decision":"block","reason":"no fixes"}`
-	if got = shown(t, s, "/fix 8"); !strings.HasPrefix(got[len(got)-1], `result custom turns=0 "UserPromptExpansion operation blocked by hook:`) {
+	if got = playedEvents(t, s, "/fix 8"); !strings.HasPrefix(got[len(got)-1], `result custom turns=0 "UserPromptExpansion operation blocked by hook:`) {
 		t.Errorf("events %q", got)
 	}
 	runner.Close(t.Context())
@@ -261,14 +261,14 @@ func TestCommandHooks(t *testing.T) {
 // A prompt of the CLI itself is matched like injected text and runs no prompt hooks.
 func TestSystemPrompt(t *testing.T) {
 	model := &fakeModel{}
-	s := newSimulator(t, simulator.Options{Model: model, Main: commands()})
+	s := newSimulator(t, simulator.Options{Model: model, Main: testCommands()})
 	origin := json.RawMessage(`{"kind":"task-notification"}`)
 	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/clear"}, Source: "system", Origin: origin}) {
 		if r, ok := ev.(*protocol.Result); ok && string(r.Origin) != string(origin) {
 			t.Errorf("origin %s", r.Origin)
 		}
 	}
-	if len(model.requests) != 1 || !model.requests[0].Injected {
+	if len(model.requests) != 1 || !model.requests[0].IsInjected {
 		t.Errorf("requests %+v", model.requests)
 	}
 }
@@ -298,7 +298,7 @@ func TestCommandsOfAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := append(shown(t, s, "/clear"), shown(t, s, "/fix 7")...)
+	got := append(playedEvents(t, s, "/clear"), playedEvents(t, s, "/fix 7")...)
 	want := []string{
 		"init in S", "assistant <synthetic> /clear isn't available in this environment.", `result  turns=0 "/clear isn't available in this environment." in S`,
 		"init in S", "assistant claude-haiku-5-5 done", `result  turns=1 "done" in S`,

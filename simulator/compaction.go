@@ -101,7 +101,7 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	if sum.tooShort = c.sim.history.retained.replies == 0; sum.tooShort {
 		return sum, nil
 	}
-	reply, err := c.sim.options.Model.Next(ctx, scenarios.Request{Side: "compact"})
+	reply, err := c.sim.options.Model.Next(ctx, scenarios.Request{SideKind: "compact"})
 	if err != nil {
 		return sum, err
 	}
@@ -145,7 +145,7 @@ func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 	after := scenarios.Tokens(len(sum.text()))
 	past.droppedTokens += max(0, sum.tokensBefore-after)
 	meta := protocol.CompactMetadata{
-		Trigger: sum.trigger, PreTokens: sum.tokensBefore, PostTokens: after, DurationMS: millis(c.sim.options.Clock.Now().Sub(sum.started)), Dropped: past.droppedTokens,
+		Trigger: sum.trigger, PreTokens: sum.tokensBefore, PostTokens: after, DurationMS: milliseconds(c.sim.options.Clock.Now().Sub(sum.started)), Dropped: past.droppedTokens,
 	}
 	if len(kept) > 0 {
 		meta.Segment = &protocol.PreservedSegment{Head: kept[0], Anchor: summary, Tail: parent}

@@ -56,14 +56,14 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 	notification := text == ""
 	if notification {
 		if prompt, ok := a.prompts.nextUnanswered(); ok {
-			return &scenarios.Request{Prompt: prompt, Interjected: true}, nil
+			return &scenarios.Request{Prompt: prompt, IsInterjected: true}, nil
 		}
 		goesOn := false
 		if text, goesOn, err = a.continueTurn(ctx); err != nil || !goesOn {
 			return nil, err
 		}
 	}
-	return &scenarios.Request{Prompt: text, Injected: true, Notification: notification}, nil
+	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: notification}, nil
 }
 
 // normalEnd returns the end of a turn that completed normally.
@@ -106,7 +106,7 @@ func (a *continuation) handleTruncation() (text string, err error) {
 		a.emitRefusalRetry()
 		return retryText, nil
 	case "end_turn":
-		if a.exchange.lastReply.empty && !a.askedAfterEmpty {
+		if a.exchange.lastReply.isEmpty && !a.askedAfterEmpty {
 			a.askedAfterEmpty = true
 			a.out.emit(a.companionMessage(emptyText))
 			return emptyText, nil
@@ -124,11 +124,11 @@ func (a *continuation) companionMessage(text string) *protocol.User {
 
 // outputLimitFailure describes the end of a turn whose replies were truncated too often.
 func (a *continuation) outputLimitFailure(stop string) apiFailure {
-	api := apiFailure{Connection: "max_output_tokens", Class: "max_output_tokens", Cut: "context_window"}
+	api := apiFailure{Connection: "max_output_tokens", ErrorClass: "max_output_tokens", Truncation: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
 	if stop == "max_tokens" {
 		most := claudecode.FactsOfModel(a.sim.modelName()).MaxOutput
-		api.Cut = "output_limit"
+		api.Truncation = "output_limit"
 		api.Text = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
 			"set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable."
 	}
@@ -154,7 +154,7 @@ func (a *continuation) endRefused() error {
 		protocol.Field{Key: "content", Value: ""})
 	family := a.modelName()
 	return a.exchange.endWithFailure(apiFailure{
-		Class: "invalid_request", Stop: "refusal", Refused: a.exchange.lastReply.messageID,
+		ErrorClass: "invalid_request", StopReason: "refusal", RefusedMessageID: a.exchange.lastReply.messageID,
 		Text: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
 			"safe, normal conversations. Claude Code can't respond to this message with " + family + ".\n\nTry rephrasing the request in a " +
 			"new session or change your model.\n\nLearn more: https://support.claude.com/en/articles/8106465\n\nRequest ID: " + a.exchange.lastReply.requestID +

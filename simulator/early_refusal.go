@@ -24,7 +24,7 @@ func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
 	if err != nil {
 		return err
 	}
-	m.refused = &refusedCall{call: *c, executedCall: r}
+	m.refusedCall = &refusedCall{call: *c, executedCall: r}
 	if point < InNextBlock {
 		m.flushRefusal()
 	}
@@ -40,10 +40,10 @@ type refusedCall struct {
 
 // advanceRefusal emits the next part of a refusal: permission_denied, then the result.
 func (m *message) advanceRefusal() {
-	switch r := m.refused; {
+	switch r := m.refusedCall; {
 	case r == nil:
 	case r.denied:
-		m.refused = nil
+		m.refusedCall = nil
 		m.round.emitOutcome(r.call, r.executedCall)
 	default:
 		r.denied = true
@@ -53,7 +53,7 @@ func (m *message) advanceRefusal() {
 
 // flushRefusal emits what is left of a refusal.
 func (m *message) flushRefusal() {
-	for m.refused != nil {
+	for m.refusedCall != nil {
 		m.advanceRefusal()
 	}
 }

@@ -35,7 +35,7 @@ type replyInfo struct {
 	messageID      string
 	requestID      string
 	displayed      *string // text shown instead of the reply's; nil means the text
-	empty          bool    // the reply has no visible content
+	isEmpty        bool    // the reply has no visible content
 	hasMore        bool    // the response has another step
 	isContinuation bool    // the next reply continues this one; the Messages API returns both as one
 }
@@ -44,9 +44,9 @@ type replyInfo struct {
 func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 	before := *a
 	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = h.id, h.request, "", nil, false
-	a.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
-	if before.isContinuation && a.empty {
-		a.text, a.displayed, a.empty = before.text, before.displayed, before.empty
+	a.isEmpty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
+	if before.isContinuation && a.isEmpty {
+		a.text, a.displayed, a.isEmpty = before.text, before.displayed, before.isEmpty
 		return
 	}
 	if _, ok := blocks[len(blocks)-1].(protocol.ToolUse); ok {
@@ -60,15 +60,15 @@ func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 	}
 }
 
-// request asks the model once, emits its message and returns the tool calls to run. The error may
+// requestOnce asks the model once, emits its message and returns the tool calls to run. The error may
 // be a [turnEndError].
-func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]preparedCall, error) {
+func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]preparedCall, error) {
 	x.totals.countLastReply()
 	x.background.emitTaskEvents(task.PhaseInTurn)
 	if fits, err := (&compaction{x.turnContext}).makeRoom(ctx, req); err != nil {
 		return nil, err
 	} else if !fits {
-		return nil, x.endWithFailure(apiFailure{Class: "invalid_request", Terminal: "blocking_limit", Text: "Prompt is too long"})
+		return nil, x.endWithFailure(apiFailure{ErrorClass: "invalid_request", TerminalReason: "blocking_limit", Text: "Prompt is too long"})
 	}
 	tools, err := x.sim.options.Tools.Tools(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]prepar
 	if err != nil {
 		return nil, err
 	}
-	if req.Interjected && reply.Unmatched { // the model read the added prompt and has no reply to it
+	if req.IsInterjected && reply.IsUnmatched { // the model read the added prompt and has no reply to it
 		return nil, x.emitMatched(req, reply)
 	}
 	if err := x.beforeReply(ctx, req, reply); err != nil {
@@ -182,8 +182,8 @@ func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) err
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
 		return nil // without a question
 	}
-	x.out.emit(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.Injected})
-	if !reply.Unmatched || len(reply.NearMisses) == 0 {
+	x.out.emit(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.IsInjected})
+	if !reply.IsUnmatched || len(reply.NearMisses) == 0 {
 		return nil
 	}
 	return &turnEndError{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
@@ -217,11 +217,11 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 		}
 	}
 	m := x.startMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
-	m.index, m.unstreamed = index, x.replyComplete
+	m.index, m.isUnstreamed = index, x.replyComplete
 	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	m.final.ContinuesPrevious, m.final.HasMore = x.lastReply.isContinuation, reply.HasMore
 	x.lastReply.record(m.messageHead, blocks)
-	if err := m.stream(ctx, blocks); err != nil {
+	if err := m.emitBlocks(ctx, blocks); err != nil {
 		return nil, err
 	}
 	x.current, x.lastReply.stopReason = nil, &m.stopReason
@@ -323,7 +323,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 			return err
 		}
 	}
-	if api.Terminal == "prompt_too_long" && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
+	if api.TerminalReason == "prompt_too_long" && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
 		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, true)
 		if err != nil || done && x.sim.failureUsedUp(rule, f) {
 			return err
@@ -353,7 +353,7 @@ func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 // cli-observed 9).
 func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	x.sim.history.failures[rule]++
-	for range api.Silent {
+	for range api.SilentRetries {
 		if x.sim.failureUsedUp(rule, f) {
 			return true, nil
 		}
@@ -374,16 +374,16 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 		tries = 0
 	}
 	for attempt := 1; attempt <= tries; attempt++ {
-		wait := x.backoff(attempt, api.After)
+		wait := x.retryDelay(attempt, api.RetryAfter)
 		ev := &protocol.APIRetry{
 			Type: "system", Subtype: "api_retry", Attempt: attempt, MaxRetries: retries,
-			RetryDelayMS: millis(wait), Error: api.RetryClass, SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(),
+			RetryDelayMS: milliseconds(wait), Error: api.RetryClass, SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(),
 		}
 		if api.Status != 0 {
 			ev.ErrorStatus = &api.Status
 		}
 		x.out.emit(ev)
-		trace := &protocol.CLIRetry{Status: api.Status, Message: api.Message, Body: api.Message, RetryInMS: millis(wait), Attempt: attempt, MaxRetries: retries}
+		trace := &protocol.CLIRetry{Status: api.Status, Message: api.Message, Body: api.Message, RetryInMS: milliseconds(wait), Attempt: attempt, MaxRetries: retries}
 		if api.Kind != "" {
 			trace.RequestID = x.out.apiID("req")
 			trace.Body = api.Body(trace.RequestID)
@@ -405,9 +405,9 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 	return false, nil
 }
 
-// backoff returns the wait before retry n: 0.5 s, doubled each time up to 32 s, plus up to 25 %
+// retryDelay returns the wait before retry n: 0.5 s, doubled each time up to 32 s, plus up to 25 %
 // jitter. A retry-after header takes precedence.
-func (x *exchange) backoff(n int, after time.Duration) time.Duration {
+func (x *exchange) retryDelay(n int, after time.Duration) time.Duration {
 	if after > 0 {
 		return after
 	}
@@ -420,27 +420,27 @@ func (x *exchange) backoff(n int, after time.Duration) time.Duration {
 
 // endWithFailure emits the synthetic message that replaces the failed reply, and ends the turn.
 func (x *exchange) endWithFailure(api apiFailure) error {
-	stop, sequence := cmp.Or(api.Stop, "stop_sequence"), ""
+	stop, sequence := cmp.Or(api.StopReason, "stop_sequence"), ""
 	ev := &protocol.Assistant{
 		Type: "assistant", Message: protocol.SyntheticMessage(x.sim.options.Clock.NewID(), api.Text, stop),
 		SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(), Timestamp: x.out.timestamp(),
-		Error: api.Class, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.ErrorType(), APIError: api.Connection,
+		Error: api.ErrorClass, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.ErrorType(), APIError: api.Connection,
 	}
 	ev.Message.StopSequence = &sequence
 	if api.Status != 0 {
 		ev.RequestID = x.out.apiID("req")
 	}
-	if api.Stop == "refusal" {
-		ev.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: api.Stop})
+	if api.StopReason == "refusal" {
+		ev.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: api.StopReason})
 	}
-	if api.Connection == "prompt_too_long" || api.Terminal == "prompt_too_long" {
+	if api.Connection == "prompt_too_long" || api.TerminalReason == "prompt_too_long" {
 		ev.ErrorDetails = api.Body(ev.RequestID)
 	}
-	if api.Refused != "" {
-		ev.RequestID, ev.RefusedMessageID = x.lastReply.requestID, api.Refused
+	if api.RefusedMessageID != "" {
+		ev.RequestID, ev.RefusedMessageID = x.lastReply.requestID, api.RefusedMessageID
 	}
-	if api.Cut != "" {
-		ev.APIErrorParams = map[string]string{"cut": api.Cut}
+	if api.Truncation != "" {
+		ev.APIErrorParams = map[string]string{"cut": api.Truncation}
 	}
 	if api.Connection == failureMediaRemoved {
 		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
@@ -448,9 +448,9 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	x.prompts.labelMessage(ev)
 	x.out.emit(ev)
 	x.lastReply.text, x.lastReply.displayed = api.Text, nil
-	input := protocol.StopFailureHook{Error: api.Class, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
+	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
 	return &turnEndError{
-		subtype: "success", terminalReason: cmp.Or(api.Terminal, "api_error"), isError: true, stopReason: stop,
+		subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop,
 		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.Connection, input},
 	}
 }

@@ -12,21 +12,21 @@ import (
 // apiFailure is a failed request in the words of the real CLI (spec: cli-observed 10,
 // cli-contract 3.5).
 type apiFailure struct {
-	Status     int           // HTTP status; 0 = no response
-	Kind       string        // error type of the answer; empty without a response
-	Connection string        // api_error; empty with a response
-	Class      string        // error of the assistant event
-	RetryClass string        // error of api_retry; empty = never retried
-	Text       string        // what people read
-	Terminal   string        // empty = api_error
-	Limit      int           // retries at the most; 0 = the session's
-	Silent     int           // number of immediate retries that are not reported
-	After      time.Duration // retry-after; 0 = back off
-	Message    string        // of the API itself
-	Stop       string        // stop_reason; empty = stop_sequence
-	Refused    string        // id of the message that was refused
-	Cut        string        // what a reply ran against: output_limit, context_window
-	Stderr     string        // what the reader of the reply says of it; empty = nothing
+	Status           int           // HTTP status; 0 = no response
+	Kind             string        // error type of the answer; empty without a response
+	Connection       string        // api_error; empty with a response
+	ErrorClass       string        // error of the assistant event
+	RetryClass       string        // error of api_retry; empty = never retried
+	Text             string        // what people read
+	TerminalReason   string        // empty = api_error
+	Limit            int           // retries at the most; 0 = the session's
+	SilentRetries    int           // number of immediate retries that are not reported
+	RetryAfter       time.Duration // retry-after; 0 = back off
+	Message          string        // of the API itself
+	StopReason       string        // stop_reason; empty = stop_sequence
+	RefusedMessageID string        // id of the message that was refused
+	Truncation       string        // limit that cut the reply: output_limit, context_window
+	Stderr           string        // what the reader of the reply says of it; empty = nothing
 }
 
 // Body is the answer as clients of the API quote it. If the answer is not JSON, Body is its message.
@@ -84,17 +84,17 @@ const (
 // failureContext says at which request a failure occurs. The zero value is the first request of a
 // session without retries.
 type failureContext struct {
-	Model    string // full name of the one that was asked
-	Retries  int    // that the session makes of a failed request
-	Answered bool   // the conversation has a reply: there is something to compact
-	Gateway  string // host of the API where it is not the vendor's; empty = it is
+	Model       string // full name of the one that was asked
+	Retries     int    // that the session makes of a failed request
+	HasReply    bool   // the conversation has a reply, so it can be compacted
+	GatewayHost string // host of an API that is not the vendor's; empty = the vendor's API
 }
 
 // describeFailure puts a scripted failure into the words of the real CLI.
 func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 	switch f.Type {
 	case scenarios.FailNotLoggedIn:
-		return apiFailure{Class: "authentication_failed", Text: "Not logged in · Please run /login"}
+		return apiFailure{ErrorClass: "authentication_failed", Text: "Not logged in · Please run /login"}
 	case scenarios.FailNetworkUnreachable:
 		return socketError(refusedText)
 	case scenarios.FailConnectionTimeout:
@@ -105,19 +105,19 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 		return api
 	case scenarios.FailStreamError:
 		api := w.describeStatus(f.APIError())
-		api.Silent = max(1, api.Silent) // retried immediately, without streaming
+		api.SilentRetries = max(1, api.SilentRetries) // retried immediately, without streaming
 		return api
 	case scenarios.FailMalformedJSON:
 		return malformedResponse(f.Raw)
 	default:
 		api := w.describeStatus(f.APIError())
-		api.After = time.Duration(f.RetryAfter) * time.Second
+		api.RetryAfter = time.Duration(f.RetryAfter) * time.Second
 		return api
 	}
 }
 
 func socketError(text string) apiFailure {
-	return apiFailure{Connection: "connection_failed", Class: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
+	return apiFailure{Connection: "connection_failed", ErrorClass: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
 }
 
 // describeStatus is a failure the API answers with an HTTP status.
@@ -129,32 +129,32 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 	case status == 400:
 		w.describeRefused(&api, lower)
 	case status == 401 && strings.Contains(lower, "x-api-key"):
-		api.Class, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
+		api.ErrorClass, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
 	case status == 401:
-		api.Class, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Failed to authenticate. API Error: 401 "+message
+		api.ErrorClass, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Failed to authenticate. API Error: 401 "+message
 	case status == 403 && strings.Contains(lower, "not allowed for this organization"):
-		api.Class = "oauth_org_not_allowed"
+		api.ErrorClass = "oauth_org_not_allowed"
 		api.Text = "Your organization has disabled Claude subscription access for Claude Code · Use an Anthropic API key instead, or ask your admin to enable access"
 	case status == 403:
-		api.Class, api.Text = "authentication_failed", "Failed to authenticate. API Error: 403 "+message
+		api.ErrorClass, api.Text = "authentication_failed", "Failed to authenticate. API Error: 403 "+message
 	case status == 404:
-		api.Class, api.Silent = "model_not_found", 1
+		api.ErrorClass, api.SilentRetries = "model_not_found", 1
 		api.Text = fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", w.Model)
 	case status == 413:
-		api.Class, api.Terminal = "invalid_request", "image_error"
+		api.ErrorClass, api.TerminalReason = "invalid_request", "image_error"
 		api.Text = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request over the limit. Remove older images or compact the conversation."
 	case status == 429:
-		api.Class, api.RetryClass, api.Text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
-	case status == 529 && w.Gateway == "" && w.Retries >= overloadLimit:
-		api.Class, api.RetryClass, api.Text, api.Limit = "server_error", "overloaded", busyText, overloadLimit
+		api.ErrorClass, api.RetryClass, api.Text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
+	case status == 529 && w.GatewayHost == "" && w.Retries >= overloadLimit:
+		api.ErrorClass, api.RetryClass, api.Text, api.Limit = "server_error", "overloaded", busyText, overloadLimit
 	case status == 529:
-		api.Class, api.RetryClass, api.Text = "server_error", "overloaded", w.serverText(status, message)
+		api.ErrorClass, api.RetryClass, api.Text = "server_error", "overloaded", w.serverText(status, message)
 	case status >= 500:
-		api.Class, api.RetryClass, api.Text = "server_error", "server_error", w.serverText(status, message)
+		api.ErrorClass, api.RetryClass, api.Text = "server_error", "server_error", w.serverText(status, message)
 	case status == 408, status == 409:
-		api.Class, api.RetryClass, api.Text = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
+		api.ErrorClass, api.RetryClass, api.Text = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
 	default:
-		api.Class, api.Text, api.Silent = "unknown", fmt.Sprintf("API Error: %d %s", status, message), silentRetryLimit
+		api.ErrorClass, api.Text, api.SilentRetries = "unknown", fmt.Sprintf("API Error: %d %s", status, message), silentRetryLimit
 	}
 	return api
 }
@@ -168,8 +168,8 @@ const (
 
 func (w failureContext) serverText(status int, message string) string {
 	text := fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
-	if w.Gateway != "" {
-		text += " If it persists, check your inference gateway (" + w.Gateway + ")."
+	if w.GatewayHost != "" {
+		text += " If it persists, check your inference gateway (" + w.GatewayHost + ")."
 	}
 	return text
 }
@@ -191,16 +191,16 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	}
 	for _, k := range known {
 		if strings.Contains(lower, k.part) {
-			api.Class, api.Connection, api.Terminal, api.Text = k.class, k.connection, k.terminal, k.text
+			api.ErrorClass, api.Connection, api.TerminalReason, api.Text = k.class, k.connection, k.terminal, k.text
 			return
 		}
 	}
-	api.Class, api.Text, api.Silent = "unknown", "API Error: 400 "+api.Message, silentRetryLimit
+	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, silentRetryLimit
 }
 
 // tooLongText depends on whether there is anything to compact.
 func (w failureContext) tooLongText() string {
-	if w.Answered {
+	if w.HasReply {
 		return "Prompt is too long"
 	}
 	return "Prompt is too long · this conversation is a single exchange and cannot be compacted — the request size comes mostly from " +

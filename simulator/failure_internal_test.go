@@ -22,7 +22,7 @@ func TestMalformed(t *testing.T) {
 	} {
 		t.Run(raw, func(t *testing.T) {
 			api := describeFailure(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failureContext{})
-			if api.Text != "API Error: "+want || api.Connection != "" || api.Class != "unknown" {
+			if api.Text != "API Error: "+want || api.Connection != "" || api.ErrorClass != "unknown" {
 				t.Errorf("%+v", api)
 			}
 			said := "Could not parse message into JSON: " + raw + "\nFrom chunk: [ \"event: message_start\", "
@@ -38,7 +38,7 @@ func TestMalformed(t *testing.T) {
 
 // With a gateway, errors name its host, and an overload is retried like other server errors.
 func TestGateway(t *testing.T) {
-	w := failureContext{Retries: 5, Gateway: "llm.example:8080"}
+	w := failureContext{Retries: 5, GatewayHost: "llm.example:8080"}
 	for _, f := range []scenarios.Failure{{Type: scenarios.FailServerError, Status: 500, Message: "boom"}, {Type: scenarios.FailOverloaded}} {
 		api := describeFailure(&f, w)
 		if !strings.HasSuffix(api.Text, "try again in a moment. If it persists, check your inference gateway (llm.example:8080).") || api.Limit != 0 {

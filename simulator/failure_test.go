@@ -111,7 +111,7 @@ func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 				}
 				switch ev := ev.(type) {
 				case *protocol.APIRetry:
-					got.Retries = append(got.Retries, brief(ev))
+					got.Retries = append(got.Retries, eventText(ev))
 				case *protocol.Assistant:
 					if ev.Message.Model != "<synthetic>" || !ev.IsAPIErrorMessage || *ev.Message.StopReason != "stop_sequence" {
 						t.Errorf("assistant event: %+v", ev)
@@ -149,7 +149,7 @@ func TestFailureThatEnds(t *testing.T) {
 		return []scenarios.Reply{r}
 	}
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: failing(500)}})
-	got, _ := turn(t.Context(), t, s, "hi")
+	got, _ := playTurn(t.Context(), t, s, "hi")
 	want := []string{
 		"init", "api_retry 1/10 server_error", "api_retry 2/10 server_error", `assistant text "back"`, "result success error=false turns=1 completed",
 	}
@@ -157,14 +157,14 @@ func TestFailureThatEnds(t *testing.T) {
 		t.Errorf("retried (-want +got):\n%s", diff)
 	}
 	s = newSimulator(t, simulator.Options{Model: &fakeModel{replies: failing(400)}})
-	got, _ = turn(t.Context(), t, s, "hi")
+	got, _ = playTurn(t.Context(), t, s, "hi")
 	if diff := cmp.Diff([]string{"init", `assistant text "back"`, "result success error=false turns=1 completed"}, got); diff != "" {
 		t.Errorf("mended in silence (-want +got):\n%s", diff)
 	}
 	s = newSimulator(t, simulator.Options{Model: &fakeModel{replies: failing(403)}})
 	var ends []string
 	for range 3 {
-		got, _ = turn(t.Context(), t, s, "hi")
+		got, _ = playTurn(t.Context(), t, s, "hi")
 		ends = append(ends, got[len(got)-1])
 	}
 	const bad, good = "result success error=true turns=1 api_error", "result success error=false turns=1 completed"
@@ -202,7 +202,7 @@ func TestHangEndsWithAnInterrupt(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{{Failure: &scenarios.Failure{Type: scenarios.FailHang}}}}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		got, _ := turn(ctx, t, s, "hi")
+		got, _ := playTurn(ctx, t, s, "hi")
 		want := []string{"init", `user text "[Request interrupted by user]"`, "result error_during_execution error=true turns=2 aborted_streaming"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)

@@ -304,9 +304,9 @@ type promptSubmission struct {
 	end     *turnEndError    // not nil if the prompt was refused
 }
 
-// submit runs the hooks of the prompt and of the command in it, before init, and emits the prompt's trace. If a hook
+// runPromptHooks runs the hooks of the prompt and of the command in it, before init, and emits the prompt's trace. If a hook
 // ends the session, the turn ends immediately, without an init event.
-func (p *hookPoints) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
+func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.in.Source != sourceSystem && !p.prompts.in.NoQuery {
 		out, err = p.runWithoutTrace(ctx, protocol.UserPromptSubmitHook{Prompt: hookPrompt(p.prompts.in.Content), SessionTitle: p.sim.main.Start.Title})
@@ -359,7 +359,7 @@ func hookPrompt(c protocol.Content) string {
 
 // emitExpansion emits the trace of a command and of its expanded text.
 func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
-	prompt := p.prompts.accepted()
+	prompt := p.prompts.acceptedEvent()
 	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
 	p.out.emit(prompt)
 	text := p.injectedText(p.prompts.expandedContent(x))

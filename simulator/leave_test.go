@@ -13,7 +13,7 @@ import (
 // A consumer may stop at any event, whether or not the turn is cancelled at that moment. It is not called again (an
 // iterator would panic), and events that it did not see are not recorded.
 func TestConsumerLeavesAnywhere(t *testing.T) {
-	replies := []scenarios.Reply{calls(`Read {}`, `Slow {}`, `Write {}`, `Fail {}`), {Failure: &scenarios.Failure{Type: scenarios.FailRateLimit}}}
+	replies := []scenarios.Reply{callReply(`Read {}`, `Slow {}`, `Write {}`, `Fail {}`), {Failure: &scenarios.Failure{Type: scenarios.FailRateLimit}}}
 	for _, cancelled := range []bool{false, true} {
 		for leave, left := 1, true; left; leave++ {
 			synctest.Test(t, func(t *testing.T) {

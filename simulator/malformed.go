@@ -14,7 +14,7 @@ import (
 // malformedResponse is a reply that is not a message. Invalid JSON is reported with the error text of the real CLI's
 // JavaScript engine, and the stream reader prints the received data on stderr.
 func malformedResponse(raw string) apiFailure {
-	api := apiFailure{Class: "unknown", Message: raw}
+	api := apiFailure{ErrorClass: "unknown", Message: raw}
 	if fault := jsonProblem(raw); fault != "" {
 		api.Text = "API Error: JSON Parse error: " + fault
 	} else {

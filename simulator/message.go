@@ -26,12 +26,12 @@ type message struct {
 
 	text            strings.Builder // streamed part of the open text block
 	started         bool            // message_start was emitted
-	unstreamed      bool            // the message arrives without stream events
+	isUnstreamed    bool            // the message arrives without stream events
 	singleBlock     bool            // the message has one block; if it is an empty text, it is not shown
 	receivedChars   int             // streamed characters of all blocks, without signatures
 	openIndex       int             // index of the open block; -1 if none
 	refusalPoint    RefusalPoint    // when the refusal of the last call comes; AfterMessage if it was taken
-	refused         *refusedCall    // the refusal that is being emitted; nil if none
+	refusedCall     *refusedCall    // the refusal that is being emitted; nil if none
 	assistantEvents int             // number of assistant events so far
 }
 
@@ -56,9 +56,9 @@ type preparedCall struct {
 	earlyResult *executedCall    // the refusal that was emitted while the message was streamed; nil means none
 }
 
-// stream emits the message block by block in the order of the real CLI: the assistant event of a
+// emitBlocks emits the message block by block in the order of the real CLI: the assistant event of a
 // block precedes its content_block_stop.
-func (m *message) stream(ctx context.Context, blocks []protocol.Block) error {
+func (m *message) emitBlocks(ctx context.Context, blocks []protocol.Block) error {
 	if err := m.start(ctx); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (m *message) start(ctx context.Context) error {
 	if m.hidesText() {
 		return nil
 	}
-	ttft := millis(m.pace.TTFT())
+	ttft := milliseconds(m.pace.TTFT())
 	ev := m.streamEvent(orderedObject{{"type", "message_start"}, {"message", orderedObject{
 		{"id", m.id},
 		{"type", "message"},
@@ -105,7 +105,7 @@ func (m *message) start(ctx context.Context) error {
 		{"stop_reason", nil},
 		{"stop_sequence", nil},
 		{"usage", streamUsage(m.usage)},
-	}}}, m.sim.options.Display.thinking())
+	}}}, m.sim.options.Display.thinkingDisplay())
 	ev.TTFTMS = &ttft
 	m.prompts.labelStart(ev)
 	m.totals.begunMessages = append(m.totals.begunMessages, m.id)
@@ -204,7 +204,7 @@ func (m *message) streamText(ctx context.Context, i int, b protocol.TextBlock) e
 	switch {
 	case b.Text != "":
 		m.emitAssistant(b, nil)
-	case m.singleBlock: // only the transcript keeps it
+	case m.singleBlock: // an empty text is written to the transcript but not printed
 		m.out.emit(&protocol.HiddenEvent{Event: m.assistantEvent(b, nil)})
 	}
 	return nil
@@ -233,7 +233,7 @@ func (m *message) streamCitations(i int, list json.RawMessage) {
 }
 
 func (m *message) streamThinking(ctx context.Context, i int, b protocol.ThinkingBlock) error {
-	began, display := m.sim.options.Clock.Now(), m.sim.options.Display.thinking()
+	began, display := m.sim.options.Clock.Now(), m.sim.options.Display.thinkingDisplay()
 	m.startBlock(i, protocol.ThinkingBlock{Type: "thinking"}, display)
 	chunks := []string{b.Thinking}
 	if m.pace.TokensPerSecond > 0 {
@@ -252,7 +252,7 @@ func (m *message) streamThinking(ctx context.Context, i int, b protocol.Thinking
 		m.announceThinking(hidden, hidden-tokens)
 	}
 	m.emitDelta(i, "signature", b.Signature, "")
-	took := millis(m.sim.options.Clock.Now().Sub(began))
+	took := milliseconds(m.sim.options.Clock.Now().Sub(began))
 	m.emitAssistant(b, func(ev *protocol.Assistant) {
 		ev.ThinkingDurationMS, ev.ThinkingDisplay = &took, display
 	})
@@ -262,7 +262,7 @@ func (m *message) streamThinking(ctx context.Context, i int, b protocol.Thinking
 // announceThinking tells how many tokens of reasoning there are so far, and how many are new. An unstreamed message
 // shows no progress.
 func (m *message) announceThinking(tokens, added int) {
-	if !m.unstreamed {
+	if !m.isUnstreamed {
 		m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: tokens}, protocol.Field{Key: "estimated_tokens_delta", Value: added})
 	}
 }
@@ -277,7 +277,7 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	if err := m.streamInput(ctx, i, empty, b.Input); err != nil {
 		return err
 	}
-	m.final.InputStreamMS = new(millis(m.sim.options.Clock.Now().Sub(began)))
+	m.final.InputStreamMS = new(milliseconds(m.sim.options.Clock.Now().Sub(began)))
 	var id string
 	m.emitAssistant(b, func(ev *protocol.Assistant) {
 		id = ev.UUID
@@ -297,7 +297,7 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	c.tool, known = m.index.Tool(c.toolUse.Name)
 	early := m.refusesEarly(known)
 	m.calls = append(m.calls, c)
-	if early && !m.unstreamed && (c.toolUse.Name != structuredTool || m.structured.schema == nil) {
+	if early && !m.isUnstreamed && (c.toolUse.Name != structuredTool || m.structured.schema == nil) {
 		m.refusalPoint = m.sim.options.Tools.EarlyRefusal(ctx, c.toolUse)
 	}
 	return m.takeRefusal(ctx, BeforeBlockStop)
@@ -324,7 +324,7 @@ func (m *message) assistantEvent(b protocol.Block, more func(*protocol.Assistant
 		SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), Timestamp: m.out.timestamp(), RequestID: m.request,
 		Final: &final,
 	}
-	if m.unstreamed {
+	if m.isUnstreamed {
 		ev.Message.StopReason, ev.Message.Usage = &m.stopReason, finalUsage(m.usage, m.thinking)
 	}
 	m.prompts.labelMessage(ev)
@@ -418,7 +418,7 @@ func (m *message) stopBlock(i int) {
 }
 
 // hidesText reports whether no stream events are shown for the message.
-func (m *message) hidesText() bool { return m.unstreamed || !m.sim.options.Display.PartialMessages }
+func (m *message) hidesText() bool { return m.isUnstreamed || !m.sim.options.Display.PartialMessages }
 
 func (m *message) emitStreamEvent(ev orderedObject, display string) {
 	if !m.hidesText() {

@@ -101,7 +101,7 @@ type DisplayOptions struct {
 	CompactDelay   time.Duration    // duration of a compaction
 }
 
-func (s DisplayOptions) thinking() string { return cmp.Or(s.Thinking, "updates") }
+func (s DisplayOptions) thinkingDisplay() string { return cmp.Or(s.Thinking, "updates") }
 
 // ContextProvider provides the init event and the context of the first prompt.
 type ContextProvider interface {

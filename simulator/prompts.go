@@ -53,19 +53,19 @@ func (p *promptState) emitQueued() {
 
 // emitAccepted emits the prompt's trace; refused says that a hook kept it out of the conversation.
 func (p *promptState) emitAccepted(refused bool) {
-	prompt := p.accepted()
+	prompt := p.acceptedEvent()
 	prompt.Blocked = refused
 	p.out.emit(prompt)
 }
 
 // commandAccepted makes the trace of a prompt that is a command of the CLI itself.
 func (p *promptState) commandAccepted() *protocol.PromptAccepted {
-	prompt := p.accepted()
+	prompt := p.acceptedEvent()
 	prompt.LocalCommand = true
 	return prompt
 }
 
-func (p *promptState) accepted() *protocol.PromptAccepted {
+func (p *promptState) acceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedIDs(),
 		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin,

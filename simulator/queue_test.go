@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func queued(text, id string) protocol.UserMessage {
+func queuedPrompt(text, id string) protocol.UserMessage {
 	return protocol.UserMessage{Content: protocol.Content{Text: text}, UUID: id}
 }
 
@@ -23,8 +23,8 @@ func queued(text, id string) protocol.UserMessage {
 // lifecycle events, and are named by the events. The model is asked about those that a rule of the scenario answers
 // (checklist row 65).
 func TestAbsorb(t *testing.T) {
-	rounds := queue{{queued("two", "u-2"), queued("three", "")}, nil}
-	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`), text("done"), text("two too"), {Unmatched: true}}}
+	rounds := queue{{queuedPrompt("two", "u-2"), queuedPrompt("three", "")}, nil}
+	model := &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`), text("done"), text("two too"), {IsUnmatched: true}}}
 	var kept []string
 	s := newSimulator(t, simulator.Options{
 		Model: model, Display: simulator.DisplayOptions{ReplayPrompts: true}, Main: &simulator.MainOptions{
@@ -38,7 +38,7 @@ func TestAbsorb(t *testing.T) {
 	})
 	var got []string
 	var result *protocol.Result
-	for ev, err := range s.Turn(t.Context(), queued("one", "u-1")) {
+	for ev, err := range s.Turn(t.Context(), queuedPrompt("one", "u-1")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestAbsorb(t *testing.T) {
 	if diff := cmp.Diff([]string{"u-1", "u-2"}, result.UserMessageUUIDs); diff != "" {
 		t.Errorf("prompts of the result (-want +got):\n%s", diff)
 	}
-	if asked := model.requests[2]; asked.Prompt != "two" || !asked.Interjected {
+	if asked := model.requests[2]; asked.Prompt != "two" || !asked.IsInterjected {
 		t.Errorf("the model was asked %+v", asked)
 	}
 }
@@ -109,7 +109,7 @@ func TestSuperseded(t *testing.T) {
 		{"streaming", text("one two three four"), []string{
 			"init", `assistant text "one two "`, "result error_during_execution error=true turns=1 aborted_streaming",
 		}},
-		{"tools", calls(`Slow {}`, `Write {}`), []string{
+		{"tools", callReply(`Slow {}`, `Write {}`), []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Write",
 			fmt.Sprintf("user tool_result %q error=true", executor.AbortedResult().Content.Text),
 			fmt.Sprintf("user tool_result %q error=true", executor.SkippedResult().Content.Text),
@@ -123,7 +123,7 @@ func TestSuperseded(t *testing.T) {
 				})
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer time.AfterFunc(2500*time.Millisecond, func() { cancel(simulator.ErrSuperseded) }).Stop()
-				if got, _ := turn(ctx, t, s, "hi"); !cmp.Equal(c.want, got) {
+				if got, _ := playTurn(ctx, t, s, "hi"); !cmp.Equal(c.want, got) {
 					t.Errorf("events (-want +got):\n%s", cmp.Diff(c.want, got))
 				}
 			})

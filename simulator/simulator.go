@@ -176,7 +176,7 @@ func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 		SystemPrompt:   s.options.System,
 		Tools:          names,
 		Schemas:        schemas,
-		Session:        scenarios.Session{ID: s.options.State.SessionID(), Resumed: s.history.resumed}, // the scenario engine counts the turns, across processes too
+		Session:        scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // the scenario engine counts the turns, across processes too
 	}
 }
 
@@ -184,12 +184,12 @@ func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 // turn runs.
 func (s *Simulator) Context() slash.Context {
 	name := s.modelName()
-	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), Requested: s.options.Limits.ContextWindow > 0, Manual: s.options.Limits.DisableAutoCompact}, int(s.totals.contextTokens.Load()), s.commands.Loaded())
+	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: s.options.Limits.ContextWindow > 0, NoAutoCompact: s.options.Limits.DisableAutoCompact}, int(s.totals.contextTokens.Load()), s.commands.Loaded())
 }
 
 // Cost returns what the session has cost so far. It must not be called while a turn runs.
 func (s *Simulator) Cost() slash.Cost {
-	cost := slash.Cost{USD: s.totals.totalUSD(), APIMS: millis(s.totals.apiTime), WallMS: millis(s.totals.wallTime), Requests: s.totals.requests}
+	cost := slash.Cost{USD: s.totals.totalUSD(), APIMS: milliseconds(s.totals.apiTime), WallMS: milliseconds(s.totals.wallTime), Requests: s.totals.requests}
 	if s.main.Transcript != nil {
 		cost.LinesAdded, cost.LinesRemoved = s.main.Transcript.LineChanges()
 	}
@@ -207,7 +207,7 @@ func (s *Simulator) Cost() slash.Cost {
 func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describeFailure(f).Text }
 
 func (s *Simulator) describeFailure(f *scenarios.Failure) apiFailure {
-	return describeFailure(f, failureContext{Model: s.modelName(), Retries: s.options.Limits.Retries, Answered: s.history.lastMessage != "", Gateway: s.options.Limits.GatewayHost})
+	return describeFailure(f, failureContext{Model: s.modelName(), Retries: s.options.Limits.Retries, HasReply: s.history.lastMessage != "", GatewayHost: s.options.Limits.GatewayHost})
 }
 
 // DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred],
@@ -246,4 +246,4 @@ func (s *Simulator) Close(ctx context.Context, reason string) {
 	s.options.Hooks.Close(ctx)
 }
 
-func millis(d time.Duration) int { return int(d / time.Millisecond) }
+func milliseconds(d time.Duration) int { return int(d / time.Millisecond) }

@@ -118,7 +118,7 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 	}
 	defer wg.Wait()
 	defer cancel()
-	alive := &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: running, early: early}
+	alive := &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: running, earlyEvents: early}
 	defer alive.ticker.Stop()
 	var stop *executor.StopTurn
 	for left := len(running); left > 0; {
@@ -164,7 +164,7 @@ func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *hear
 			d.background.emitTaskEvents(task.PhaseInTurn)
 		case <-alive.ticker.C:
 			d.emitHeartbeats(alive)
-		case e := <-alive.early:
+		case e := <-alive.earlyEvents:
 			d.out.emitAll([]protocol.Event{e.event})
 			close(e.shown)
 		case <-late:
@@ -195,7 +195,7 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 		return executor.ResultOf(executor.MissingToolResult(c.writtenName)), nil
 	}
 	if c.toolUse.Name == structuredTool && d.sim.main.Schema != nil {
-		return executor.ResultOf(d.structured.validate(c.toolUse, d.sim.options.Location.Mode())), nil
+		return executor.ResultOf(d.structured.checkCall(c.toolUse, d.sim.options.Location.Mode())), nil
 	}
 	if c.refusal != nil {
 		return *c.refusal, nil
@@ -439,10 +439,10 @@ const heartbeatEvery = 30 * time.Second
 
 // heartbeat tracks the calls of a batch that are still running.
 type heartbeat struct {
-	ticker *time.Ticker
-	calls  []preparedCall
-	beats  int
-	early  <-chan earlyEvent
+	ticker      *time.Ticker
+	calls       []preparedCall
+	beats       int
+	earlyEvents <-chan earlyEvent
 }
 
 // earlyEvent is an event of a running call. shown is closed when it has been shown.

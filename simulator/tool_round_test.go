@@ -28,9 +28,9 @@ func (r refusingTools) Execute(ctx context.Context, call protocol.ToolUse) (exec
 // A denial with an interrupt also cancels the calls that have not started: each has its own result, and only the
 // denied one counts as a denial.
 func TestRefusedForGood(t *testing.T) {
-	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Write {"n":1}`, `Write {"n":2}`, `Read {}`)}}
+	model := &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`, `Write {"n":1}`, `Write {"n":2}`, `Read {}`)}}
 	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.UncheckedTools(refusingTools{})})
-	got, result := turn(t.Context(), t, s, "hi")
+	got, result := playTurn(t.Context(), t, s, "hi")
 	rejected := `user tool_result "` + executor.InterruptedResult().Content.Plain() + `" error=true`
 	want := []string{
 		`user tool_result "Read ran" error=false`, rejected, rejected, rejected,
@@ -57,7 +57,7 @@ func (d denyingTools) Execute(ctx context.Context, call protocol.ToolUse) (execu
 
 // Of calls that end immediately, the denied ones come first.
 func TestDeniedFirst(t *testing.T) {
-	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Read {"no":1}`, `Read {}`), text("after")}}
+	model := &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`, `Read {"no":1}`, `Read {}`), text("after")}}
 	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.UncheckedTools(denyingTools{}), Display: simulator.DisplayOptions{OrderedResults: true}})
 	var got []string
 	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {

@@ -27,7 +27,7 @@ type turnTotals struct {
 	denials       []protocol.PermissionDenial
 	begunMessages []string // ids of streamed messages
 
-	requested    bool          // the model was asked at least once
+	modelAsked   bool          // the model was asked at least once
 	apiTime      time.Duration // time spent waiting for the model
 	firstRequest time.Time
 	firstUsage   *scenarios.Usage // of the first request; nil if none was answered
@@ -36,10 +36,10 @@ type turnTotals struct {
 
 // recordRequest notes the time of a request.
 func (l *turnTotals) recordRequest(now time.Time) {
-	if !l.requested {
+	if !l.modelAsked {
 		l.firstRequest = now
 	}
-	l.requested = true
+	l.modelAsked = true
 }
 
 // addReply adds a complete or partial reply to the session's totals.
@@ -86,11 +86,11 @@ func (l *turnTotals) budgetEnd() error {
 func (l *turnTotals) fillResult(r *protocol.Result) {
 	b, took := l.session, l.clock.Now().Sub(l.started)
 	b.apiTime += l.apiTime
-	r.DurationMS, r.DurationAPIMS = millis(took), millis(b.apiTime)
+	r.DurationMS, r.DurationAPIMS = milliseconds(took), milliseconds(b.apiTime)
 	r.TotalCostUSD, r.ModelUsage, r.Usage = b.totalUSD(), b.byModel(), finalUsage(l.usage, l.thinking)
 	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
-	if l.display.PartialMessages && l.requested {
+	if l.display.PartialMessages && l.modelAsked {
 		r.BegunMessageIDs = new(append([]string{}, l.begunMessages...))
 	}
 	r.ModelUsageSince = new(b.takeModelsSinceResult())
@@ -105,8 +105,8 @@ func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	if l.firstToken.IsZero() {
 		return
 	}
-	toRequest, ttft := millis(l.firstRequest.Sub(l.started)), millis(l.firstToken.Sub(l.firstRequest))
-	frame, stream := millis(l.firstToken.Sub(l.started)), ttft
+	toRequest, ttft := milliseconds(l.firstRequest.Sub(l.started)), milliseconds(l.firstToken.Sub(l.firstRequest))
+	frame, stream := milliseconds(l.firstToken.Sub(l.started)), ttft
 	r.TTFTMS, r.TTFTStreamMS, r.TimeToRequestMS, r.FirstContentFrameMS = &ttft, &stream, &toRequest, &frame
 	if sent {
 		r.RequestSentWallMS, r.FirstCacheReadTokens = l.firstRequest.UnixMilli(), new(int)
@@ -128,7 +128,7 @@ func (s *Simulator) RefreshTotals(held []*protocol.Result) {
 	}
 	between.addModels(s.totals.takeModelsSinceResult())
 	for _, r := range held {
-		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = millis(s.totals.apiTime), s.totals.totalUSD(), s.totals.byModel()
+		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.totalUSD(), s.totals.byModel()
 		r.ModelUsageSince = new(between.takeModelsSinceResult())
 		if s.main.Tasks != nil {
 			r.SubagentStats = new(s.main.Tasks.Stats())
@@ -151,9 +151,9 @@ type sessionTotals struct {
 
 // replyUsage is the usage of one reply.
 type replyUsage struct {
-	usage    scenarios.Usage
-	thinking int  // output tokens of reasoning
-	scripted bool // the usage comes from the scenario and covers the whole conversation
+	usage      scenarios.Usage
+	thinking   int  // output tokens of reasoning
+	isScripted bool // the usage comes from the scenario and covers the whole conversation
 }
 
 // start begins with the costs of earlier processes. Only the limits of their models are filled in.
@@ -183,7 +183,7 @@ func (b *sessionTotals) addReply(name string, sp replyUsage) {
 		CostUSD: claudecode.FactsOfModel(name).Cost(u.InputTokens, u.OutputTokens) + claudecode.FactsOfModel(name).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
 	})})
 	b.requests++
-	if sp.scripted {
+	if sp.isScripted {
 		b.contextTokens.Store(0)
 	}
 	b.contextTokens.Add(int64(u.Total()))

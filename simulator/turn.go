@@ -116,7 +116,7 @@ func (t *turn) playEvents(ctx context.Context) error {
 	if in.NoQuery {
 		return endWithoutModel("")
 	}
-	req := scenarios.Request{Prompt: promptText(in.Content), Injected: in.Source == sourceSystem, Notification: in.Source == sourceSystem}
+	req := scenarios.Request{Prompt: promptText(in.Content), IsInjected: in.Source == sourceSystem, IsNotification: in.Source == sourceSystem}
 	if command != nil {
 		req = scenarios.Request{Prompt: promptText(t.prompts.expandedContent(command))}
 	}
@@ -127,7 +127,7 @@ func (t *turn) playEvents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.converse(ctx, req)
+	return t.requestUntilDone(ctx, req)
 }
 
 // openTurn emits the events before the first request. It returns an error if hooks refuse the prompt.
@@ -140,7 +140,7 @@ func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Exp
 		t.prompts.in = protocol.UserMessage{Content: protocol.Content{Text: text}}
 		t.prompts.recordedContent = t.prompts.in.Content
 	}
-	sub, err := t.hooks.submit(ctx, call, command)
+	sub, err := t.hooks.runPromptHooks(ctx, call, command)
 	if err != nil {
 		return err
 	}
@@ -183,16 +183,16 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 	}
 	t.out.userEvents = 0 // the call belongs to the run that made it
 	t.prompts.emitInit(ctx)
-	return t.converse(ctx, scenarios.Request{Results: results})
+	return t.requestUntilDone(ctx, scenarios.Request{Results: results})
 }
 
-// converse sends requests to the model until the turn ends.
-func (t *turn) converse(ctx context.Context, req scenarios.Request) error {
+// requestUntilDone sends requests to the model until the turn ends.
+func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) error {
 	if err := t.totals.budgetEnd(); err != nil {
 		return err
 	}
 	for {
-		calls, err := t.exchange.request(ctx, req)
+		calls, err := t.exchange.requestOnce(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -331,7 +331,7 @@ func (t *turn) fillSuccess(r *protocol.Result, end *turnEndError) {
 	if end.deferred != nil {
 		return
 	}
-	if t.totals.requested {
+	if t.totals.modelAsked {
 		r.APIErrorStatus = protocol.NullValue[int]()
 	}
 	if f := end.apiFailure; f != nil {

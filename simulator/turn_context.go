@@ -43,12 +43,12 @@ const (
 
 // structuredOutput follows the StructuredOutput calls of one turn (spec: cli-contract 9.1).
 type structuredOutput struct {
-	schema    Schema          // nil if no structured output is requested
-	attempts  int             // invalid outputs allowed; 0 means 5
-	value     json.RawMessage // the accepted output
-	lastError string          // lastError validation error
-	failures  int
-	reminded  bool
+	schema      Schema          // nil if no structured output is requested
+	attempts    int             // invalid outputs allowed; 0 means 5
+	value       json.RawMessage // the accepted output
+	lastError   string          // lastError validation error
+	failures    int
+	wasReminded bool
 }
 
 // addCall returns the reply's blocks with the scripted structured output as an additional tool use.
@@ -66,8 +66,8 @@ func (st *structuredOutput) addCall(reply scenarios.Reply) []protocol.Block {
 	return append(blocks, use)
 }
 
-// validate checks one call.
-func (st *structuredOutput) validate(use protocol.ToolUse, mode protocol.PermissionMode) protocol.ToolResult {
+// checkCall checks one call.
+func (st *structuredOutput) checkCall(use protocol.ToolUse, mode protocol.PermissionMode) protocol.ToolResult {
 	accept := &protocol.PermissionDecision{Decision: "accept", Source: "config"}
 	if mode == protocol.ModeBypass {
 		accept.ReasonType = "mode"
@@ -105,10 +105,10 @@ func (st *structuredOutput) endError() error {
 
 // reminder returns, once a turn, the text that asks for missing structured output.
 func (st *structuredOutput) reminder() (string, bool) {
-	if st.schema == nil || st.reminded || st.value != nil {
+	if st.schema == nil || st.wasReminded || st.value != nil {
 		return "", false
 	}
-	st.reminded = true
+	st.wasReminded = true
 	return structuredReminder, true
 }
 

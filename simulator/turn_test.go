@@ -40,7 +40,7 @@ func text(s string) scenarios.Reply {
 	return scenarios.Reply{Blocks: []protocol.Block{protocol.Text(s)}}
 }
 
-func calls(inputs ...string) scenarios.Reply {
+func callReply(inputs ...string) scenarios.Reply {
 	var r scenarios.Reply
 	for _, in := range inputs {
 		name, input, _ := strings.Cut(in, " ")
@@ -133,8 +133,8 @@ func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 	return s
 }
 
-// turn runs one prompt and renders its wire events, one short line each.
-func turn(ctx context.Context, t *testing.T, s *simulator.Simulator, prompt string) ([]string, *protocol.Result) {
+// playTurn runs one prompt and renders its wire events, one short line each.
+func playTurn(ctx context.Context, t *testing.T, s *simulator.Simulator, prompt string) ([]string, *protocol.Result) {
 	t.Helper()
 	var lines []string
 	var result *protocol.Result
@@ -145,14 +145,14 @@ func turn(ctx context.Context, t *testing.T, s *simulator.Simulator, prompt stri
 		if r, ok := ev.(*protocol.Result); ok {
 			result = r
 		}
-		if line := brief(ev); line != "" {
+		if line := eventText(ev); line != "" {
 			lines = append(lines, line)
 		}
 	}
 	return lines, result
 }
 
-func brief(ev protocol.Event) string {
+func eventText(ev protocol.Event) string {
 	switch ev := ev.(type) {
 	case *protocol.Init:
 		return "init"
@@ -200,28 +200,28 @@ func TestOrderOfEvents(t *testing.T) {
 		{"plain", simulator.Options{}, []scenarios.Reply{text("hello")}, []string{
 			"init", `assistant text "hello"`, "result success error=false turns=1 completed",
 		}},
-		{"tool", simulator.Options{}, []scenarios.Reply{calls(`Read {}`), text("done")}, []string{
+		{"tool", simulator.Options{}, []scenarios.Reply{callReply(`Read {}`), text("done")}, []string{
 			"init", "assistant tool_use Read", `user tool_result "Read ran" error=false`, `assistant text "done"`,
 			"result success error=false turns=2 completed",
 		}},
-		{"a failed call does not stop its siblings", simulator.Options{}, []scenarios.Reply{calls(`Fail {}`, `Write {}`), text("done")}, []string{
+		{"a failed call does not stop its siblings", simulator.Options{}, []scenarios.Reply{callReply(`Fail {}`, `Write {}`), text("done")}, []string{
 			"init", "assistant tool_use Fail", "assistant tool_use Write", `user tool_result "it failed" error=true`,
 			`user tool_result "Write ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
-		{"read-only neighbours end in their own order", simulator.Options{}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
+		{"read-only neighbours end in their own order", simulator.Options{}, []scenarios.Reply{callReply(`Slow {}`, `Read {}`), text("done")}, []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
 			`user tool_result "Slow ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
-		{"in call order when repeatable", simulator.Options{Display: simulator.DisplayOptions{OrderedResults: true}}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
+		{"in call order when repeatable", simulator.Options{Display: simulator.DisplayOptions{OrderedResults: true}}, []scenarios.Reply{callReply(`Slow {}`, `Read {}`), text("done")}, []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Slow ran" error=false`,
 			`user tool_result "Read ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
-		{"unknown tool", simulator.Options{}, []scenarios.Reply{calls(`Frobnicate {"a":1}`), text("done")}, []string{
+		{"unknown tool", simulator.Options{}, []scenarios.Reply{callReply(`Frobnicate {"a":1}`), text("done")}, []string{
 			"init", "assistant tool_use Frobnicate",
 			`user tool_result "<tool_use_error>Error: No such tool available: Frobnicate</tool_use_error>" error=true`,
 			`assistant text "done"`, "result success error=false turns=2 completed",
 		}},
-		{"canonical names", simulator.Options{}, []scenarios.Reply{calls(`my.server/echo {}`), text("done")}, []string{
+		{"canonical names", simulator.Options{}, []scenarios.Reply{callReply(`my.server/echo {}`), text("done")}, []string{
 			"init", "assistant tool_use mcp__my_server__echo", `user tool_result "mcp__my_server__echo ran" error=false`,
 			`assistant text "done"`, "result success error=false turns=2 completed",
 		}},
@@ -264,7 +264,7 @@ func TestOrderOfEvents(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tt.o.Model = &fakeModel{replies: tt.replies}
-				got, _ := turn(t.Context(), t, newSimulator(t, tt.o), "hi")
+				got, _ := playTurn(t.Context(), t, newSimulator(t, tt.o), "hi")
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}
@@ -277,9 +277,9 @@ func TestOrderOfEvents(t *testing.T) {
 // another.
 func TestWritingCallsRunInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`, `Write {}`, `Slow {}`, `Slow {}`), text("done")}}})
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply(`Write {}`, `Write {}`, `Slow {}`, `Slow {}`), text("done")}}})
 		began := time.Now()
-		turn(t.Context(), t, s, "hi")
+		playTurn(t.Context(), t, s, "hi")
 		if took := time.Since(began); took != 1200*time.Millisecond {
 			t.Errorf("took %s, want 2 × 100 ms one after the other and 1 s for two at once", took)
 		}
@@ -287,8 +287,8 @@ func TestWritingCallsRunInOrder(t *testing.T) {
 }
 
 func TestMaxTurns(t *testing.T) {
-	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`)}}
-	got, result := turn(t.Context(), t, newSimulator(t, simulator.Options{Model: model, Limits: simulator.Limits{MaxTurns: 2}}), "loop")
+	model := &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`)}}
+	got, result := playTurn(t.Context(), t, newSimulator(t, simulator.Options{Model: model, Limits: simulator.Limits{MaxTurns: 2}}), "loop")
 	want := []string{
 		"init", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
 		"assistant tool_use Read", `user tool_result "Read ran" error=false`, "result error_max_turns error=true turns=3 max_turns",
@@ -304,11 +304,11 @@ func TestMaxTurns(t *testing.T) {
 // The check comes after the reply: the call that is pending does not run, and
 // later prompts of the session get the same answer without a request.
 func TestMaxBudget(t *testing.T) {
-	reply := calls(`Read {}`)
+	reply := callReply(`Read {}`)
 	reply.Usage = &scenarios.Usage{InputTokens: 1_000_000, OutputTokens: 100_000}
 	model := &fakeModel{replies: []scenarios.Reply{reply}}
 	s := newSimulator(t, simulator.Options{Model: model, Limits: simulator.Limits{BudgetUSD: 0.5}})
-	got, result := turn(t.Context(), t, s, "loop")
+	got, result := playTurn(t.Context(), t, s, "loop")
 	want := []string{"init", "assistant tool_use Read", "result error_max_budget_usd error=true turns=1 budget_exhausted"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -316,19 +316,19 @@ func TestMaxBudget(t *testing.T) {
 	if diff := cmp.Diff([]string{"Reached maximum budget ($0.5)"}, result.Errors); diff != "" {
 		t.Error(diff)
 	}
-	if got, _ = turn(t.Context(), t, s, "again"); len(got) != 2 || len(model.requests) != 1 {
+	if got, _ = playTurn(t.Context(), t, s, "again"); len(got) != 2 || len(model.requests) != 1 {
 		t.Errorf("second prompt: %q after %d requests", got, len(model.requests))
 	}
 }
 
 func TestUsageAndCostAddUp(t *testing.T) {
-	first, last := calls(`Read {}`), text("done")
+	first, last := callReply(`Read {}`), text("done")
 	first.Usage, last.Usage = &scenarios.Usage{InputTokens: 10, OutputTokens: 5}, &scenarios.Usage{InputTokens: 20, OutputTokens: 7}
 	s := newSimulator(t, simulator.Options{
 		Model: &fakeModel{replies: []scenarios.Reply{first, last}},
 		Main:  &simulator.MainOptions{Costs: map[string]protocol.ModelUsage{"claude-opus-5-5": {InputTokens: 1000, CostUSD: 1}}},
 	})
-	_, r := turn(t.Context(), t, s, "hi")
+	_, r := playTurn(t.Context(), t, s, "hi")
 	if r.Usage.InputTokens != 30 || r.Usage.OutputTokens != 12 {
 		t.Errorf("usage of the turn: %+v", r.Usage)
 	}
@@ -348,10 +348,10 @@ func TestUsageAndCostAddUp(t *testing.T) {
 // and the next prompt works (checklist row 29).
 func TestInterruptTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Slow {}`, `Write {}`), text("after")}}})
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply(`Slow {}`, `Write {}`), text("after")}}})
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		got, result := turn(ctx, t, s, "hi")
+		got, result := playTurn(ctx, t, s, "hi")
 		stopped := fmt.Sprintf("user tool_result %q error=true", executor.StoppedResult().Content.Text)
 		rejected := fmt.Sprintf("user tool_result %q error=true", executor.InterruptedResult().Content.Text)
 		want := []string{
@@ -364,7 +364,7 @@ func TestInterruptTool(t *testing.T) {
 		if *result.StopReason != "tool_use" {
 			t.Errorf("stop reason %q", *result.StopReason)
 		}
-		if got, _ = turn(t.Context(), t, s, "next"); got[len(got)-1] != "result success error=false turns=1 completed" {
+		if got, _ = playTurn(t.Context(), t, s, "next"); got[len(got)-1] != "result success error=false turns=1 completed" {
 			t.Errorf("next prompt: %q", got)
 		}
 	})
@@ -373,10 +373,10 @@ func TestInterruptTool(t *testing.T) {
 // A signal ends a running call like one that has not started.
 func TestSignalInTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Slow {}`), text("after")}}})
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply(`Slow {}`), text("after")}}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer time.AfterFunc(500*time.Millisecond, func() { cancel(simulator.ErrSignalled) }).Stop()
-		got, _ := turn(ctx, t, s, "hi")
+		got, _ := playTurn(ctx, t, s, "hi")
 		want := []string{
 			"init", "assistant tool_use Slow", fmt.Sprintf("user tool_result %q error=true", executor.InterruptedResult().Content.Text),
 			`user text "[Request interrupted by user for tool use]"`, "result error_during_execution error=true turns=3 aborted_tools",
@@ -402,9 +402,9 @@ func (a askingTool) Execute(ctx context.Context, use protocol.ToolUse) (executor
 func TestInterruptQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newSimulator(t, simulator.Options{
-		Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`), text("after")}}, Tools: simulator.UncheckedTools(askingTool{end: cancel}),
+		Model: &fakeModel{replies: []scenarios.Reply{callReply(`Write {}`), text("after")}}, Tools: simulator.UncheckedTools(askingTool{end: cancel}),
 	})
-	_, result := turn(ctx, t, s, "hi")
+	_, result := playTurn(ctx, t, s, "hi")
 	if len(result.PermissionDenials) != 1 || result.PermissionDenials[0].ToolName != "Write" || result.TerminalReason != "aborted_tools" {
 		t.Errorf("%s, denials %+v", result.TerminalReason, result.PermissionDenials)
 	}
@@ -418,7 +418,7 @@ func TestInterruptStreaming(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
-		got, result := turn(ctx, t, s, "hi")
+		got, result := playTurn(ctx, t, s, "hi")
 		want := []string{
 			"init", `assistant text "one two "`, `user text "[Request interrupted by user]"`,
 			"result error_during_execution error=true turns=2 aborted_streaming",
@@ -467,7 +467,7 @@ func TestInterruptPartial(t *testing.T) {
 					last = ev
 					got = append(got, streamKind(t, ev))
 				case *protocol.Assistant, *protocol.User, *protocol.Result:
-					got = append(got, strings.Fields(brief(ev))[0])
+					got = append(got, strings.Fields(eventText(ev))[0])
 				}
 			}
 			cancel()
@@ -500,7 +500,7 @@ func streamKind(t *testing.T, ev *protocol.StreamEvent) string {
 // A consumer that stops also ends the tools that it does not wait for.
 func TestConsumerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Slow {}`)}}})
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`, `Slow {}`)}}})
 		began := time.Now()
 		for ev := range s.Turn(t.Context(), protocol.UserMessage{}) {
 			if _, ok := ev.(*protocol.User); ok {
@@ -539,7 +539,7 @@ func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
 		if _, ok := ev.(*protocol.Warning); ok {
 			warnings++
 		}
-		last = brief(ev)
+		last = eventText(ev)
 	}
 	if warnings != 1 || last != "result success error=false turns=1 completed" {
 		t.Errorf("%d warnings, last event %q", warnings, last)
@@ -549,7 +549,7 @@ func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
 // A running call sends a heartbeat every 30 s, under its own id (checklist row 64).
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls("mcp__my_server__long {}", "Slow {}"), text("done")}}})
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply("mcp__my_server__long {}", "Slow {}"), text("done")}}})
 		began := time.Now()
 		var got []string
 		for ev, err := range s.Turn(t.Context(), protocol.UserMessage{}) {

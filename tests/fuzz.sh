@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every fuzz target of the tree FUZZTIME long, a number of runs such as 10000x.
+# Runs every fuzz target of the tree for FUZZTIME, a number of runs such as 10000x.
 # FuzzRules starts a shell for each run, so it gets fewer.
 set -eu
 cd "$(dirname "$0")/.."

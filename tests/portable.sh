@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Other systems than this one: every test builds for them, and the tests of packages that touch neither processes nor files
-# run there.
+# Checks other systems than this one: all tests are built for them, and the tests of packages that use neither processes nor
+# files can run on them.
 #
 #   tests/portable.sh          vet and build every test for Windows and macOS, run nothing
 #   tests/portable.sh run      run the tests of these packages here
@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# portable lists the packages whose tests start no process, listen nowhere and write no file.
+# portable lists the packages whose tests start no process, open no port and write no file.
 portable() {
   go list -f '{{.ImportPath}} {{.Dir}}{{range .TestImports}} {{.}}{{end}}{{range .XTestImports}} {{.}}{{end}}' ./... | while read -r package dir imports; do
     [ -n "$imports" ] && ! grep -q 'TempDir()' "$dir"/*_test.go || continue

@@ -2,8 +2,8 @@
 # Runs tests under the race detector: those of the given packages, or of the
 # packages that start goroutines or use package sync, in their code or their tests.
 # The packages in tests are left out, because the packages below them are tested
-# here. The detector slows some tests tenfold: a package that fails without a data
-# race is run once more, alone, and has to pass then.
+# here. The detector makes some tests ten times slower: a package that fails without
+# a data race is run once more, alone, and must pass then.
 set -u
 cd "$(dirname "$0")/.."
 

@@ -118,7 +118,7 @@ func TestBashDirectory(t *testing.T) {
 	run("pwd", other)
 	r := call(t, tools, "Bash", toolInput{"command": "cd / && pwd"})
 	wantText(t, r, false, "/\nShell cwd was reset to "+dir)
-	if got := output[commandOutput](t, r).Stderr; got != "\nShell cwd was reset to "+dir {
+	if got := structuredOutput[commandOutput](t, r).Stderr; got != "\nShell cwd was reset to "+dir {
 		t.Errorf("stderr = %q", got)
 	}
 	run("pwd", dir)
@@ -155,7 +155,7 @@ func TestBashLargeOutput(t *testing.T) {
 	want := "<persisted-output>\nOutput too large (200KB). Full output saved to: " + path + "\n\nPreview (first 2KB):\n" +
 		strings.TrimSuffix(strings.Repeat("0123456789abcde\n", 125), "\n") + "\n...\n</persisted-output>"
 	wantText(t, r, false, want)
-	out := output[commandOutput](t, r)
+	out := structuredOutput[commandOutput](t, r)
 	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != 29_999 { // without its line end
 		t.Errorf("output %s, %d bytes, stdout %d bytes", out.PersistedPath, out.PersistedSize, len(out.Stdout))
 	}

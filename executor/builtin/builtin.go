@@ -173,7 +173,7 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 // Precheck refuses calls before permission checks: of tools that the session does not have, and with invalid input.
 // Nil = the call may continue; also for tools of other executors.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
-	b, ok := t.registry[canonical(call.Name)]
+	b, ok := t.registry[currentName(call.Name)]
 	if !ok {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (t *Tools) validate(b tool.Tool, call protocol.ToolUse) *protocol.ToolResul
 
 // Execute runs one call. For other tools the error is [executor.ErrUnknownTool].
 func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
-	b, ok := t.registry[canonical(call.Name)]
+	b, ok := t.registry[currentName(call.Name)]
 	if !ok {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
@@ -218,7 +218,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 
 // Tool returns a tool of this session by name.
 func (t *Tools) Tool(name string) (protocol.Tool, bool) {
-	name = canonical(name)
+	name = currentName(name)
 	tools := t.definitions()
 	i, ok := slices.BinarySearchFunc(tools, name, func(d protocol.Tool, name string) int { return strings.Compare(d.Name, name) })
 	if !ok || !t.allowed(name) {
@@ -233,7 +233,7 @@ func (t *Tools) Dir() string { return t.shell.Dir() }
 // ObservedInput returns a call's input as hooks and hosts see it: with the tool's own keys, and the path of a read,
 // written or edited file made absolute. Nil = the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
-	known, _ := t.registry[canonical(call.Name)].WithAliases(call.Input)
+	known, _ := t.registry[currentName(call.Name)].WithAliases(call.Input)
 	changed := !bytes.Equal(known, call.Input)
 	call.Input = known
 	if whole := t.files.ObservedInput(call); whole != nil {

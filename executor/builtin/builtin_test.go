@@ -75,8 +75,8 @@ func (m *fakeModes) SetMode(mode protocol.PermissionMode) error {
 	return m.err
 }
 
-// output is the structured result that hosts receive.
-func output[T any](t *testing.T, r executor.Result) (out T) {
+// structuredOutput returns the structured result that hosts receive.
+func structuredOutput[T any](t *testing.T, r executor.Result) (out T) {
 	t.Helper()
 	raw, err := protocol.Marshal(r.Output)
 	if err != nil {

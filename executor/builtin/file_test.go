@@ -93,7 +93,7 @@ func TestReadOutput(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "five.txt", "1\n2\n3\n4\n5")
 	tools := newTools(t, Options{CWD: dir})
-	for _, name := range []string{path, "five.txt"} { // named as the call names it
+	for _, name := range []string{path, "five.txt"} { // the output has the path of the call, absolute or not
 		r := call(t, tools, "Read", toolInput{"file_path": name, "offset": 2, "limit": 2})
 		wantOutput(t, r, fmt.Sprintf(`{"type":"text","file":{"filePath":%q,"content":"2\n3","numLines":2,"startLine":2,"totalLines":5}}`, name))
 	}
@@ -343,7 +343,7 @@ func TestEditUnreadFile(t *testing.T) {
 	path := writeFile(t, dir, "a.txt", "a\n")
 	r := call(t, newTools(t, Options{CWD: dir}), "Edit", toolInput{"file_path": path, "old_string": "a", "new_string": "b"})
 	wantText(t, r, false, "The file "+path+" has been updated successfully.")
-	if out := output[edited](t, r); !out.NotInContext {
+	if out := structuredOutput[edited](t, r); !out.NotInContext {
 		t.Errorf("output %+v does not tell that the model has not read the file", r.Output)
 	}
 }
@@ -357,7 +357,7 @@ func TestEditNewFile(t *testing.T) {
 		t.Fatalf("result %+v", r)
 	}
 	want := []textdiff.Hunk{{OldStart: 1, NewStart: 1, NewLines: 1, Lines: []string{"+x"}}}
-	if diff := cmp.Diff(want, output[edited](t, r).StructuredPatch); diff != "" {
+	if diff := cmp.Diff(want, structuredOutput[edited](t, r).StructuredPatch); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)
 	}
 	r = call(t, tools, "Edit", toolInput{"file_path": "nosuch", "old_string": "a", "new_string": "b"})

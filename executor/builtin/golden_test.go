@@ -67,8 +67,8 @@ func readCapture(t *testing.T, name string) []capturedCall {
 	return calls
 }
 
-// shown renders a result as the user event contains it.
-func shown(t *testing.T, id string, r protocol.ToolResult) (block, toolUse json.RawMessage) {
+// userEventParts renders a result as the user event contains it.
+func userEventParts(t *testing.T, id string, r protocol.ToolResult) (block, toolUse json.RawMessage) {
 	t.Helper()
 	b := protocol.ToolResultBlock{ToolUseID: id, Type: "tool_result", Content: r.Content}
 	if r.IsError || r.ShowsIsErrorFalse {
@@ -128,7 +128,7 @@ func TestGoldens(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				block, toolUse := shown(t, call.use.ID, r.ToolResult)
+				block, toolUse := userEventParts(t, call.use.ID, r.ToolResult)
 				hide := func(raw json.RawMessage) string {
 					s := varying.ReplaceAllString(string(raw), `"durationMs":0`)
 					if path != "" {

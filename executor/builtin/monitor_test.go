@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// notices waits until the set is idle and returns the notices for the model.
-func notices(set *task.Set) []string {
+// waitNotices waits until the set is idle and returns the notices for the model.
+func waitNotices(set *task.Set) []string {
 	for set.HasRunningTask() {
 		<-set.Ready()
 	}
@@ -35,12 +35,12 @@ func TestMonitor(t *testing.T) {
 			t.Parallel()
 			set := newTasks(t)
 			r := call(t, newTools(t, Options{Tasks: set}), "Monitor", toolInput{"command": tt.command, "description": "d", "timeout_ms": 1000})
-			id := output[struct{ TaskID string }](t, r).TaskID
+			id := structuredOutput[struct{ TaskID string }](t, r).TaskID
 			if !strings.HasPrefix(r.Content.Text, "Monitor started (task "+id+", expires in 1s unless the source ends first; ") {
 				t.Errorf("text %q", r.Content.Text)
 			}
 			wantOutput(t, r, `{"taskId":"`+id+`","timeoutMs":1000,"persistent":false}`)
-			told := notices(set)
+			told := waitNotices(set)
 			if len(told) == 0 {
 				t.Fatal("the model is told nothing")
 			}

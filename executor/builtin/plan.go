@@ -67,7 +67,7 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 // exitPlanMode ends plan mode. The plan is that of the call, which is saved in the plan file, otherwise the content
 // of the file. A mode that a host has set in its answer is kept.
 func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
-	plan, path := p.plan(in.Plan)
+	plan, path := p.currentPlan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."
 	if plan != nil {
 		message = "User has approved your plan. You can now start coding. Start with updating your todo list if applicable"
@@ -87,8 +87,8 @@ func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) to
 	return r
 }
 
-// plan returns the plan, nil = none, and the path of the plan file.
-func (p *planTools) plan(given *string) (plan *string, path string) {
+// currentPlan returns the plan, nil = none, and the path of the plan file.
+func (p *planTools) currentPlan(given *string) (plan *string, path string) {
 	if p.file != nil {
 		path = p.file()
 	}

@@ -30,7 +30,7 @@ type toolStates struct {
 
 // allTools returns the tools sorted by name: those that run, and those that have no effect here.
 func (f toolStates) allTools() []tool.Tool {
-	list := f.runnable()
+	list := f.runnableTools()
 	for _, t := range claudecode.Tools() {
 		if t.Unsimulated {
 			list = append(list, unsimulatedTool(t.Name))
@@ -40,18 +40,18 @@ func (f toolStates) allTools() []tool.Tool {
 	return list
 }
 
-// runnable returns the tools that run. Each family lists its own, so that a tool of an
+// runnableTools returns the tools that run. Each family lists its own, so that a tool of an
 // existing family is added in the file of the family only.
-func (f toolStates) runnable() []tool.Tool {
+func (f toolStates) runnableTools() []tool.Tool {
 	return slices.Concat(
 		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictToWorktree(files.Tools(f.files)),
 		f.planMode.tools(), files.SearchTools(f.finder), findingTools(), skillTools(f.skills), f.tasks.tools(), f.todos.tools(), webTools(),
 	)
 }
 
-// canonical returns the current name of a tool that older clients call by another
+// currentName returns the current name of a tool that older clients call by another
 // name.
-func canonical(name string) string {
+func currentName(name string) string {
 	if t := claudecode.ToolNamed(name); t.Name == "TaskStop" {
 		return t.Name
 	}

@@ -124,7 +124,7 @@ func TestScheduleWakeup(t *testing.T) {
 		r := call(t, tools, "ScheduleWakeup", toolInput{"delaySeconds": tt.delay, "reason": "r", "prompt": "p", "noop": true})
 		wantText(t, r, false, "Next wakeup scheduled for "+tt.text+rest)
 		wantOutput(t, r, tt.out)
-		if jobs := output[struct{ Jobs []struct{ Prompt string } }](t, call(t, tools, "CronList", toolInput{})).Jobs; len(jobs) != 1 || jobs[0].Prompt != "p" {
+		if jobs := structuredOutput[struct{ Jobs []struct{ Prompt string } }](t, call(t, tools, "CronList", toolInput{})).Jobs; len(jobs) != 1 || jobs[0].Prompt != "p" {
 			t.Errorf("scheduled: %+v", jobs)
 		}
 		r = call(t, tools, "ScheduleWakeup", toolInput{"stop": true})

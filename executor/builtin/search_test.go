@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/executor/internal/tool"
 )
 
-// tree creates files, the newest first in name order.
-func tree(t *testing.T, names ...string) string {
+// createFiles creates files, the newest first in name order.
+func createFiles(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i, n := range names {
@@ -29,7 +29,7 @@ func tree(t *testing.T, names ...string) string {
 }
 
 func TestGlob(t *testing.T) {
-	dir := tree(t, "z.go", "sub/a.go", "sub/deep/m.go", "sub/x.txt", ".hidden/h.go", ".git/g.go")
+	dir := createFiles(t, "z.go", "sub/a.go", "sub/deep/m.go", "sub/x.txt", ".hidden/h.go", ".git/g.go")
 	tests := []struct{ pattern, path, want string }{
 		{"**/*.go", "", ".hidden/h.go\nsub/deep/m.go\nsub/a.go\nz.go"},
 		{"*.go", "", ".hidden/h.go\nsub/deep/m.go\nsub/a.go\nz.go"},
@@ -55,7 +55,7 @@ func TestGlob(t *testing.T) {
 }
 
 func TestGlobOutside(t *testing.T) {
-	other := tree(t, "a.go")
+	other := createFiles(t, "a.go")
 	r := call(t, newTools(t, Options{}), "Glob", toolInput{"pattern": "*.go", "path": other})
 	wantText(t, r, false, filepath.Join(other, "a.go"))
 }
@@ -67,7 +67,7 @@ func TestGlobTruncates(t *testing.T) {
 		writeFile(t, dir, fmt.Sprintf("f%03d", i), "")
 	}
 	r := call(t, newTools(t, Options{CWD: dir}), "Glob", toolInput{"pattern": "*"})
-	out := output[struct {
+	out := structuredOutput[struct {
 		NumFiles, TotalMatches int
 		Truncated              bool
 	}](t, r)
@@ -80,7 +80,7 @@ func TestGlobTruncates(t *testing.T) {
 }
 
 func TestSearchRefusals(t *testing.T) {
-	dir := tree(t, "a.go")
+	dir := createFiles(t, "a.go")
 	tools := newTools(t, Options{CWD: dir})
 	for _, tt := range []struct {
 		tool  string
@@ -113,7 +113,7 @@ func TestSearchRefusals(t *testing.T) {
 
 // Searches skip files that a deny rule protects from reading.
 func TestSearchHidden(t *testing.T) {
-	dir := tree(t, "a.txt", ".env", "secret/b.txt")
+	dir := createFiles(t, "a.txt", ".env", "secret/b.txt")
 	for _, name := range []string{"a.txt", ".env", "secret/b.txt"} {
 		writeFile(t, dir, name, "needle\n")
 	}
@@ -190,7 +190,7 @@ func TestGrepContent(t *testing.T) {
 }
 
 func TestGrepFiles(t *testing.T) {
-	dir := tree(t, "z.go", "a.go", "sub/m.go")
+	dir := createFiles(t, "z.go", "a.go", "sub/m.go")
 	tools := newTools(t, Options{CWD: dir})
 	r := call(t, tools, "Grep", toolInput{"pattern": "needle"})
 	wantText(t, r, false, "Found 3 files\nz.go\na.go\nsub/m.go")
@@ -275,7 +275,7 @@ func TestGrepDialect(t *testing.T) {
 }
 
 func TestGrepCount(t *testing.T) {
-	dir := tree(t, "a.go", "b.go")
+	dir := createFiles(t, "a.go", "b.go")
 	writeFile(t, dir, "b.go", "needle\nx\nneedle needle\n")
 	tools := newTools(t, Options{CWD: dir})
 	r := call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": "count"})

@@ -35,7 +35,7 @@ func skillTool(s Skills) tool.Tool {
 		Name:        "Skill",
 		Description: "Loads a skill: instructions for a kind of work.",
 		Input:       tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{tool.Required("skill", tool.String("Name of the skill")), tool.Optional("args", tool.String("Arguments"))}},
-		Run:         tool.TypedWithEvents(s, skill),
+		Run:         tool.TypedWithEvents(s, loadSkill),
 		Check: tool.TypedCheck(s, func(_ context.Context, s Skills, in skillInput) *protocol.ToolResult {
 			if s == nil {
 				return nil
@@ -48,8 +48,8 @@ func skillTool(s Skills) tool.Tool {
 	}
 }
 
-// skill returns a one-line result and adds the skill's text to the conversation after it.
-func skill(ctx context.Context, s Skills, in skillInput) tool.Result {
+// loadSkill returns a one-line result and adds the skill's text to the conversation after it.
+func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
 	if s != nil {
 		loaded, err = s.Skill(ctx, in.Skill, in.Args)

@@ -28,8 +28,8 @@ func newTasks(t *testing.T) *task.Set {
 	return set
 }
 
-// frames waits for n frames and returns the subtype and status of each.
-func frames(t *testing.T, set *task.Set, n int) []string {
+// waitFrames waits for n frames and returns the subtype and status of each.
+func waitFrames(t *testing.T, set *task.Set, n int) []string {
 	t.Helper()
 	var out []string
 	deadline := time.After(10 * time.Second)
@@ -68,7 +68,7 @@ func TestBashInBackground(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, Options{Tasks: set})
 	r := call(t, tools, "Bash", toolInput{"command": "echo bgdone; exit 3", "run_in_background": true})
-	id := output[commandOutput](t, r).TaskID
+	id := structuredOutput[commandOutput](t, r).TaskID
 	if r.IsError || !r.ShowsIsErrorFalse || !strings.HasPrefix(r.Content.Text, "Command running in background with ID: "+id+". Output is being written to: ") {
 		t.Errorf("result %+v", r)
 	}
@@ -76,7 +76,7 @@ func TestBashInBackground(t *testing.T) {
 		"background_tasks_changed", "task_started true local_bash", "task_updated",
 		`task_notification failed Background command "echo bgdone; exit 3" failed with exit code 3`, "background_tasks_changed",
 	}
-	if diff := cmp.Diff(want, frames(t, set, 5)); diff != "" {
+	if diff := cmp.Diff(want, waitFrames(t, set, 5)); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
 	if out, err := set.Output(id); string(out) != "bgdone\n\n[exited with code 3]\n" || err != nil {
@@ -90,7 +90,7 @@ func TestBashInBackground(t *testing.T) {
 func TestTaskStop(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, Options{Tasks: set})
-	id := output[commandOutput](t, call(t, tools, "Bash", toolInput{"command": "sleep 100", "run_in_background": true, "description": "wait"})).TaskID
+	id := structuredOutput[commandOutput](t, call(t, tools, "Bash", toolInput{"command": "sleep 100", "run_in_background": true, "description": "wait"})).TaskID
 	if r := tools.Precheck(t.Context(), protocol.ToolUse{Name: "KillShell", Input: []byte("{}")}); r == nil ||
 		r.Content.Text != "<tool_use_error>Missing required parameter: task_id</tool_use_error>" {
 		t.Errorf("KillShell without a task: %+v", r)

@@ -44,8 +44,8 @@ type checklist struct {
 	tasks []*checklistTask
 }
 
-// task returns the task with this id; l.mu must be held.
-func (l *checklist) task(id string) *checklistTask {
+// findTask returns the task with this id; l.mu must be held.
+func (l *checklist) findTask(id string) *checklistTask {
 	for _, k := range l.tasks {
 		if k.ID == id && !k.deleted {
 			return k
@@ -147,7 +147,7 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 	var out struct {
 		Task *checklistTask `json:"task"`
 	}
-	k := l.task(in.TaskID)
+	k := l.findTask(in.TaskID)
 	if k == nil {
 		return tool.Text("Task not found", out)
 	}
@@ -194,7 +194,7 @@ func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
 			continue
 		}
 		blocked := slices.DeleteFunc(slices.Clone(k.BlockedBy), func(id string) bool {
-			other := l.task(id)
+			other := l.findTask(id)
 			return other == nil || other.Status == "completed"
 		})
 		s := fmt.Sprintf("#%s [%s] %s", k.ID, k.Status, k.Subject)
@@ -276,7 +276,7 @@ func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Resu
 // runCompletedHooks runs the hooks of a task that is about to be completed.
 func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
 	l.mu.Lock()
-	k := l.task(in.TaskID)
+	k := l.findTask(in.TaskID)
 	if k == nil || in.Status == nil || *in.Status != "completed" || k.Status == *in.Status {
 		l.mu.Unlock()
 		return "", nil
@@ -290,7 +290,7 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}}
-	k := l.task(in.TaskID)
+	k := l.findTask(in.TaskID)
 	if k == nil {
 		out.Error = "Task not found"
 		return tool.Text(out.Error, out)
@@ -312,7 +312,7 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 	set("activeForm", &k.activeForm, in.ActiveForm)
 	set("owner", &k.Owner, in.Owner)
 	set("status", &k.Status, in.Status)
-	out.UpdatedFields = append(out.UpdatedFields, l.link(k, in)...)
+	out.UpdatedFields = append(out.UpdatedFields, l.addDependencies(k, in)...)
 	if len(in.Metadata) > 0 {
 		k.merge(in.Metadata)
 		out.UpdatedFields = append(out.UpdatedFields, "metadata")
@@ -324,9 +324,9 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
 }
 
-// link adds dependencies on both sides and returns those that are new to k,
+// addDependencies adds dependencies on both sides and returns those that are new to k,
 // including unknown tasks (observed with 2.1.329). l.mu must be held.
-func (l *checklist) link(k *checklistTask, in taskUpdateInput) (changed []string) {
+func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
 	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {
 			first.Blocks = append(first.Blocks, second.ID)
@@ -340,13 +340,13 @@ func (l *checklist) link(k *checklistTask, in taskUpdateInput) (changed []string
 		changed = append(changed, "blocks")
 	}
 	for _, id := range in.AddBlocks {
-		add(k, l.task(id))
+		add(k, l.findTask(id))
 	}
 	if slices.ContainsFunc(in.AddBlockedBy, isNew(k.BlockedBy)) {
 		changed = append(changed, "blockedBy")
 	}
 	for _, id := range in.AddBlockedBy {
-		add(l.task(id), k)
+		add(l.findTask(id), k)
 	}
 	return changed
 }

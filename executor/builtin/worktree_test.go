@@ -17,12 +17,12 @@ func newRepository(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	git(t, dir, "init", "-q", ".")
-	git(t, dir, "commit", "-q", "--allow-empty", "-m", "x")
+	runGit(t, dir, "init", "-q", ".")
+	runGit(t, dir, "commit", "-q", "--allow-empty", "-m", "x")
 	return dir
 }
 
-func git(t *testing.T, dir string, args ...string) string {
+func runGit(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=b@c"}, args...)...)
 	cmd.Dir = dir
@@ -49,7 +49,7 @@ func TestWorktree(t *testing.T) {
 	named := "“" + tree + "” on branch “worktree-a+b”."
 
 	wantText(t, call(t, tools, "EnterWorktree", toolInput{"name": "a/b"}), false, "Created worktree at "+named+inside)
-	if got := git(t, dir, "worktree", "list", "--porcelain"); !strings.Contains(got, "\nlocked claude session a+b") {
+	if got := runGit(t, dir, "worktree", "list", "--porcelain"); !strings.Contains(got, "\nlocked claude session a+b") {
 		t.Errorf("not locked: %s", got)
 	}
 	wantText(t, call(t, tools, "Bash", toolInput{"command": "pwd; mkdir d; cd d"}), false, tree)
@@ -72,7 +72,7 @@ func TestWorktree(t *testing.T) {
 	wantText(t, r, false, message)
 	wantOutput(t, r, `{"action":"remove","originalCwd":"`+dir+`","worktreePath":"`+tree+`","worktreeBranch":"worktree-a+b","discardedFiles":2,`+
 		`"discardedCommits":1,"restoredCwd":"`+dir+`","originalCwdMissing":false,"message":"`+message+`"}`)
-	if _, err := os.Stat(tree); err == nil || strings.Contains(git(t, dir, "branch"), "worktree-") {
+	if _, err := os.Stat(tree); err == nil || strings.Contains(runGit(t, dir, "branch"), "worktree-") {
 		t.Error("the work tree or its branch is still there")
 	}
 	wantText(t, call(t, tools, "Bash", toolInput{"command": "pwd"}), false, dir)
@@ -80,7 +80,7 @@ func TestWorktree(t *testing.T) {
 
 func TestEnterByPath(t *testing.T) {
 	dir := newRepository(t)
-	git(t, dir, "worktree", "add", "-q", "--detach", "one")
+	runGit(t, dir, "worktree", "add", "-q", "--detach", "one")
 	tools := newTools(t, Options{CWD: dir})
 	tree := filepath.Join(dir, "one")
 	r := call(t, tools, "EnterWorktree", toolInput{"path": "one"})
@@ -139,7 +139,7 @@ func TestEnterWorktreeRefusals(t *testing.T) {
 		}
 	}
 	empty := t.TempDir()
-	git(t, empty, "init", "-q", ".")
+	runGit(t, empty, "init", "-q", ".")
 	r := call(t, newTools(t, Options{CWD: empty}), "EnterWorktree", toolInput{"name": "x"})
 	if want := `Failed to resolve base branch "HEAD": git rev-parse returned no commit for HEAD (`; !r.IsError || !strings.HasPrefix(r.Content.Text, want) {
 		t.Errorf("%q, want %q", r.Content.Text, want)

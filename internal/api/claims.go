@@ -32,7 +32,7 @@ func (c stepCounter) Next(rule string, after int) (int, error) {
 	n, known := m.claimedSteps[anyone]
 	if !known || c.isCurrent {
 		var err error
-		if n, err = m.claims.Next(rule, after); err != nil {
+		if n, err = m.ruleClaims.Next(rule, after); err != nil {
 			return 0, err
 		}
 	}

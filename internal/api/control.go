@@ -49,11 +49,11 @@ func (s *service) serveControl(w http.ResponseWriter, r *http.Request, name, rou
 		answerJSON(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes require the server's token"})
 	case route == "journal" && get:
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		if _, err := w.Write(s.journalLines(s.namespace(name))); err != nil {
+		if _, err := w.Write(s.journalLines(s.namespaceFor(name))); err != nil {
 			return // the client has gone
 		}
 	case route == "state" && get:
-		answerJSON(w, http.StatusOK, s.namespaceState(s.namespace(name)))
+		answerJSON(w, http.StatusOK, s.namespaceState(s.namespaceFor(name)))
 	case route == "reset" && post:
 		if err := s.resetNamespace(name); err != nil {
 			answerJSON(w, http.StatusInternalServerError, wire.ErrorBody{Type: "api_error", Message: "forgetting the attempts: " + err.Error()})
@@ -61,7 +61,7 @@ func (s *service) serveControl(w http.ResponseWriter, r *http.Request, name, rou
 		}
 		answerJSON(w, http.StatusOK, healthAnswer{OK: true})
 	case strings.HasPrefix(route, "gates/") && post:
-		s.serveGate(w, s.namespace(name), strings.TrimPrefix(route, "gates/"))
+		s.serveGate(w, s.namespaceFor(name), strings.TrimPrefix(route, "gates/"))
 	default:
 		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + route})
 	}
@@ -99,7 +99,7 @@ func (s *service) namespaceState(ns *namespace) namespaceState {
 	defer ns.mu.Unlock()
 	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.droppedLines, Gates: append([]journal.GateState{}, ns.summary.Gates()...)}
 	for _, j := range append(slices.Clip(ns.unmetExpectations), ns.summary.Check(s.Scenario)...) {
-		if !j.Met {
+		if !j.IsMet {
 			c.Unmet = append(c.Unmet, j.String())
 		}
 	}

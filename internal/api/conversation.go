@@ -24,13 +24,13 @@ func (x *exchange) serveMessages() {
 
 // conversationTurn is the state of an answer to a conversation request.
 type conversationTurn struct {
-	request *history.Request
-	replay  *replay
-	asked   scenarios.Request
-	reply   scenarios.Reply
-	pace    scenarios.Stream
-	message *wire.Message
-	id      string // id of the answer
+	request         *history.Request
+	replay          *replay
+	scenarioRequest scenarios.Request
+	reply           scenarios.Reply
+	pace            scenarios.Stream
+	message         *wire.Message
+	id              string // id of the answer
 }
 
 // serveConversation answers a request that is part of a conversation, or a side request. It returns errors that
@@ -101,8 +101,8 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
 	x.recordTemplateErrors(t.replay, err)
 	var answered bool
-	t.asked, t.reply, answered = t.replay.Reply()
-	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.StepKinds(), t.replay.Attempt(), t.asked.Prompt, t.asked.Injected
+	t.scenarioRequest, t.reply, answered = t.replay.Reply()
+	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.StepKinds(), t.replay.Attempt(), t.scenarioRequest.Prompt, t.scenarioRequest.IsInjected
 	x.journalLine.Rule, x.journalLine.File, x.journalLine.Line = t.reply.Rule.Name, t.reply.Rule.File, t.reply.Rule.Line
 	if err != nil || !answered {
 		return nil, err
@@ -127,14 +127,14 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 // = it is answered. Text that the client itself added needs no rule.
 func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	switch {
-	case !t.reply.Unmatched || t.reply.Rule.Name != "":
+	case !t.reply.IsUnmatched || t.reply.Rule.Name != "":
 		return nil
 	case len(t.reply.NearMisses) > 0:
 		return t.reply.NearMisses
-	case t.asked.Results != nil || t.asked.Injected || !x.service.Strict && !strings.EqualFold(x.Header.Get("X-Claudeless-Strict"), "true"):
+	case t.scenarioRequest.Results != nil || t.scenarioRequest.IsInjected || !x.service.Strict && !strings.EqualFold(x.Header.Get("X-Claudeless-Strict"), "true"):
 		return nil
 	}
-	return scenarios.NewEngine(x.service.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.asked.Prompt})
+	return scenarios.NewEngine(x.service.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.scenarioRequest.Prompt})
 }
 
 // recordTemplateErrors writes errors and missing values of an answer's templates to
@@ -147,7 +147,7 @@ func (x *exchange) recordTemplateErrors(f *replay, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && x.r.Context().Err() == nil {
 		note(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
-	if _, reply, _ := f.Reply(); reply.Endless {
+	if _, reply, _ := f.Reply(); reply.IsEndless {
 		note(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
 	for _, m := range f.MissingValues() {
@@ -163,7 +163,7 @@ func (x *exchange) streamEvents(t *conversationTurn, m *wire.Message) *wire.Even
 // waitDelay waits for the scripted delay of the answer.
 func (x *exchange) waitDelay(t *conversationTurn) error {
 	d := time.Duration(t.reply.DelayMS) * time.Millisecond
-	if ms := x.service.Scenario.Timeouts.ResponseDelayMS; ms != nil && t.asked.Results == nil {
+	if ms := x.service.Scenario.Timeouts.ResponseDelayMS; ms != nil && t.scenarioRequest.Results == nil {
 		d += time.Duration(*ms) * time.Millisecond
 	}
 	if d <= 0 {
@@ -220,7 +220,7 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 	}
 	for _, m := range t.replay.UnmetExpectations() {
 		x.namespace.unmetExpectations = append(x.namespace.unmetExpectations, m)
-		x.journalLine.Unmet = append(x.journalLine.Unmet, journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Got})
+		x.journalLine.Unmet = append(x.journalLine.Unmet, journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Actual})
 	}
 	steps, uses := t.replay.LastMessage()
 	for _, step := range steps {

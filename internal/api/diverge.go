@@ -12,9 +12,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// difference compares a scripted answer with the history. It returns "" if they are equal. The
+// diffHistory compares a scripted answer with the history. It returns "" if they are equal. The
 // tools are those that the request offers.
-func (a *answer) difference(g *replayedGroup, tools *history.Toolset) string {
+func (a *answer) diffHistory(g *replayedGroup, tools *history.Toolset) string {
 	var text strings.Builder
 	var calls []history.ToolUse
 	for _, b := range a.blocks {

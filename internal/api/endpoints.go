@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// route selects the endpoint.
-func (x *exchange) route(path string) {
+// chooseEndpoint selects the endpoint.
+func (x *exchange) chooseEndpoint(path string) {
 	post := x.r.Method == http.MethodPost
 	if strings.Contains(path, "/v1/v1/") {
 		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", NoRetry: true})

@@ -38,8 +38,8 @@ func (x *exchange) elapsedMS() float64 {
 	return float64(x.service.Clock.Now().Sub(x.startedAt)) / float64(time.Millisecond)
 }
 
-// organization is the organization id in responses.
-const organization = "00000000-0000-4000-8000-000000000000"
+// organizationID is the organization id in responses.
+const organizationID = "00000000-0000-4000-8000-000000000000"
 
 // setHeaders sets the headers of every response. An empty id is generated.
 func (x *exchange) setHeaders(id string) string {
@@ -52,7 +52,7 @@ func (x *exchange) setHeaders(id string) string {
 	}
 	h := x.w.Header()
 	h["Request-Id"] = []string{id}
-	h["Anthropic-Organization-Id"] = []string{organization}
+	h["Anthropic-Organization-Id"] = []string{organizationID}
 	reset := []string{x.startedAt.UTC().Add(time.Minute).Format(time.RFC3339)}
 	for _, l := range rateLimits() {
 		h[l.name+"-Limit"], h[l.name+"-Remaining"], h[l.name+"-Reset"] = l.limit, l.remaining, reset

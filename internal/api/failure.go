@@ -39,7 +39,7 @@ func (x *exchange) playFailure(t *conversationTurn) {
 	case scenarios.FailStreamFault:
 		s := x.streamEvents(t, t.message)
 		silent := s.ApplyFault(fail.Fault)
-		if t.request.Stream && x.stream(s) && silent {
+		if t.request.Stream && x.sendEvents(s) && silent {
 			x.waitForClient()
 		} else if !t.request.Stream {
 			x.send(t.request, s, t.message)
@@ -76,7 +76,7 @@ func (x *exchange) sendMalformed(streamed bool, raw string) {
 		x.sendBytes(http.StatusOK, []byte(raw))
 		return
 	}
-	x.stream(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(raw)}}})
+	x.sendEvents(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(raw)}}})
 }
 
 // sendPartial sends the beginning of an answer and aborts.
@@ -92,7 +92,7 @@ func (x *exchange) sendPartial(t *conversationTurn, fail *scenarios.Failure) {
 	if fail.Cut == "error" {
 		x.addErrorEvent(s, fail)
 	}
-	if x.stream(s) {
+	if x.sendEvents(s) {
 		x.abort(fail.Cut)
 	}
 }

@@ -34,9 +34,9 @@ type localGates struct {
 	released map[string]chan struct{} // closed = released
 }
 
-// channel returns the channel that is closed when a gate is released. The mutex
+// gateChannel returns the channel that is closed when a gate is released. The mutex
 // must be held.
-func (o *localGates) channel(name string) chan struct{} {
+func (o *localGates) gateChannel(name string) chan struct{} {
 	if o.released == nil {
 		o.released = map[string]chan struct{}{}
 	}
@@ -54,7 +54,7 @@ func (o *localGates) release(name string) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	opens := o.channel(name)
+	opens := o.gateChannel(name)
 	select {
 	case <-opens:
 	default:
@@ -65,7 +65,7 @@ func (o *localGates) release(name string) error {
 
 func (o *localGates) await(ctx context.Context, name string) error {
 	o.mu.Lock()
-	opens := o.channel(name)
+	opens := o.gateChannel(name)
 	o.mu.Unlock()
 	over := time.NewTimer(gate.DefaultTimeout)
 	defer over.Stop()

@@ -30,7 +30,7 @@ func begin(ctx context.Context, t *testing.T, s http.Handler, path, text string)
 	t.Helper()
 	done := make(chan string, 1)
 	go func() {
-		r := httptest.NewRequestWithContext(ctx, http.MethodPost, path+"/v1/messages", prompt(text, true))
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, path+"/v1/messages", promptBody(text, true))
 		r.RemoteAddr = "127.0.0.1:1"
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
@@ -39,8 +39,8 @@ func begin(ctx context.Context, t *testing.T, s http.Handler, path, text string)
 	return done
 }
 
-// control sends a request to a control route.
-func control(t *testing.T, s http.Handler, method, path string) (int, string) {
+// requestControl sends a request to a control route.
+func requestControl(t *testing.T, s http.Handler, method, path string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, nil)
 	r.RemoteAddr = "127.0.0.1:1"
@@ -60,10 +60,10 @@ func TestGates(t *testing.T) {
 		if len(first)+len(second) > 0 {
 			t.Fatal("an answer did not wait")
 		}
-		if _, state := control(t, s, "GET", "/t/a/_claudeless/state"); !strings.Contains(state, `"gates":[{"name":"asked","reached":true,"waiting":true}]`) {
+		if _, state := requestControl(t, s, "GET", "/t/a/_claudeless/state"); !strings.Contains(state, `"gates":[{"name":"asked","reached":true,"waiting":true}]`) {
 			t.Errorf("state: %s", state)
 		}
-		if code, body := control(t, s, "POST", "/t/a/_claudeless/gates/asked/release"); code != 200 {
+		if code, body := requestControl(t, s, "POST", "/t/a/_claudeless/gates/asked/release"); code != 200 {
 			t.Errorf("release: %d %s", code, body)
 		}
 		synctest.Wait()
@@ -104,7 +104,7 @@ func TestGates_wrong(t *testing.T) {
 	for path, want := range map[string]int{
 		"/_claudeless/gates/..%2Fx/release": 400, "/_claudeless/gates/asked": 404, "/_claudeless/gates/asked/release": 200,
 	} {
-		if code, body := control(t, s, "POST", path); code != want {
+		if code, body := requestControl(t, s, "POST", path); code != want {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 // groupSplitter divides the messages of a request into groups and gives each a key that covers all
 // messages before it.
 type groupSplitter struct {
-	memory       *memory
-	conversation conversationKey // who asks
-	client       *history.Client
-	context      bool // texts that accompany prompts are part of the key
+	memory          *memory
+	conversation    conversationKey // who asks
+	client          *history.Client
+	includesContext bool // texts that accompany prompts are part of the key
 }
 
 // split makes groups of the messages.
@@ -47,7 +47,7 @@ func (s groupSplitter) addKeys(g *replayedGroup, key history.Digest) history.Dig
 			g.firstKey = key
 		}
 	}
-	if s.context {
+	if s.includesContext {
 		key = key.Chain(append([]string{"context"}, g.Context...)...)
 	}
 	g.key = key

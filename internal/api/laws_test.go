@@ -78,7 +78,7 @@ func (c *sessionModel) prompt(text string) {
 			c.t.Fatal(err)
 		}
 		var calls []block
-		if !req.Interjected || !reply.Unmatched {
+		if !req.IsInterjected || !reply.IsUnmatched {
 			fails += c.failures(reply)
 			calls = c.blocks(&said, reply)
 			more = reply.HasMore
@@ -88,7 +88,7 @@ func (c *sessionModel) prompt(text string) {
 			c.answer(begin, said, fails)
 			results, message := c.run(calls)
 			if adds++; adds < 4 && c.r.IntN(4) == 0 {
-				message.added = []string{word(c.r)}
+				message.added = []string{randomWord(c.r)}
 				waiting = append(slices.Clone(waiting), message.added...)
 			}
 			if c.limits > 0 && c.r.IntN(3) == 0 {
@@ -109,7 +109,7 @@ func (c *sessionModel) prompt(text string) {
 		case more:
 			req = scenarios.Request{Results: []scenarios.Result{}}
 		case len(waiting) > 0:
-			req = scenarios.Request{Prompt: waiting[0], Interjected: true}
+			req = scenarios.Request{Prompt: waiting[0], IsInterjected: true}
 			waiting = waiting[1:]
 		default:
 			c.answer(begin, said, fails)
@@ -117,10 +117,10 @@ func (c *sessionModel) prompt(text string) {
 				return
 			}
 			c.stops--
-			feedback := "Stop hook feedback:\n[check]: " + word(c.r)
+			feedback := "Stop hook feedback:\n[check]: " + randomWord(c.r)
 			c.history = append(c.history, turnMessage{role: "user", blocks: []block{{"type": "text", "text": feedback}}})
 			begin, said, fails = slices.Clone(c.history), nil, 0
-			req = scenarios.Request{Prompt: feedback, Injected: true, Notification: true}
+			req = scenarios.Request{Prompt: feedback, IsInjected: true, IsNotification: true}
 		}
 	}
 	c.t.Fatal("a turn without an end")
@@ -130,7 +130,7 @@ func (c *sessionModel) contexts() []string {
 	if c.r.IntN(2) == 0 {
 		return nil
 	}
-	return []string{"# Environment\n" + word(c.r)}
+	return []string{"# Environment\n" + randomWord(c.r)}
 }
 
 // failures returns the number of failed attempts before the reply, as the CLI counts them.
@@ -181,7 +181,7 @@ func (c *sessionModel) run(calls []block) ([]scenarios.Result, turnMessage) {
 	var results []scenarios.Result
 	message := turnMessage{role: "user", context: c.contexts()}
 	for _, call := range calls {
-		text, bad := word(c.r)+" "+word(c.r), c.r.IntN(4) == 0
+		text, bad := randomWord(c.r)+" "+randomWord(c.r), c.r.IntN(4) == 0
 		id, _ := call["id"].(string)
 		name, _ := call["name"].(string)
 		results = append(results, scenarios.Result{ToolUseID: id, Tool: name, Text: text, IsError: bad})
@@ -190,7 +190,7 @@ func (c *sessionModel) run(calls []block) ([]scenarios.Result, turnMessage) {
 	return results, message
 }
 
-func word(r *rand.Rand) string {
+func randomWord(r *rand.Rand) string {
 	return []string{"alpha", "beta", "gamma", "delta", "go on", "ünï", "alpha beta"}[r.IntN(7)]
 }
 
@@ -204,7 +204,7 @@ func randomScenario(r *rand.Rand, failures bool) string {
 	for range 1 + r.IntN(5) {
 		b.WriteString("[[responses]]\n" + randomPattern(r, "pattern"))
 		if r.IntN(3) == 0 {
-			fmt.Fprintf(&b, "when = %q\n", pick(r, "turn > 1", "turn % 2 == 1", "prompt contains 'a'", "len(prompt) > 4"))
+			fmt.Fprintf(&b, "when = %q\n", pickOne(r, "turn > 1", "turn % 2 == 1", "prompt contains 'a'", "len(prompt) > 4"))
 		}
 		if r.IntN(3) == 0 {
 			fmt.Fprintf(&b, "max_matches = %d\n", r.IntN(3))
@@ -222,8 +222,8 @@ func randomScenario(r *rand.Rand, failures bool) string {
 }
 
 func randomPattern(r *rand.Rand, key string) string {
-	return key + " = " + pick(
-		r, `{ type = "any" }`, `{ type = "exact", text = "`+word(r)+`" }`, `{ type = "contains", text = "`+word(r)[:2]+`" }`,
+	return key + " = " + pickOne(
+		r, `{ type = "any" }`, `{ type = "exact", text = "`+randomWord(r)+`" }`, `{ type = "contains", text = "`+randomWord(r)[:2]+`" }`,
 		`{ type = "regex", pattern = '(?P<w>\w+)' }`, `{ type = "regex", pattern = '^(?P<w>alpha|beta)( (?P<x>\w+))?$' }`,
 	) + "\n"
 }
@@ -240,7 +240,7 @@ func randomResponse(b *strings.Builder, r *rand.Rand, table string) {
 	for i := range 1 + r.IntN(4) {
 		fmt.Fprintf(b, "[[%s.response.steps]]\n", table)
 		if i > 0 && r.IntN(3) == 0 {
-			fmt.Fprintf(b, "when = %q\n", pick(r, "len(results) > 1", "any(results, .is_error)", "turn > 1"))
+			fmt.Fprintf(b, "when = %q\n", pickOne(r, "len(results) > 1", "any(results, .is_error)", "turn > 1"))
 		}
 		if r.IntN(3) == 0 {
 			fmt.Fprintf(b, "thinking = \"thought %d\"\n", r.IntN(9))
@@ -251,17 +251,17 @@ func randomResponse(b *strings.Builder, r *rand.Rand, table string) {
 		if n := r.IntN(3); n > 0 {
 			calls := make([]string, n)
 			for j := range calls {
-				calls[j] = fmt.Sprintf(`{ tool = %q, input = { command = "{{ prompt }} %d" } }`, pick(r, "Bash", "Read", "mcp__s__t"), j)
+				calls[j] = fmt.Sprintf(`{ tool = %q, input = { command = "{{ prompt }} %d" } }`, pickOne(r, "Bash", "Read", "mcp__s__t"), j)
 			}
 			fmt.Fprintf(b, "tool_calls = [%s]\n", strings.Join(calls, ", "))
 		}
 	}
 }
 
-func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
+func pickOne(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
-// converse plays a random conversation as the CLI and returns its requests.
-func converse(t *testing.T, r *rand.Rand, src string, stops int) []modelRequest {
+// playConversation plays a random conversation as the CLI and returns its requests.
+func playConversation(t *testing.T, r *rand.Rand, src string, stops int) []modelRequest {
 	t.Helper()
 	scenario, err := scenarios.Parse("scenario.toml", []byte(src), scenarios.LoadOptions{})
 	if err != nil {
@@ -269,7 +269,7 @@ func converse(t *testing.T, r *rand.Rand, src string, stops int) []modelRequest 
 	}
 	c := &sessionModel{t: t, r: r, engine: scenarios.NewEngine(scenario, scenarios.EngineOptions{}), failed: map[string]int{}, stops: stops, limits: r.IntN(3)}
 	for range 1 + r.IntN(5) {
-		c.prompt(word(r))
+		c.prompt(randomWord(r))
 	}
 	return c.requests
 }
@@ -393,8 +393,8 @@ func cutTexts(r *rand.Rand, blocks []block) []block {
 	return out
 }
 
-// ask sends a history and returns the status and the body.
-func ask(t *testing.T, server http.Handler, history []block, session string) (int, []byte) {
+// sendHistory sends a history and returns the status and the body.
+func sendHistory(t *testing.T, server http.Handler, history []block, session string) (int, []byte) {
 	t.Helper()
 	body, err := json.Marshal(block{"model": "claude-opus-5-5", "max_tokens": 32000, "messages": history})
 	if err != nil {
@@ -412,8 +412,8 @@ func ask(t *testing.T, server http.Handler, history []block, session string) (in
 	return w.Code, w.Body.Bytes()
 }
 
-// said returns the blocks of a response without ids.
-func said(t *testing.T, body []byte) []block {
+// responseBlocks returns the blocks of a response without ids.
+func responseBlocks(t *testing.T, body []byte) []block {
 	t.Helper()
 	var m struct {
 		Content []block `json:"content"`
@@ -444,31 +444,31 @@ func TestLawsHold(t *testing.T) {
 	for i := range *conversations {
 		r := rand.New(rand.NewPCG(uint64(i), 1))
 		src := randomScenario(r, true)
-		talk := converse(t, r, src, r.IntN(2))
+		talk := playConversation(t, r, src, r.IntN(2))
 		forgetful := newServer(t, src, func(o *api.Options) { o.Memory = -1 })
 		for name, render := range map[string]historyFormat{"new": asNewModels, "old": asOldModels, "varyForm": varyForm} {
 			server := newServer(t, src)
 			for n, a := range talk {
 				history := render(r, a.history)
 				context := fmt.Sprintf("conversation %d, %s, request %d\n%s\n%s", i, name, n, src, mustJSON(t, history))
-				status, body := ask(t, server, history, "")
+				status, body := sendHistory(t, server, history, "")
 				for range a.fails {
 					if status != 529 {
 						t.Fatalf("status %d, want 529 first: %s\n%s", status, body, context)
 					}
-					status, body = ask(t, server, history, "")
+					status, body = sendHistory(t, server, history, "")
 				}
 				if status != http.StatusOK {
 					t.Fatalf("status %d: %s\n%s", status, body, context)
 				}
-				if diff := cmp.Diff(withoutIDs(a.blocks), said(t, body)); diff != "" {
+				if diff := cmp.Diff(withoutIDs(a.blocks), responseBlocks(t, body)); diff != "" {
 					t.Fatalf("L1 (-CLI +API):\n%s\n%s", diff, context)
 				}
-				if _, again := ask(t, server, history, ""); !bytes.Equal(body, again) {
+				if _, again := sendHistory(t, server, history, ""); !bytes.Equal(body, again) {
 					t.Fatalf("L2: %s\nthen %s\n%s", body, again, context)
 				}
 				if a.fails == 0 && !strings.Contains(src, "failure") {
-					if _, fresh := ask(t, forgetful, history, ""); name != "varyForm" && !bytes.Equal(body, fresh) {
+					if _, fresh := sendHistory(t, forgetful, history, ""); name != "varyForm" && !bytes.Equal(body, fresh) {
 						t.Fatalf("without memory: %s\nwith %s\n%s", fresh, body, context)
 					}
 				}
@@ -489,17 +489,17 @@ func TestIsolation(t *testing.T) {
 		shared := newServer(t, src)
 		var lines []*line
 		for n := range 4 {
-			lines = append(lines, &line{session: pick(r, "", fmt.Sprintf("session-%d", n)), left: converse(t, r, src, 1)})
+			lines = append(lines, &line{session: pickOne(r, "", fmt.Sprintf("session-%d", n)), left: playConversation(t, r, src, 1)})
 		}
 		for len(lines) > 0 {
 			n := r.IntN(len(lines))
 			l := lines[n]
 			a := l.left[0]
-			status, body := ask(t, shared, asNewModels(r, a.history), l.session)
+			status, body := sendHistory(t, shared, asNewModels(r, a.history), l.session)
 			if status != http.StatusOK {
 				t.Fatalf("status %d: %s", status, body)
 			}
-			if diff := cmp.Diff(withoutIDs(a.blocks), said(t, body)); diff != "" {
+			if diff := cmp.Diff(withoutIDs(a.blocks), responseBlocks(t, body)); diff != "" {
 				t.Fatalf("conversation %d (-alone +together):\n%s\n%s", i, diff, src)
 			}
 			if l.left = l.left[1:]; len(l.left) == 0 {
@@ -514,7 +514,7 @@ func TestSameSeed(t *testing.T) {
 	history := []block{{"role": "user", "content": "x"}}
 	bodies := make([][]byte, 3)
 	for i, seed := range []int{1, 1, 2} {
-		_, bodies[i] = ask(t, newServer(t, fmt.Sprintf("seed = %d\ndefault_response = \"y\"", seed)), history, "")
+		_, bodies[i] = sendHistory(t, newServer(t, fmt.Sprintf("seed = %d\ndefault_response = \"y\"", seed)), history, "")
 	}
 	if !bytes.Equal(bodies[0], bodies[1]) || bytes.Equal(bodies[0], bodies[2]) {
 		t.Errorf("%s\n%s\n%s", bodies[0], bodies[1], bodies[2])

@@ -12,26 +12,26 @@ import (
 // memory holds what the requests of one namespace share. Losing it is harmless: a request can be
 // answered from its history alone.
 type memory struct {
-	mu       sync.Mutex
-	states   history.BoundedMap[history.Digest, *state]             // after a replayed prefix of the history
-	attempts history.BoundedMap[history.Digest, attemptCount]       // of a history
-	last     history.BoundedMap[conversationKey, *lastConversation] // last state of each conversation
-	roots    history.BoundedMap[history.Digest, historyRoot]        // by first group: the messages that the summaries of compacted histories replace
-	scripts  history.BoundedMap[scriptKey, []*subagentScript]       // sub-agents that are about to start
-	agents   history.BoundedMap[conversationKey, *scenarios.Engine]
-	prompts  *promptCache
-	counter  attemptCounter // shared with other servers; nil = this server is the only one
+	mu                sync.Mutex
+	states            history.BoundedMap[history.Digest, *state]             // after a replayed prefix of the history
+	attempts          history.BoundedMap[history.Digest, attemptCount]       // of a history
+	lastConversations history.BoundedMap[conversationKey, *lastConversation] // lastConversations state of each conversation
+	compactedRoots    history.BoundedMap[history.Digest, historyRoot]        // by first group: the messages that the summaries of compacted histories replace
+	scripts           history.BoundedMap[scriptKey, []*subagentScript]       // sub-agents that are about to start
+	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
+	prompts           *promptCache
+	counter           attemptCounter // shared with other servers; nil = this server is the only one
 
-	claims       scenarios.RuleCounter  // of the run; nil = each session counts separately
+	ruleClaims   scenarios.RuleCounter  // matches of rules in this run; nil = each session counts separately
 	claimedSteps map[history.Digest]int // numbers of the matches that steps of histories claimed
 }
 
 // newMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
 func newMemory(n int) *memory {
 	return &memory{
-		states: history.NewBoundedMap[history.Digest, *state](n), attempts: history.NewBoundedMap[history.Digest, attemptCount](n), last: history.NewBoundedMap[conversationKey, *lastConversation](n),
-		roots:   history.NewBoundedMap[history.Digest, historyRoot](n),
-		scripts: history.NewBoundedMap[scriptKey, []*subagentScript](n), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](n),
+		states: history.NewBoundedMap[history.Digest, *state](n), attempts: history.NewBoundedMap[history.Digest, attemptCount](n), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](n),
+		compactedRoots: history.NewBoundedMap[history.Digest, historyRoot](n),
+		scripts:        history.NewBoundedMap[scriptKey, []*subagentScript](n), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](n),
 		prompts: newPromptCache(n), claimedSteps: map[history.Digest]int{},
 	}
 }
@@ -99,7 +99,7 @@ type attemptCounter interface {
 func (m *memory) UseAttemptCounter(c attemptCounter) { m.counter = c }
 
 // UseClaims makes rules with a limit count over the whole run, whose matches c counts.
-func (m *memory) UseClaims(c scenarios.RuleCounter) { m.claims = c }
+func (m *memory) UseClaims(c scenarios.RuleCounter) { m.ruleClaims = c }
 
 // countAttempt counts one more attempt at a history. Retries is how many earlier attempts the
 // client reports, which may have gone to another server. If the shared counter fails, the returned
@@ -125,10 +125,10 @@ func (m *memory) countAttempt(by conversationKey, key history.Digest, retries in
 func (m *memory) recordOutcome(by conversationKey, key history.Digest, attempt int, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known, ok := m.last.Get(by); ok && failed {
+	if known, ok := m.lastConversations.Get(by); ok && failed {
 		next := *known
 		next.failures = attempt
-		m.last.Put(by, &next)
+		m.lastConversations.Put(by, &next)
 	}
 	key = by.attemptKey(key)
 	if t, ok := m.attempts.Get(key); ok {

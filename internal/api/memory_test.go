@@ -72,7 +72,7 @@ func (c *client) ask() (int, map[string]any) {
 	return w.Code, m
 }
 
-func user(texts ...string) block {
+func userMessage(texts ...string) block {
 	var blocks []block
 	for _, text := range texts {
 		blocks = append(blocks, block{"type": "text", "text": text})
@@ -80,7 +80,7 @@ func user(texts ...string) block {
 	return block{"role": "user", "content": blocks}
 }
 
-func lossy(o *api.Options) { o.Memory = -1 }
+func withLossyClient(o *api.Options) { o.Memory = -1 }
 
 // TestCutHistory: after a compaction the history starts again and the session continues. Without the memory the
 // replay starts at the first turn.
@@ -101,14 +101,14 @@ response = "two"
 		want   []string
 	}{
 		"remembered": {nil, []string{"1", "one", "two", "4", "5"}},
-		"lost":       {[]func(*api.Options){lossy}, []string{"1", "one", "", "2", "3"}},
+		"lost":       {[]func(*api.Options){withLossyClient}, []string{"1", "one", "", "2", "3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &client{t: t, server: newServer(t, src, tt.change...), session: "s"}
-			got := []string{c.send(user("count")), c.send(user("begin"))}
+			got := []string{c.send(userMessage("count")), c.send(userMessage("begin"))}
 			summary := block{"role": "user", "content": "This session is being continued from a previous conversation that ran out of context. All was well."}
 			c.messages = []block{summary, {"role": "assistant", "content": "one"}}
-			got = append(got, c.send(user("<local-command-stdout>Compacted </local-command-stdout>", "next")), c.send(user("count")), c.send(user("count")))
+			got = append(got, c.send(userMessage("<local-command-stdout>Compacted </local-command-stdout>", "next")), c.send(userMessage("count")), c.send(userMessage("count")))
 			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -141,11 +141,11 @@ response = "turn {{ turn }}"
 		want   []string
 	}{
 		"remembered": {nil, []string{"after a", "through 2", "turn 3"}},
-		"lost":       {[]func(*api.Options){lossy}, []string{"", "400", "turn 2"}},
+		"lost":       {[]func(*api.Options){withLossyClient}, []string{"", "400", "turn 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &client{t: t, server: newServer(t, src, tt.change...), session: "s", tools: []string{"Bash"}}
-			c.send(user("tools"))
+			c.send(userMessage("tools"))
 			call := c.messages[1]["content"].([]any)[0].(map[string]any)
 			result := block{"role": "user", "content": []block{{"type": "tool_result", "tool_use_id": call["id"], "content": "a"}}}
 			c.messages = append(c.messages, result)
@@ -154,11 +154,11 @@ response = "turn {{ turn }}"
 			}
 			c.messages = []block{{"role": "user", "content": summary}, c.messages[1]}
 			got := []string{c.send(result)}
-			c.messages = append(c.messages, user("once"))
+			c.messages = append(c.messages, userMessage("once"))
 			if status, _ := c.ask(); status != http.StatusBadRequest {
 				t.Fatal(status)
 			}
-			c.messages = []block{user(summary+" Twice.", "once")}
+			c.messages = []block{userMessage(summary+" Twice.", "once")}
 			status, m := c.ask()
 			if content, _ := m["content"].([]any); status == http.StatusOK {
 				got = append(got, fmt.Sprint(content[0].(map[string]any)["text"]))
@@ -166,7 +166,7 @@ response = "turn {{ turn }}"
 			} else {
 				got = append(got, fmt.Sprint(status))
 			}
-			got = append(got, c.send(user("next")))
+			got = append(got, c.send(userMessage("next")))
 			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -178,12 +178,12 @@ response = "turn {{ turn }}"
 func TestCutForked(t *testing.T) {
 	server := newServer(t, `default_response = "turn {{ turn }}"`)
 	c := &client{t: t, server: server, session: "s"}
-	c.send(user("a"))
-	c.send(user("b"))
+	c.send(userMessage("a"))
+	c.send(userMessage("b"))
 	c.messages = nil
-	got := []string{c.send(user("This session is being continued from a previous conversation that ran out of context.", "c"))}
+	got := []string{c.send(userMessage("This session is being continued from a previous conversation that ran out of context.", "c"))}
 	c.session = "fork"
-	got = append(got, c.send(user("d")), c.send(user("e")))
+	got = append(got, c.send(userMessage("d")), c.send(userMessage("e")))
 	if want := "[turn 3 turn 4 turn 5]"; fmt.Sprint(got) != want {
 		t.Errorf("got %q, want %s", got, want)
 	}
@@ -192,10 +192,10 @@ func TestCutForked(t *testing.T) {
 // TestSummary: the summary of a conversation counts all its prompts, also if the last one has no answer.
 func TestSummary(t *testing.T) {
 	c := &client{t: t, server: newServer(t, `default_response = "ok"`), session: "s", tools: []string{"Bash"}}
-	c.send(user("a"))
-	c.send(user("b"))
+	c.send(userMessage("a"))
+	c.send(userMessage("b"))
 	const critical = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
-	for _, messages := range [][]block{append(c.messages, user(critical)), append(c.messages, user("c\n", critical))} {
+	for _, messages := range [][]block{append(c.messages, userMessage(critical)), append(c.messages, userMessage("c\n", critical))} {
 		beside := &client{t: t, server: c.server, session: "s", tools: c.tools, messages: messages}
 		if got := beside.send(); !strings.Contains(got, "The user sent 2 prompts and each was answered.") {
 			t.Error(got)
@@ -222,13 +222,13 @@ tool_calls = [
 		lost   bool
 	}{
 		"remembered": {nil, []string{"first", "second", "first done"}, false},
-		"lost":       {[]func(*api.Options){lossy}, []string{"the rules", "the rules", ""}, true},
+		"lost":       {[]func(*api.Options){withLossyClient}, []string{"the rules", "the rules", ""}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var journal safeBuffer
 			server := newServer(t, src, append(tt.change, func(o *api.Options) { o.Capture = &journal })...)
 			parent := &client{t: t, server: server, session: "s", tools: []string{"Agent", "Bash"}}
-			if said := parent.send(user("delegate")); strings.Count(said, "Agent toolu_") != 2 {
+			if said := parent.send(userMessage("delegate")); strings.Count(said, "Agent toolu_") != 2 {
 				t.Fatal(said)
 			}
 			if _, again := parent.ask(); again == nil { // a retry does not start a third script
@@ -236,8 +236,8 @@ tool_calls = [
 			}
 			a := &client{t: t, server: server, session: "s", agent: "a1", tools: []string{"Bash"}}
 			b := &client{t: t, server: server, session: "s", agent: "a2", tools: []string{"Bash"}}
-			text, _, _ := strings.Cut(a.send(user("work")), "|")
-			got := []string{text, b.send(user("work"))}
+			text, _, _ := strings.Cut(a.send(userMessage("work")), "|")
+			got := []string{text, b.send(userMessage("work"))}
 			last := a.messages[len(a.messages)-1]["content"].([]any)
 			if call := last[len(last)-1].(map[string]any); call["type"] == "tool_use" {
 				got = append(got, a.send(block{"role": "user", "content": []block{{"type": "tool_result", "tool_use_id": call["id"], "content": "r"}}}))
@@ -270,7 +270,7 @@ response = "other"
 	statuses := func(session, agent string, tools ...string) []int {
 		var out []int
 		for i := range 4 {
-			c := &client{t: t, server: server, session: session, agent: agent, messages: []block{user("flaky")}}
+			c := &client{t: t, server: server, session: session, agent: agent, messages: []block{userMessage("flaky")}}
 			c.tools = tools[:min(i, len(tools))]
 			status, _ := c.ask()
 			out = append(out, status)
@@ -283,7 +283,7 @@ response = "other"
 	if got := statuses("s", "agent"); fmt.Sprint(got) != "[529 529 200 200]" {
 		t.Errorf("an agent counts for itself: %v", got)
 	}
-	server = newServer(t, src, lossy)
+	server = newServer(t, src, withLossyClient)
 	if got := statuses("s", ""); fmt.Sprint(got) != "[529 529 529 529]" {
 		t.Errorf("without memory: %v", got)
 	}
@@ -300,12 +300,12 @@ failure = { type = "prompt_too_long" }
 pattern = { type = "exact", text = "good" }
 response = "turn {{ turn }}"
 `)
-	c := &client{t: t, server: server, session: "s", messages: []block{user("bad")}}
+	c := &client{t: t, server: server, session: "s", messages: []block{userMessage("bad")}}
 	if status, m := c.ask(); status != http.StatusBadRequest {
 		t.Fatal(status, m)
 	}
 	c.messages = nil
-	if got := c.send(user("bad\n", "good")); got != "turn 2" {
+	if got := c.send(userMessage("bad\n", "good")); got != "turn 2" {
 		t.Error(got)
 	}
 }
@@ -409,10 +409,10 @@ response = "rest"
 				return &client{t: t, server: server, session: name, messages: slices.Clone(messages)}
 			}
 			first, second := session("a"), session("b")
-			got := []string{first.send(user("go")), second.send(user("go"))}
-			got = append(got, session("a").send(user("go"))) // the same request again
+			got := []string{first.send(userMessage("go")), second.send(userMessage("go"))}
+			got = append(got, session("a").send(userMessage("go"))) // the same request again
 			forked := session("c", second.messages...)
-			got = append(got, second.send(user("on")), first.send(user("on")), forked.send(user("on")), session("d").send(user("go")))
+			got = append(got, second.send(userMessage("on")), first.send(userMessage("on")), forked.send(userMessage("on")), session("d").send(userMessage("go")))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -73,10 +73,14 @@ func (f *replay) ShouldFail() bool {
 }
 
 // RecordSuccess records that the attempt was answered.
-func (f *replay) RecordSuccess() { f.memory.recordOutcome(f.conversation(), f.Key(), f.attempt, false) }
+func (f *replay) RecordSuccess() {
+	f.memory.recordOutcome(f.conversationKey(), f.Key(), f.attempt, false)
+}
 
 // RecordFailure records that the attempt failed: the client will ask again.
-func (f *replay) RecordFailure() { f.memory.recordOutcome(f.conversation(), f.Key(), f.attempt, true) }
+func (f *replay) RecordFailure() {
+	f.memory.recordOutcome(f.conversationKey(), f.Key(), f.attempt, true)
+}
 
 // LastMessage returns the steps of the last user message and the calls that it may answer.
 func (f *replay) LastMessage() ([]history.Step, []history.ToolUse) {

@@ -44,7 +44,7 @@ func (m *promptCache) Lookup(r *history.Request, now time.Time) cacheUsage {
 	defer m.mu.Unlock()
 	last := -1 // mark
 	for i, p := range prefixes {
-		if p.Mark == 0 || p.Size < minPrefixBytes {
+		if p.CacheTTL == 0 || p.Size < minPrefixBytes {
 			continue
 		}
 		last = i
@@ -60,11 +60,11 @@ func (m *promptCache) Lookup(r *history.Request, now time.Time) cacheUsage {
 	}
 	from := s.Read
 	for _, p := range prefixes[:last+1] {
-		if p.Mark == 0 || p.Size < minPrefixBytes {
+		if p.CacheTTL == 0 || p.Size < minPrefixBytes {
 			continue
 		}
-		m.expires.Put(p.Key, now.Add(p.Mark))
-		if more := p.Size - from; more > 0 && p.Mark > 5*time.Minute {
+		m.expires.Put(p.Key, now.Add(p.CacheTTL))
+		if more := p.Size - from; more > 0 && p.CacheTTL > 5*time.Minute {
 			s.Created1h, from = s.Created1h+more, p.Size
 		} else if more > 0 {
 			s.Created5m, from = s.Created5m+more, p.Size

@@ -53,7 +53,7 @@ func (s *responseSender) sendHeader(status, length int) http.ResponseWriter {
 // send responds with a message, streamed if the client requested that.
 func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wire.Message) {
 	if r.Stream {
-		s.stream(script)
+		s.sendEvents(script)
 		return
 	}
 	var pause time.Duration
@@ -67,9 +67,9 @@ func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wir
 	s.sendJSON(http.StatusOK, m.Body())
 }
 
-// stream sends events at their pace. Events without a pause between them are sent
+// sendEvents sends events at their pace. Events without a pause between them are sent
 // together; false = the client has disconnected.
-func (s *responseSender) stream(script *wire.EventList) bool {
+func (s *responseSender) sendEvents(script *wire.EventList) bool {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"text/event-stream; charset=utf-8"}
 	h["Cache-Control"] = []string{"no-cache"}

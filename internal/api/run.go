@@ -20,9 +20,9 @@ func (s *replayer) NewReplay(m *memory, r *history.Request) *replay {
 		f.prefill = messages[n-1].Text + f.prefill
 		messages = messages[:n-1]
 	}
-	f.groups = groupSplitter{f.memory, f.conversation(), &r.Client, f.replayer.usesContext}.split(messages)
+	f.groups = groupSplitter{f.memory, f.conversationKey(), &r.Client, f.replayer.usesContext}.split(messages)
 	f.bindRequestVars()
-	if m.claims != nil { // equal histories of two sessions have different answers
+	if m.ruleClaims != nil { // equal histories of two sessions have different answers
 		f.salt = f.salt.Chain("claims", r.Session, r.Agent)
 	}
 	return f
@@ -33,7 +33,7 @@ func (s *replayer) NewReplay(m *memory, r *history.Request) *replay {
 func (f *replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
-	if f.attempt, err = f.memory.countAttempt(f.conversation(), f.Key(), f.request.Retries); err != nil {
+	if f.attempt, err = f.memory.countAttempt(f.conversationKey(), f.Key(), f.request.Retries); err != nil {
 		f.findings = append(f.findings, "attempts: "+err.Error())
 	}
 	f.vars.Call.Attempt = f.attempt
@@ -106,18 +106,18 @@ func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	case history.Results:
 		req = scenarios.Request{Results: f.orderResults(in.Results, g.Uses)}
 	case history.InjectedText, history.RetryText:
-		req.Injected, req.Notification = true, in.Kind == history.InjectedText
-		if st.answer != nil && st.answer.continues && !st.answer.hasCalls {
+		req.IsInjected, req.IsNotification = true, in.Kind == history.InjectedText
+		if st.answer != nil && st.answer.hasMoreSteps && !st.answer.hasCalls {
 			req = scenarios.Request{Results: []scenarios.Result{}}
 		}
 	case history.ResumeText:
 		req = scenarios.Request{Results: []scenarios.Result{}}
-		st.reminded = true
+		st.wasReminded = true
 	case history.Notice:
-		req.Injected, req.Notification = true, true
-		st.pendingPrompts, st.reminded = nil, false
+		req.IsInjected, req.IsNotification = true, true
+		st.pendingPrompts, st.wasReminded = nil, false
 	default:
-		st.pendingPrompts, st.reminded = nil, false
+		st.pendingPrompts, st.wasReminded = nil, false
 		if f.replayer.usesContext {
 			st.context = g.Context
 		}
@@ -139,7 +139,7 @@ func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 
 // claimsOf returns the claims of a step of a group; nil = the engine counts alone.
 func (f *replay) claimsOf(g *replayedGroup, prompt string) scenarios.RuleCounter {
-	if f.memory.claims == nil {
+	if f.memory.ruleClaims == nil {
 		return nil
 	}
 	return stepCounter{replay: f, key: g.key, prompt: prompt, isCurrent: g == &f.groups[len(f.groups)-1]}
@@ -171,11 +171,11 @@ func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup
 		req := scenarios.Request{Results: []scenarios.Result{}}
 		added := false
 		switch {
-		case a.isEmpty() && !st.reminded && f.request.IsClaudeCode(): // it asks about an empty reply
+		case a.isEmpty() && !st.wasReminded && f.request.IsClaudeCode(): // it asks about an empty reply
 			return nil
-		case a.continues:
+		case a.hasMoreSteps:
 		case len(st.pendingPrompts) > 0:
-			req, added = scenarios.Request{Prompt: st.pendingPrompts[0], Interjected: true}, true
+			req, added = scenarios.Request{Prompt: st.pendingPrompts[0], IsInterjected: true}, true
 			st.pendingPrompts = st.pendingPrompts[1:]
 		default:
 			return nil
@@ -186,7 +186,7 @@ func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup
 		if err != nil {
 			return err
 		}
-		if added && reply.Unmatched {
+		if added && reply.IsUnmatched {
 			continue
 		}
 		f.recordMissingValues(reply)
@@ -233,7 +233,7 @@ func (f *replay) checkAnswer(st *state, g *replayedGroup) (*state, error) {
 		}
 		next.failureCounts[a.reply.Rule.Name] = fail.Times
 	}
-	if what := a.difference(g, f.request.Tools); what != "" {
+	if what := a.diffHistory(g, f.request.Tools); what != "" {
 		text := fmt.Sprintf("history diverged at messages[%d]: %s", g.Index, what)
 		if f.replayer.scenario.API.Diverged == "error" {
 			return nil, &history.RefusalError{Status: 400, Message: text, NoRetry: true}

@@ -38,7 +38,7 @@ func (s *Server) Err() error {
 // UnmetExpectations lists the expectations that the conversations of a namespace
 // have not met yet, one line each; "" is the default namespace.
 func (s *Server) UnmetExpectations(namespace string) []string {
-	return s.service.namespaceState(s.service.namespace(namespace)).Unmet
+	return s.service.namespaceState(s.service.namespaceFor(namespace)).Unmet
 }
 
 // ServeHTTP handles one request. The API is available below any base path; /t/NAME
@@ -56,7 +56,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := &exchange{
 		Client: history.ReadClient(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.service.Clock},
-		service: s.service, namespace: s.service.namespace(name), startedAt: s.service.Clock.Now(),
+		service: s.service, namespace: s.service.namespaceFor(name), startedAt: s.service.Clock.Now(),
 	}
-	x.route(path)
+	x.chooseEndpoint(path)
 }

@@ -97,8 +97,8 @@ func (s *service) newJournal(w io.Writer, now func() time.Time) *journal.Journal
 	return journal.New(journal.Options{W: w, Now: now, PID: s.PID, Environ: s.Environ})
 }
 
-// namespace returns the namespace of that name, creating it on first use.
-func (s *service) namespace(name string) *namespace {
+// namespaceFor returns the namespace of that name, creating it on first use.
+func (s *service) namespaceFor(name string) *namespace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ns, ok := s.namespaces[name]

@@ -18,17 +18,17 @@ func (f *replay) startState() (*state, int) {
 	if f.request.Session == "" {
 		return start, 0
 	}
-	t := f.conversation()
+	t := f.conversationKey()
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
 	first := f.groups[0].firstKey
-	known, ok := f.memory.last.Get(t)
+	known, ok := f.memory.lastConversations.Get(t)
 	if !ok || known.state == nil {
 		known = &lastConversation{roots: []historyRoot{{firstGroup: first}}}
-		if cut, forked := f.memory.roots.Get(first); forked { // by a session with another name
+		if cut, forked := f.memory.compactedRoots.Get(first); forked { // by a session with another name
 			known.roots = append(known.roots, cut)
 		}
-		f.memory.last.Put(t, known)
+		f.memory.lastConversations.Put(t, known)
 	}
 	for _, r := range slices.Backward(known.roots) {
 		if r.firstGroup != first {
@@ -46,9 +46,9 @@ func (f *replay) startState() (*state, int) {
 	next := *known
 	const most = 16 // roots stored per session
 	next.roots = append(slices.Clone(known.roots[max(0, len(known.roots)-most):]), r)
-	f.memory.last.Put(t, &next)
+	f.memory.lastConversations.Put(t, &next)
 	if steps := f.groups[0].Steps; len(steps) > 0 && steps[0].Kind == history.Summary {
-		f.memory.roots.Put(first, r)
+		f.memory.compactedRoots.Put(first, r)
 	}
 	f.recordContinuation(r)
 	return r.state, from
@@ -89,8 +89,8 @@ func (g *replayedGroup) questionKey() history.Digest {
 	return sum
 }
 
-// conversation identifies the conversation that the request belongs to.
-func (f *replay) conversation() conversationKey {
+// conversationKey returns the key of the conversation that the request belongs to.
+func (f *replay) conversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
@@ -114,11 +114,11 @@ func (f *replay) rememberConversation(st *state) {
 	}
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
-	t := f.conversation()
-	if known, ok := f.memory.last.Get(t); ok {
+	t := f.conversationKey()
+	if known, ok := f.memory.lastConversations.Get(t); ok {
 		next := *known
 		next.state, next.beforeAsked, next.lastAsked, next.failures = st, f.stateBeforeLast, f.groups[len(f.groups)-1].questionKey(), 0
-		f.memory.last.Put(t, &next)
+		f.memory.lastConversations.Put(t, &next)
 	}
 }
 
@@ -126,12 +126,12 @@ func (f *replay) rememberConversation(st *state) {
 // false if the session is not known.
 func (m *memory) Summarize(ctx context.Context, c *history.Client) (string, bool) {
 	m.mu.Lock()
-	known, ok := m.last.Get(conversationKey{c.Session, c.Agent})
+	known, ok := m.lastConversations.Get(conversationKey{c.Session, c.Agent})
 	m.mu.Unlock()
 	if !ok || c.Session == "" || known.state == nil {
 		return "", false
 	}
-	reply, err := known.state.engine.Fork().Next(ctx, scenarios.Request{Side: "compact"})
+	reply, err := known.state.engine.Fork().Next(ctx, scenarios.Request{SideKind: "compact"})
 	return protocol.Content{Blocks: reply.Blocks}.Plain(), err == nil
 }
 

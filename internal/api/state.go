@@ -15,7 +15,7 @@ type state struct {
 	pendingPrompts []string       // added prompts without an answer
 	context        []string       // texts that accompany the prompt and the results, for expressions
 	failureCounts  map[string]int // failures so far, by rule, since the last success
-	reminded       bool           // Claude Code has already asked about an empty reply to this prompt; it does so once
+	wasReminded    bool           // Claude Code has already asked about an empty reply to this prompt; it does so only once
 }
 
 // answer is the scenario's answer to the last group of a history.
@@ -28,7 +28,7 @@ type answer struct {
 	usage        *scenarios.Usage
 	structured   json.RawMessage
 	pendingGates []pendingGate
-	continues    bool // a step follows that needs no results
+	hasMoreSteps bool // a step follows that needs no results
 	hasCalls     bool
 }
 
@@ -52,7 +52,7 @@ type missingValue struct {
 // append adds a message of the scenario to the answer.
 func (a *answer) append(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)
-	a.stopReason, a.continues = reply.StopReason, reply.HasMore
+	a.stopReason, a.hasMoreSteps = reply.StopReason, reply.HasMore
 	if a.stopReason == "end_turn" {
 		a.stopReason = ""
 	}

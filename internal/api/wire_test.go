@@ -23,8 +23,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/clock"
 )
 
-// listening serves a scenario on a real port; the buffer has its journal after the server is closed.
-func listening(t *testing.T, src string) (url string, journal *safeBuffer) {
+// serveOnPort serves a scenario on a real port; the buffer has its journal after the server is closed.
+func serveOnPort(t *testing.T, src string) (url string, journal *safeBuffer) {
 	t.Helper()
 	journal = &safeBuffer{}
 	server := newServer(t, src, func(o *api.Options) {
@@ -85,7 +85,7 @@ func post(ctx context.Context, t *testing.T, url string, body io.Reader, header 
 	return client.Do(r)
 }
 
-func prompt(text string, stream bool) io.Reader {
+func promptBody(text string, stream bool) io.Reader {
 	return strings.NewReader(fmt.Sprintf(`{"model":"m","max_tokens":100,"stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, text))
 }
 
@@ -96,7 +96,7 @@ func TestCuts(t *testing.T) {
 	for _, cut := range []string{"reset", "close", "error", "silence", "end"} {
 		fmt.Fprintf(&src, "[[responses]]\npattern = { type = \"exact\", text = %q }\nfailure = { type = \"partial_response\", partial_text = \"I was going\", cut = %q }\n", cut, cut)
 	}
-	url, journal := listening(t, src.String())
+	url, journal := serveOnPort(t, src.String())
 	for _, tt := range []struct {
 		cut    string
 		stream bool
@@ -118,7 +118,7 @@ func TestCuts(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/%t", tt.cut, tt.stream), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			resp, err := post(ctx, t, url, prompt(tt.cut, tt.stream))
+			resp, err := post(ctx, t, url, promptBody(tt.cut, tt.stream))
 			if err != nil {
 				if !tt.err(err) || tt.cut != "reset" { // the reset may arrive before the headers
 					t.Fatal(err)
@@ -148,7 +148,7 @@ func isTimeout(err error) bool  { return errors.Is(err, context.DeadlineExceeded
 
 // TestNoAnswer (messages-api 6, last row): connections that end, or send nothing, before any answer.
 func TestNoAnswer(t *testing.T) {
-	url, journal := listening(t, `
+	url, journal := serveOnPort(t, `
 [[responses]]
 pattern = { type = "exact", text = "hang" }
 failure = { type = "hang" }
@@ -166,7 +166,7 @@ failure = { type = "connection_timeout", after_ms = 30 }
 		"hang": isTimeout, "unreachable": isGone, "crash": isGone, "late": isGone,
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		resp, err := post(ctx, t, url, prompt(text, true))
+		resp, err := post(ctx, t, url, promptBody(text, true))
 		if err == nil {
 			resp.Body.Close()
 		}
@@ -183,7 +183,7 @@ func isGone(err error) bool { return isReset(err) || errors.Is(err, io.EOF) }
 // TestPacked checks M5: bodies compressed with gzip, br and zstd are accepted; bodies over 32 MB are refused,
 // compressed or not.
 func TestPacked(t *testing.T) {
-	url, _ := listening(t, `default_response = "fine"`)
+	url, _ := serveOnPort(t, `default_response = "fine"`)
 	pack := map[string]func(io.Writer) io.WriteCloser{
 		"gzip": func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
 		"br":   func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) },
@@ -206,7 +206,7 @@ func TestPacked(t *testing.T) {
 		for want, text := range map[int]string{200: "hi", 413: large} {
 			var b bytes.Buffer
 			w := writer(&b)
-			if _, err := io.Copy(w, prompt(text, false)); err != nil {
+			if _, err := io.Copy(w, promptBody(text, false)); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.Close(); err != nil {
@@ -240,7 +240,7 @@ func TestPacked(t *testing.T) {
 
 // TestClientLeaves checks M13: a client that disconnects during a stream stops it, and the journal records this.
 func TestClientLeaves(t *testing.T) {
-	url, journal := listening(t, `
+	url, journal := serveOnPort(t, `
 [stream]
 tokens_per_second = 20
 [[responses]]
@@ -248,7 +248,7 @@ pattern = { type = "any" }
 response = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 `)
 	ctx, cancel := context.WithCancel(t.Context())
-	resp, err := post(ctx, t, url, prompt("go", true))
+	resp, err := post(ctx, t, url, promptBody("go", true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestNothingStays(t *testing.T) {
 	server := newServer(t, `default_response = "fine"`)
 	h := httptest.NewServer(server)
 	for range 20 {
-		resp, err := post(t.Context(), t, h.URL, prompt("hi", true))
+		resp, err := post(t.Context(), t, h.URL, promptBody("hi", true))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ type RuleText struct {
 	Tool       string // the text before the first parenthesis
 	Content    string // the text in the parentheses, with its escapes
 	HasContent bool   // there is an opening parenthesis
-	Closed     bool   // the text ends with the closing parenthesis
+	IsClosed   bool   // the text ends with the closing parenthesis
 }
 
 // ParseRuleText takes the text of a rule apart. It judges nothing: without the closing parenthesis Content is the rest of
@@ -16,7 +16,7 @@ func ParseRuleText(text string) RuleText {
 	var r RuleText
 	r.Tool, r.Content, r.HasContent = strings.Cut(text, "(")
 	if r.HasContent {
-		r.Content, r.Closed = strings.CutSuffix(r.Content, ")")
+		r.Content, r.IsClosed = strings.CutSuffix(r.Content, ")")
 	}
 	return r
 }

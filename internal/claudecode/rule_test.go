@@ -8,10 +8,10 @@ func TestParseRuleText(t *testing.T) {
 		"Bash":             {Tool: "Bash"},
 		"Bash)":            {Tool: "Bash)"},
 		"Bash(":            {Tool: "Bash", HasContent: true},
-		"Bash()":           {Tool: "Bash", HasContent: true, Closed: true},
-		"Bash(git *)":      {Tool: "Bash", Content: "git *", HasContent: true, Closed: true},
+		"Bash()":           {Tool: "Bash", HasContent: true, IsClosed: true},
+		"Bash(git *)":      {Tool: "Bash", Content: "git *", HasContent: true, IsClosed: true},
 		"Bash(git":         {Tool: "Bash", Content: "git", HasContent: true},
-		"Bash(echo (a) b)": {Tool: "Bash", Content: "echo (a) b", HasContent: true, Closed: true},
+		"Bash(echo (a) b)": {Tool: "Bash", Content: "echo (a) b", HasContent: true, IsClosed: true},
 		"mcp__s__*":        {Tool: "mcp__s__*"},
 	} {
 		if got := ParseRuleText(text); got != want {

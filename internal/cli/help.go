@@ -95,10 +95,10 @@ func helpProgram(s *process.System) *help.Program {
 	}
 	options, own := flags.HelpLines()
 	for _, o := range options {
-		p.Claude = append(p.Claude, help.Entry{Usage: o.Flags, Help: o.Help})
+		p.ClaudeOptions = append(p.ClaudeOptions, help.Entry{Usage: o.Flags, Help: o.Help})
 	}
 	for _, o := range own {
-		p.Own = append(p.Own, help.Entry{Usage: o.Flags, Help: o.Help})
+		p.ClaudelessOptions = append(p.ClaudelessOptions, help.Entry{Usage: o.Flags, Help: o.Help})
 	}
 	return p
 }
@@ -118,7 +118,7 @@ func printHelp(s *process.System) error {
 	b.WriteString("Arguments:\n")
 	help.WriteEntry(&b, help.Entry{Usage: "prompt", Help: "The prompt; read from stdin if missing, and combined with stdin if both are given"})
 	b.WriteString("\nOptions:\n")
-	for _, o := range p.Claude {
+	for _, o := range p.ClaudeOptions {
 		help.WriteEntry(&b, o)
 	}
 	help.WriteEntry(&b, help.Entry{Usage: "-h, --help", Help: "Print this help and exit"})

@@ -44,8 +44,8 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		return fmt.Errorf("finding this binary: %w", err)
 	}
 	o := suite.Options{
-		Cases: c.Cases, Known: c.Known, Normal: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs, Retries: c.Retries, DefaultURL: c.DefaultURL, Protocol: c.Protocol,
-		Isolated: []string{"parity", "--isolated"}, Self: self, System: s,
+		Cases: c.Cases, Known: c.Known, ShowNormalised: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs, Retries: c.Retries, DefaultURL: c.DefaultURL, Protocol: c.Protocol,
+		IsolatedArgs: []string{"parity", "--isolated"}, Self: self, System: s,
 	}
 	if err := c.programs(ctx, s, &o); err != nil {
 		if errors.Is(err, suite.ErrNoClaude) {

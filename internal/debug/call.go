@@ -28,11 +28,11 @@ type call struct {
 	sessions []string
 	original json.RawMessage // input before it was changed; nil = not changed
 	// action is the decision before the call; empty = the call was not stopped.
-	action Action
-	paused time.Duration // how long the call was paused before it ran
-	record *Record       // set when the call is over
-	pause  *pause        // nil = not paused
-	size   int           // bytes of its values
+	action     Action
+	pausedTime time.Duration // how long the call was paused before it ran
+	record     *Record       // set when the call is over
+	pause      *pause        // nil = not paused
+	size       int           // bytes of its values
 }
 
 // calls holds the calls that have started and are not completed.
@@ -116,7 +116,7 @@ type pause struct {
 type pauses struct {
 	open       map[string]*pause
 	order      []*pause            // oldest first
-	decided    map[string]Decision // of closed pauses
+	decisions  map[string]Decision // of closed pauses
 	decidedIDs []string            // oldest first
 	size       int                 // bytes of decided
 }
@@ -128,17 +128,17 @@ func (p *pause) snapshot() Pause {
 // storeDecision keeps the decision about a pause for a caller that asks late. Over
 // the limit, the oldest are dropped.
 func (p *pauses) storeDecision(id string, d Decision) {
-	p.decided[id] = d
+	p.decisions[id] = d
 	p.decidedIDs = append(p.decidedIDs, id)
 	p.size += d.size()
 	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.size > maxDecidedBytes; n-- {
-		p.size -= p.decided[p.decidedIDs[0]].size()
-		delete(p.decided, p.decidedIDs[0])
+		p.size -= p.decisions[p.decidedIDs[0]].size()
+		delete(p.decisions, p.decidedIDs[0])
 		p.decidedIDs = p.decidedIDs[1:]
 	}
 }
 
-func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Wire) }
+func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Encoded) }
 
 // finalResult returns what the agent receives instead of the call's result; nil = the result is unchanged.
 func (d Decision) finalResult() json.RawMessage {

@@ -142,11 +142,11 @@ type Decision struct {
 	Result        json.RawMessage
 	Type, Message string // raise
 	Tool          string // replace: canonical name
-	// Pause is the id of the pause that this decision ended, and Breakpoint the name of the breakpoint that stopped
-	// the call, if the gate reports it. If both are empty, the call was not stopped.
-	Pause, Breakpoint string
-	// Wire is the decision in the caller's format.
-	Wire json.RawMessage
+	// PauseID is the id of the pause that this decision ended, and BreakpointName the breakpoint that stopped the
+	// call, if the gate reports it. If both are empty, the call was not stopped.
+	PauseID, BreakpointName string
+	// Encoded is the decision in the caller's format.
+	Encoded json.RawMessage
 	// Request is the front end's request, set while the decision is encoded; nil = the hub decided.
 	Request *ResumeRequest
 	// InputCID is the id of Input in the store; empty = unknown.

@@ -55,7 +55,7 @@ type core struct {
 
 	mu        sync.Mutex
 	closed    bool
-	seq       int // for call ids
+	callCount int // for call ids
 	observers map[*Subscription]struct{}
 }
 
@@ -142,8 +142,8 @@ func (c *core) Value(cid string) ([]byte, error) {
 
 // callID makes the id of a call that starts now; c.mu must be held.
 func (c *core) callID(now float64) string {
-	c.seq++
-	return fmt.Sprintf("%.6f-%03d", now, c.seq)
+	c.callCount++
+	return fmt.Sprintf("%.6f-%03d", now, c.callCount)
 }
 
 // Kind is the kind of an Event.

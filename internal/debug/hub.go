@@ -90,10 +90,10 @@ func New(o Options) (*Hub, error) {
 	at := &breakpointSet{core: c, tools: tools, behavior: BehaviorStop}
 	return &Hub{
 		core: c, registry: tools, BreakpointSet: at,
-		Records:  &records{core: c, breakpoints: at, max: o.MaxRecords},
+		Records:  &records{core: c, breakpoints: at, maxRecords: o.MaxRecords},
 		sessions: &sessions{core: c, byID: map[string]*session{}},
 		calls:    calls{byID: map[string]*call{}, byToolUse: map[toolUse]string{}},
-		pauses:   pauses{open: map[string]*pause{}, decided: map[string]Decision{}},
+		pauses:   pauses{open: map[string]*pause{}, decisions: map[string]Decision{}},
 	}, nil
 }
 

@@ -80,11 +80,11 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 // breakpointDecisions returns a decision for the record; nil if the call was not
 // stopped.
 func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision {
-	if d.Pause == "" && d.Breakpoint == "" && d.Action == ActionContinue {
+	if d.PauseID == "" && d.BreakpointName == "" && d.Action == ActionContinue {
 		return nil
 	}
 	b := protocol.BreakpointDecision{
-		Phase: string(phase), Action: string(d.Action), Breakpoint: d.Breakpoint, Pause: d.Pause, Input: d.Input, Replacement: d.Tool,
+		Phase: string(phase), Action: string(d.Action), Breakpoint: d.BreakpointName, Pause: d.PauseID, Input: d.Input, Replacement: d.Tool,
 	}
 	if d.Action == ActionRaise {
 		b.Action = "fail"

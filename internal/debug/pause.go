@@ -68,7 +68,7 @@ func (h *Hub) openPause(id string) (*pause, error) {
 	if p, ok := h.pauses.open[id]; ok {
 		return p, nil
 	}
-	if _, ok := h.pauses.decided[id]; ok {
+	if _, ok := h.pauses.decisions[id]; ok {
 		return nil, NewError(CodePauseResumed, "the call was already resumed", "pause_id", id)
 	}
 	return nil, NewError(CodePauseNotFound, "", "pause_id", id)
@@ -80,7 +80,7 @@ func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided boo
 	h.mu.Lock()
 	p, ok := h.pauses.open[pauseID]
 	if !ok {
-		d, ok := h.pauses.decided[pauseID]
+		d, ok := h.pauses.decisions[pauseID]
 		h.mu.Unlock()
 		if !ok {
 			return Decision{}, false, NewError(CodePauseNotFound, "", "pause_id", pauseID)
@@ -162,16 +162,16 @@ func (h *Hub) closePause(p *pause, d Decision) bool {
 	h.pauses.order = slices.DeleteFunc(h.pauses.order, func(o *pause) bool { return o == p })
 	stopTimer(&p.lease)
 	stopTimer(&p.expiry)
-	if d.Wire == nil {
+	if d.Encoded == nil {
 		if wire, err := p.call.caller.Encode(d); err == nil { // decisions that no front end requested can always be encoded
-			d.Wire = wire
+			d.Encoded = wire
 		}
 	}
 	p.decision = d
 	h.pauses.storeDecision(p.id, d)
 	if p.phase == PhaseBefore {
 		p.call.action = d.Action
-		p.call.paused += h.options.Now().Sub(p.at)
+		p.call.pausedTime += h.options.Now().Sub(p.at)
 		if d.Action == ActionModify && d.Input != nil {
 			p.call.original = p.call.data.Input()
 			p.call.data.Values = JSONInput{d.Input, d.InputCID}
@@ -256,7 +256,7 @@ func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, 
 	default: // only the action
 	}
 	if err == nil {
-		d.Wire, err = p.call.caller.Encode(d)
+		d.Encoded, err = p.call.caller.Encode(d)
 	}
 	d.Request = nil
 	return d, err

@@ -91,10 +91,10 @@ func TestResume(t *testing.T) {
 		if err != nil || !decided {
 			t.Errorf("%s: decided %v, %v", tt.name, decided, err)
 		}
-		if d.Wire == nil || (d.InputCID == "") != (d.Input == nil) {
-			t.Errorf("%s: written as %s, input %q", tt.name, d.Wire, d.InputCID)
+		if d.Encoded == nil || (d.InputCID == "") != (d.Input == nil) {
+			t.Errorf("%s: written as %s, input %q", tt.name, d.Encoded, d.InputCID)
 		}
-		d.Wire, d.InputCID = nil, ""
+		d.Encoded, d.InputCID = nil, ""
 		if diff := cmp.Diff(tt.want, d); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}

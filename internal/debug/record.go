@@ -30,7 +30,7 @@ const (
 type records struct {
 	*core
 	breakpoints *breakpointSet
-	max         int
+	maxRecords  int
 	total       int
 	bytes       int // of list
 	list        []*Record
@@ -47,17 +47,17 @@ func (r *records) add(rec *Record) {
 		r.bytes -= r.list[0].size
 		r.list[0] = nil
 	}
-	if len(r.list) > r.max+r.max/4 { // truncated rarely, in one step
-		for _, old := range r.list[:len(r.list)-r.max] {
+	if len(r.list) > r.maxRecords+r.maxRecords/4 { // truncated rarely, in one step
+		for _, old := range r.list[:len(r.list)-r.maxRecords] {
 			r.bytes -= old.size
 		}
-		r.list = slices.Clone(r.list[len(r.list)-r.max:])
+		r.list = slices.Clone(r.list[len(r.list)-r.maxRecords:])
 	}
 	r.publish(Event{Kind: EventCompleted, CallID: rec.CallID, MethodName: rec.MethodName, Status: rec.Status})
 }
 
 // newest returns the records that are kept.
-func (r *records) newest() []*Record { return r.list[max(0, len(r.list)-r.max):] }
+func (r *records) newest() []*Record { return r.list[max(0, len(r.list)-r.maxRecords):] }
 
 // completeOutcome fills in the display form of an outcome and stores its values.
 func completeOutcome(store *cas.Store, o Outcome) (Outcome, error) {
@@ -84,7 +84,7 @@ func completeOutcome(store *cas.Store, o Outcome) (Outcome, error) {
 // held.
 func (r *records) record(k *call, o Outcome) {
 	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, Ending: Ending{
-		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: k.paused.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
+		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: k.pausedTime.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
 		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.original,
 	}}
 	rec.PrettyResult = o.Result

@@ -313,13 +313,13 @@ func TestBytesKept(t *testing.T) {
 	for i := range 5000 {
 		h.pauses.storeDecision(fmt.Sprint(i), Decision{Result: value})
 	}
-	_, newest := h.pauses.decided["4999"]
-	if len(h.pauses.decided)*len(value) > maxDecidedBytes || len(h.pauses.decided) != len(h.pauses.decidedIDs) || !newest {
-		t.Errorf("%d decisions are kept, the newest: %v", len(h.pauses.decided), newest)
+	_, newest := h.pauses.decisions["4999"]
+	if len(h.pauses.decisions)*len(value) > maxDecidedBytes || len(h.pauses.decisions) != len(h.pauses.decidedIDs) || !newest {
+		t.Errorf("%d decisions are kept, the newest: %v", len(h.pauses.decisions), newest)
 	}
 	h.pauses.storeDecision("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxDecidedBytes+1))})
-	if _, ok := h.pauses.decided["huge"]; !ok || len(h.pauses.decided) != 1 {
-		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.pauses.decided)-1, ok)
+	if _, ok := h.pauses.decisions["huge"]; !ok || len(h.pauses.decisions) != 1 {
+		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.pauses.decisions)-1, ok)
 	}
 	h.mu.Unlock()
 

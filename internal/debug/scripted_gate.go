@@ -25,9 +25,9 @@ type ScriptedGateOptions struct {
 
 // ScriptedGate is a [Gate] whose decisions come from a scenario. All methods may be called from many goroutines.
 type ScriptedGate struct {
-	hub        *Hub
-	resolve    func(context.Context, string) string
-	byRuleName map[string]*scenarios.Breakpoint // by rule name
+	hub         *Hub
+	resolveTool func(context.Context, string) string
+	byRuleName  map[string]*scenarios.Breakpoint // by rule name
 }
 
 // NewScriptedGate returns a gate with its own hub, which Close closes.
@@ -44,9 +44,9 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &ScriptedGate{hub: hub, resolve: o.Resolve, byRuleName: map[string]*scenarios.Breakpoint{}}
-	if g.resolve == nil {
-		g.resolve = func(_ context.Context, name string) string { return name }
+	g := &ScriptedGate{hub: hub, resolveTool: o.Resolve, byRuleName: map[string]*scenarios.Breakpoint{}}
+	if g.resolveTool == nil {
+		g.resolveTool = func(_ context.Context, name string) string { return name }
 	}
 	for i := range o.Breakpoints {
 		b := &o.Breakpoints[i]
@@ -130,7 +130,7 @@ func (g *ScriptedGate) decide(ctx context.Context, pauseID string) (Decision, er
 		}
 	}
 	d, _, err := g.hub.Wait(ctx, pauseID)
-	d.Breakpoint = name
+	d.BreakpointName = name
 	return d, err
 }
 
@@ -157,7 +157,7 @@ func (g *ScriptedGate) resumeRequest(ctx context.Context, b *scenarios.Breakpoin
 	case filled.Action == scenarios.BreakFail:
 		r.Action, r.ExceptionMessage = string(ActionRaise), filled.Message
 	case filled.Action == scenarios.BreakReplace:
-		r.ReplacementFunction = g.resolve(ctx, filled.Replacement)
+		r.ReplacementFunction = g.resolveTool(ctx, filled.Replacement)
 	}
 	return r, nil
 }

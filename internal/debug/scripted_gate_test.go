@@ -205,7 +205,7 @@ func TestCompiled(t *testing.T) {
 	}
 	t.Cleanup(g.Close)
 	_, d, err := g.Before(t.Context(), Call{Tool: "a"})
-	if err != nil || d.Action != ActionSkip || d.Breakpoint != "breakpoints[1]" {
+	if err != nil || d.Action != ActionSkip || d.BreakpointName != "breakpoints[1]" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -112,7 +112,7 @@ func ParseInlineServers(text string) (mcp.ServerConfig, error) {
 		return mcp.ServerConfig{}, nameError(name)
 	}
 	on := true
-	cfg := mcp.ServerConfig{Name: name, AutoReconnect: &on, Timeout: 30 * time.Second, Literal: true}
+	cfg := mcp.ServerConfig{Name: name, AutoReconnect: &on, Timeout: 30 * time.Second, IsLiteral: true}
 	if strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://") {
 		cfg.Type, cfg.URL = "sse", value
 		return cfg, nil

@@ -55,10 +55,10 @@ type ServerManager struct {
 
 	addMu sync.Mutex // held while a server is added
 
-	mu            sync.Mutex
-	runtime       []mcp.ServerConfig   // added at run time
-	connected     map[string]time.Time // connection time, as far as it was observed
-	everConnected map[string]bool      // servers that have been connected at least once
+	mu             sync.Mutex
+	runtimeServers []mcp.ServerConfig   // added at run time
+	connected      map[string]time.Time // connection time, as far as it was observed
+	everConnected  map[string]bool      // servers that have been connected at least once
 }
 
 // NewServerManager makes a manager. It connects to no server before Start.
@@ -222,8 +222,8 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 		return nil, NewError(CodeInvalidConfig, err.Error(), "name", name)
 	}
 	m.mu.Lock()
-	m.runtime = append(m.runtime, cfg)
-	desired := slices.Clone(m.runtime)
+	m.runtimeServers = append(m.runtimeServers, cfg)
+	desired := slices.Clone(m.runtimeServers)
 	m.mu.Unlock()
 	change, err := m.mcp.SetServers(ctx, runtimeSource, desired)
 	m.hub.PublishChange(TopicServers)

@@ -166,7 +166,7 @@ func (h *Hub) After(ctx context.Context, callID string, o Outcome) (Decision, er
 
 func (h *Hub) await(ctx context.Context, pauseID string) (Decision, error) {
 	d, _, err := h.Wait(ctx, pauseID)
-	d.Pause = pauseID
+	d.PauseID = pauseID
 	if ctx.Err() != nil {
 		h.Abandon(pauseID)
 		return Decision{}, ctx.Err()

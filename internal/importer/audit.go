@@ -51,18 +51,18 @@ func auditReader(name string, r io.Reader, secret *redact.Redactor) ([]Leak, err
 
 // audit searches one file, some lines at a time.
 type audit struct {
-	name     string
-	escapes  bool // strings in the file have JSON escapes
-	redactor *redact.Redactor
-	line     int    // line number at which tail begins
-	tail     string // the end of the text so far: a secret may continue in the next part
-	seen     int    // offset in tail of the last secret found; -1 = before tail
-	leaks    []Leak
+	name      string
+	escapes   bool // strings in the file have JSON escapes
+	redactor  *redact.Redactor
+	line      int    // line number at which tail begins
+	tail      string // the end of the text so far: a secret may continue in the next part
+	lastFound int    // offset in tail of the last secret found; -1 = before tail
+	leaks     []Leak
 }
 
 func newAudit(name string, secret *redact.Redactor) *audit {
 	ext := path.Ext(name)
-	return &audit{name: name, escapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: secret, line: 1, seen: -1}
+	return &audit{name: name, escapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: secret, line: 1, lastFound: -1}
 }
 
 // searchLines searches the next lines of the file.
@@ -78,10 +78,10 @@ func (a *audit) searchLines(more string) {
 		}
 		return int(at[i])
 	}
-	line, counted, last := a.line, 0, a.seen
+	line, counted, last := a.line, 0, a.lastFound
 	for _, f := range a.redactor.Find(text) {
 		start := place(f.Start)
-		if !f.Certain || start <= a.seen {
+		if !f.Certain || start <= a.lastFound {
 			continue
 		}
 		line += strings.Count(raw[counted:start], "\n")
@@ -95,7 +95,7 @@ func (a *audit) searchLines(more string) {
 	cut := max(len(raw)-overlap, 0)
 	cut += strings.IndexByte(raw[cut:], '\n') + 1
 	a.line += strings.Count(raw[:cut], "\n")
-	a.tail, a.seen = raw[cut:], last-cut
+	a.tail, a.lastFound = raw[cut:], last-cut
 }
 
 // firstCharacters returns the first four characters of a secret.

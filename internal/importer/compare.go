@@ -20,7 +20,7 @@ func events(sessions []*session.Session, paths map[string]string, o CompareOptio
 	t := reporter{normaliser: parity.New(parity.Options{Paths: paths}), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
-			if !p.Notice { // a notice may come in its own turn or in the current one
+			if !p.IsNotice { // a notice may come in its own turn or in the current one
 				t.add(p.At, "prompt")
 			}
 			t.addMessages("", p.Messages)

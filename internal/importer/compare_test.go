@@ -31,7 +31,7 @@ func TestEvents(t *testing.T) {
 			call("Write", `{}`, &session.Result{At: at(4), Text: "no", Denied: true}),
 			call("Edit", `{}`, &session.Result{At: at(4), Text: "Error: " + Refusal("Edit")}), agent,
 		}}}},
-		{At: at(6), Notice: true},
+		{At: at(6), IsNotice: true},
 	}}}
 	for _, tt := range []struct {
 		o    CompareOptions

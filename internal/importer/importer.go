@@ -149,7 +149,7 @@ func build(o Options, k *Kit, sessions []*session.Session, out *Outcome) error {
 	for _, s := range sessions {
 		out.Prompts += len(s.Prompts)
 		out.Calls += len(s.Calls())
-		for k, n := range s.Unknown {
+		for k, n := range s.UnknownLines {
 			unknown[k] += n
 		}
 		for _, d := range s.Damaged {

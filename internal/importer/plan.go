@@ -33,14 +33,14 @@ type playPlans struct {
 	answers     map[string]string  // result text by MCP tool and arguments
 	differing   map[string]bool    // calls that were recorded with different results
 	files       map[string]*string // content by path in the kit; nil = recorded contents differ
-	reads       bool
+	keepFiles   bool
 	cwds        []string
 }
 
 func newPlayPlans(o Options, sessions []*session.Session) *playPlans {
 	p := &playPlans{
 		ran: map[string]bool{}, denied: map[string]bool{}, answers: map[string]string{}, differing: map[string]bool{},
-		files: map[string]*string{}, reads: o.KeepFiles, cwds: []string{CWDPlaceholder},
+		files: map[string]*string{}, keepFiles: o.KeepFiles, cwds: []string{CWDPlaceholder},
 	}
 	for _, s := range sessions {
 		if s.CWD != "" {
@@ -69,7 +69,7 @@ func (p *playPlans) addCall(c *session.Call) {
 		}
 		p.answers[key] = c.Result.Text
 	}
-	if f := c.Result.File; p.reads && f != nil && c.Tool == "Read" && f.IsComplete && !c.Result.IsError {
+	if f := c.Result.File; p.keepFiles && f != nil && c.Tool == "Read" && f.IsComplete && !c.Result.IsError {
 		if rel, ok := p.relativePath(f.Path); ok {
 			if old, seen := p.files[rel]; seen && (old == nil || *old != f.Content) {
 				p.files[rel] = nil // the file changed during the session
@@ -116,7 +116,7 @@ func (p *playPlans) methodFor(c *session.Call) playMethod {
 // file name, and the value of that key when the scenario is played.
 func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 	r := c.Result
-	if !p.reads || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
+	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
 		return "", "", false
 	}
 	var in struct {
@@ -148,15 +148,15 @@ func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 		for i := 0; content == nil && i < len(p.cwds) && !path.IsAbs(file); i++ {
 			name, content = p.kitFile(p.cwds[i] + "/" + file)
 		}
-		return "command", show.words + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.apply(*content))
+		return "command", show.headOrTail + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.apply(*content))
 	}
 	return "", "", false
 }
 
 // fileView is the part of a file that a shell command prints.
 type fileView struct {
-	words string // number of first lines; negative = last lines; 0 = all
-	first int    // lines from the beginning; negative = from the end; 0 = all
+	headOrTail string // number of first lines that are printed; negative = last lines; 0 = all
+	lineCount  int    // lines from the beginning; negative = from the end; 0 = all
 }
 
 // parseFileView parses a command line that only prints one file or some of its lines.
@@ -166,13 +166,13 @@ func parseFileView(line string) (s fileView, file string, ok bool) {
 	if last < 1 || strings.ContainsAny(line, "\t\n;&|<>$`\\\"'*?[{(~#!") || strings.HasPrefix(words[last], "-") {
 		return s, "", false
 	}
-	s.words, file = strings.Join(words[:last], " ")+" ", words[last]
+	s.headOrTail, file = strings.Join(words[:last], " ")+" ", words[last]
 	count := strings.Join(words[1:last], "")
 	switch words[0] {
 	case "cat":
 		return s, file, count == ""
 	case "head", "tail":
-		s.first = 10
+		s.lineCount = 10
 	default:
 		return s, "", false
 	}
@@ -181,10 +181,10 @@ func parseFileView(line string) (s fileView, file string, ok bool) {
 		if err != nil || n < 1 || count[0] != '-' {
 			return s, "", false
 		}
-		s.first = n
+		s.lineCount = n
 	}
 	if words[0] == "tail" {
-		s.first = -s.first
+		s.lineCount = -s.lineCount
 	}
 	return s, file, true
 }
@@ -193,10 +193,10 @@ func parseFileView(line string) (s fileView, file string, ok bool) {
 func (s fileView) apply(content string) string {
 	lines := slices.Collect(strings.Lines(content))
 	switch {
-	case s.first > 0:
-		lines = lines[:min(s.first, len(lines))]
-	case s.first < 0:
-		lines = lines[max(0, len(lines)+s.first):]
+	case s.lineCount > 0:
+		lines = lines[:min(s.lineCount, len(lines))]
+	case s.lineCount < 0:
+		lines = lines[max(0, len(lines)+s.lineCount):]
 	}
 	return strings.Join(lines, "")
 }

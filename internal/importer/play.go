@@ -126,13 +126,13 @@ func converse(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session
 	expand := strings.NewReplacer(CWDPlaceholder, at.kit, HomePlaceholder, at.home)
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
-			if p.Notice {
+			if p.IsNotice {
 				const patience = 3 * time.Second // the prompt may have joined the turn before
 				r.waitResult(patience)
 				continue
 			}
 			text := expand.Replace(p.Text)
-			if p.Unrecorded || text == "" {
+			if p.TextMissing || text == "" {
 				text = "(the prompt was not recorded)"
 			}
 			frame, err := userFrame(text)

@@ -27,7 +27,7 @@ type scenarioWriter struct {
 	toml        tomltext.Writer
 	prompt      int // number of the prompt over all sessions
 	resultFiles int // number of the prompt's results stored in files
-	first       map[string]bool
+	seenAnswers map[string]bool
 	inputs      int
 	sections    int
 	results     []string // results of the current prompt, for references
@@ -35,7 +35,7 @@ type scenarioWriter struct {
 }
 
 func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
-	w.first = map[string]bool{}
+	w.seenAnswers = map[string]bool{}
 	w.file = w.kit.Create("scenario.toml")
 	title := w.writeHead(sessions)
 	w.toml.WriteString("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
@@ -133,11 +133,11 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		title := oneComment(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, countOthers(p.OtherParts)))
 		match := w.patterns.choose(typed, p.Text)
 		switch {
-		case p.Unrecorded:
+		case p.TextMissing:
 			match = pattern{kind: "not"}
 			w.toml.WriteRaw(comment("review: the log does not hold the prompt; this answers any prompt"))
 			w.notes = append(w.notes, p.At.String()+": a stream-json log does not hold the prompt, so its rule answers any prompt; write its pattern in the scenario")
-		case p.Notice:
+		case p.IsNotice:
 			match = pattern{"contains", "text", "<task-notification>"}
 		}
 		prefix := "responses.turns"
@@ -147,14 +147,14 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		}
 		w.writeHooks(p.Hooks)
 		w.toml.WriteRaw("[[" + prefix + "]]\n" + key + " = " + match.toml() + "\n")
-		if i == 0 && w.first[match.toml()] {
+		if i == 0 && w.seenAnswers[match.toml()] {
 			w.notes = append(w.notes, p.At.String()+": another session begins with such a prompt; its rule comes first")
 		}
-		if i == 0 && len(w.first) > 0 || i == 0 && w.prompt < len(w.patterns.prompts) && len(s.Prompts) < len(w.patterns.prompts) {
+		if i == 0 && len(w.seenAnswers) > 0 || i == 0 && w.prompt < len(w.patterns.prompts) && len(s.Prompts) < len(w.patterns.prompts) {
 			w.toml.WriteRaw("max_matches = 1\n")
 		}
 		if i == 0 {
-			w.first[match.toml()] = true
+			w.seenAnswers[match.toml()] = true
 		}
 		w.results = nil
 		w.expected.addMessages(w.plans, p.Messages)

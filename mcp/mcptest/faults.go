@@ -91,13 +91,13 @@ func (s *server) initialize(m message) {
 	}
 	s.reply(m.ID, map[string]any{
 		"protocolVersion": version,
-		"capabilities":    s.capabilities(),
+		"capabilities":    s.capabilityMap(),
 		"serverInfo":      map[string]any{"name": "mcptest", "title": "Test server", "version": "1.2.3"},
 		"instructions":    "be kind",
 	})
 }
 
-func (s *server) capabilities() map[string]any {
+func (s *server) capabilityMap() map[string]any {
 	switch s.Mode {
 	case "lax", "nocaps":
 		return map[string]any{}
@@ -110,8 +110,8 @@ func (s *server) capabilities() map[string]any {
 	}
 }
 
-// unknown answers a method that this server does not have.
-func (s *server) unknown(m message) {
+// answerUnknownMethod answers a method that this server does not have.
+func (s *server) answerUnknownMethod(m message) {
 	result, isOffered := resourceModeResults[m.Method]
 	switch mode := s.Mode; {
 	case mode == "ignore-unknown":
@@ -151,14 +151,14 @@ var callFaults = map[string]func(*server, message){
 		s.echo(m)
 	},
 	"bigline": func(s *server, m message) {
-		s.reply(m.ID, text("%s", strings.Repeat("b", s.count(5)<<20)))
+		s.reply(m.ID, textResult("%s", strings.Repeat("b", s.count(5)<<20)))
 	},
 	"exit-mid-call": func(s *server, _ message) {
 		fmt.Fprintln(s.Err, "died in a call")
 		s.exit = 5
 	},
 	"partial-line": func(s *server, m message) {
-		b, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": text("last words")})
+		b, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": textResult("last words")})
 		s.write(b)
 		s.exit = 0
 	},
@@ -196,17 +196,17 @@ var callFaults = map[string]func(*server, message){
 	"batch": func(s *server, m message) {
 		b, _ := json.Marshal([]any{
 			map[string]any{"jsonrpc": "2.0", "method": "notifications/message", "params": struct{}{}},
-			map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": text("in a batch")},
+			map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": textResult("in a batch")},
 		})
 		s.write(append(b, '\n'))
 	},
 	"dup": func(s *server, m message) {
-		s.reply(m.ID, text("first"))
-		s.reply(m.ID, text("second"))
+		s.reply(m.ID, textResult("first"))
+		s.reply(m.ID, textResult("second"))
 	},
 	"both": func(s *server, m message) {
 		s.send(map[string]any{
-			"jsonrpc": "2.0", "id": m.ID, "result": text("fine"),
+			"jsonrpc": "2.0", "id": m.ID, "result": textResult("fine"),
 			"error": map[string]any{"code": -32000, "message": "not fine"},
 		})
 	},
@@ -240,7 +240,7 @@ var callFaults = map[string]func(*server, message){
 			s.reply(m.ID, json.RawMessage(`{"resultType":"input_required","requestState":"half way","inputRequests":{"q":{"method":"elicitation/create","params":{"mode":"form","message":"colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string","default":"red"}}}}}}}`))
 			return
 		}
-		s.reply(m.ID, text("%s: %s", m.Params.RequestState, m.Params.Responses))
+		s.reply(m.ID, textResult("%s: %s", m.Params.RequestState, m.Params.Responses))
 	},
 	"subscribe": func(s *server, m message) { // reports a changed resource Count times
 		if m.Params.Name == "crash" {
@@ -253,7 +253,7 @@ var callFaults = map[string]func(*server, message){
 		s.echo(m)
 	},
 	"env": func(s *server, m message) {
-		s.reply(m.ID, text("%s", strings.Join(s.Environ, "\n")))
+		s.reply(m.ID, textResult("%s", strings.Join(s.Environ, "\n")))
 	},
 } // constant: only read
 
@@ -294,6 +294,6 @@ func (s *server) handleResponse(m message) {
 	_ = json.Unmarshal(m.ID, &id) // ids of this server are strings
 	s.responses = append(s.responses, id+" -> "+string(outcome))
 	if s.pendingResponses--; s.pendingResponses == 0 {
-		s.reply(s.pending, text("%s", strings.Join(s.responses, "\n")))
+		s.reply(s.pending, textResult("%s", strings.Join(s.responses, "\n")))
 	}
 }

@@ -39,26 +39,26 @@ func (s *server) list(m message) {
 		s.fail(m.ID, -32000, "no list today")
 	case "tools-hang":
 	case "pages", "page-loop", "page-endless":
-		s.page(m)
+		s.listPage(m)
 	case "names":
-		s.reply(m.ID, map[string]any{"tools": []any{tool("a.b"), tool("a/b"), tool("x__y"), tool(strings.Repeat("n", 121))}})
+		s.reply(m.ID, map[string]any{"tools": []any{toolDefinition("a.b"), toolDefinition("a/b"), toolDefinition("x__y"), toolDefinition(strings.Repeat("n", 121))}})
 	default:
 		if s.Mode == "list-breaks" && s.hasExtraTool {
 			s.fail(m.ID, -32000, "no list any more")
 			return
 		}
-		tools := []any{tool("echo"), tool("sleep"), tool("fail"), tool("empty"), tool("crash")}
+		tools := []any{toolDefinition("echo"), toolDefinition("sleep"), toolDefinition("fail"), toolDefinition("empty"), toolDefinition("crash")}
 		if s.hasExtraTool {
-			tools = append(tools, tool("extra"))
+			tools = append(tools, toolDefinition("extra"))
 		}
 		s.reply(m.ID, map[string]any{"tools": tools})
 	}
 }
 
-// page answers with one tool per page: three pages, or an endless list.
-func (s *server) page(m message) {
+// listPage answers with one tool per page: three pages, or an endless list.
+func (s *server) listPage(m message) {
 	n, _ := strconv.Atoi(m.Params.Cursor) // "" is the first page
-	result := map[string]any{"tools": []any{tool(fmt.Sprintf("t%d", n))}}
+	result := map[string]any{"tools": []any{toolDefinition(fmt.Sprintf("t%d", n))}}
 	switch {
 	case s.Mode == "page-endless", n < 2:
 		result["nextCursor"] = strconv.Itoa(n + 1)

@@ -118,12 +118,12 @@ func (s *server) notify(method string, params any) {
 	s.send(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-// text returns a result with one text block.
-func text(format string, args ...any) map[string]any {
+// textResult returns a result with one text block.
+func textResult(format string, args ...any) map[string]any {
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf(format, args...)}}}
 }
 
-func tool(name string) map[string]any {
+func toolDefinition(name string) map[string]any {
 	return map[string]any{"name": name, "description": "the tool " + name, "inputSchema": map[string]any{"type": "object"}}
 }
 
@@ -144,7 +144,7 @@ func (s *server) handle(m message) {
 	case m.Method == "tools/call":
 		s.call(m)
 	default:
-		s.unknown(m)
+		s.answerUnknownMethod(m)
 	}
 }
 
@@ -157,7 +157,7 @@ func (s *server) call(m message) {
 	case "sleep":
 		s.sleep(m)
 	case "fail":
-		r := text("it failed")
+		r := textResult("it failed")
 		r["isError"] = true
 		s.reply(m.ID, r)
 	case "empty":
@@ -173,7 +173,7 @@ func (s *server) call(m message) {
 func (s *server) echo(m message) {
 	var args struct{ Text string }
 	_ = json.Unmarshal(m.Params.Arguments, &args) // no text = empty
-	s.reply(m.ID, text("echo: %s", args.Text))
+	s.reply(m.ID, textResult("echo: %s", args.Text))
 }
 
 // sleep answers after the argument "ms" without blocking other calls.
@@ -182,6 +182,6 @@ func (s *server) sleep(m message) {
 	_ = json.Unmarshal(m.Params.Arguments, &args) // no ms = 0
 	s.calls.Go(func() {
 		time.Sleep(time.Duration(args.MS) * time.Millisecond)
-		s.reply(m.ID, text("slept %d", args.MS))
+		s.reply(m.ID, textResult("slept %d", args.MS))
 	})
 }

@@ -63,7 +63,7 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 			used = c.credentials
 		}
 	}
-	return used.header(), nil
+	return used.authorizationHeader(), nil
 }
 
 // isExpiring reports whether the token must be refreshed.
@@ -71,7 +71,7 @@ func (c *Client) isExpiring() bool {
 	return c.credentials.RefreshToken != "" && c.credentials.ExpiresAt > 0 && !c.options.Clock.Now().Add(expiryMargin).Before(time.UnixMilli(c.credentials.ExpiresAt))
 }
 
-func (h credentials) header() string {
+func (h credentials) authorizationHeader() string {
 	if h.AccessToken == "" {
 		return ""
 	}
@@ -88,9 +88,9 @@ func (c *Client) load() error {
 
 // Refusal is a response that asks for authorization.
 type Refusal struct {
-	Status    int    // 401 or 403
-	Challenge string // WWW-Authenticate; empty = absent
-	Used      string // the Authorization header of the request
+	Status     int    // 401 or 403
+	Challenge  string // WWW-Authenticate; empty = absent
+	UsedHeader string // the Authorization header of the request
 }
 
 // ScopeError reports that a request needs scopes that were not granted.
@@ -106,8 +106,8 @@ func (e *ScopeError) Error() string {
 func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.credentials.header() != r.Used { // another request has renewed it
-		return c.credentials.header(), nil
+	if c.credentials.authorizationHeader() != r.UsedHeader { // another request has renewed it
+		return c.credentials.authorizationHeader(), nil
 	}
 	ch := parseChallenge(r.Challenge)
 	if r.Status == http.StatusForbidden {
@@ -122,7 +122,7 @@ func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	if err := c.refresh(ctx, ch); err != nil {
 		return "", err
 	}
-	return c.credentials.header(), nil
+	return c.credentials.authorizationHeader(), nil
 }
 
 // stepUp stores the scopes that the next login asks for.
@@ -178,7 +178,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	if c.credentials.AccessToken != old && c.credentials.AccessToken != "" {
 		return nil
 	}
-	f, err := c.flow(ctx, ch)
+	f, err := c.newFlow(ctx, ch)
 	if err != nil {
 		if _, known := errors.AsType[cliError](err); known {
 			return errors.Join(err, c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now()))
@@ -196,7 +196,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
 		return cmp.Or(c.save(), ErrNeedsLogin)
 	}
-	h := c.handler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.ClientSecret()), "", nil)
+	h := c.newHandler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.ClientSecret()), "", nil)
 	if _, err = h.RefreshToken(ctx, c.credentials.RefreshToken); err == nil {
 		return nil // it was saved by tokenStore
 	}
@@ -210,8 +210,8 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.flowError(err))
 }
 
-// flow returns the authorization server for a refresh. Without a challenge, the stored data is used.
-func (c *Client) flow(ctx context.Context, ch challenge) (*flow, error) {
+// newFlow returns the authorization server for a refresh. Without a challenge, the stored data is used.
+func (c *Client) newFlow(ctx context.Context, ch challenge) (*flow, error) {
 	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
 		return c.options.resume(ctx, c.credentials.Discovery)
 	}
@@ -246,8 +246,8 @@ func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 	return s.save()
 }
 
-// handler returns mcp-go's part of the flow.
-func (c *Client) handler(f *flow, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
+// newHandler returns mcp-go's part of the flow.
+func (c *Client) newHandler(f *flow, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
 	method := f.metadata.authMethod()
 	if isPrivateKey(secret) || len(f.metadata.AuthMethods) > 0 && !slices.Contains(f.metadata.AuthMethods, method) {
 		secret = ""

@@ -57,7 +57,7 @@ type Options struct {
 // challenge is the content of WWW-Authenticate in a refused request.
 type challenge struct {
 	code, scope, resourceURL string
-	bound                    bool // only tokens that are bound to a key are accepted
+	requiresBoundToken       bool // only tokens that are bound to a key are accepted
 }
 
 const insufficientScope = "insufficient_scope"
@@ -75,7 +75,7 @@ func parseChallenge(header string) (c challenge) {
 		}
 	}
 	scheme, _, _ := strings.Cut(header, " ")
-	c.bound = strings.EqualFold(scheme, boundScheme)
+	c.requiresBoundToken = strings.EqualFold(scheme, boundScheme)
 	return c
 }
 
@@ -143,7 +143,7 @@ func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server
 // discover asks the server and its authorization server for their metadata. The authorization server that is known
 // already is asked first.
 func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (*flow, error) {
-	f := &flow{state: &discovery{}, cache: documentCache{base: o.base(), known: map[string][]byte{}}}
+	f := &flow{state: &discovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
 		f.state.Server = known.Server
 		if err := f.findServer(ctx); err != nil {
@@ -155,7 +155,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 		return nil, errors.New("the URL of the server cannot be read")
 	}
 	candidates := []string{wellKnownURL(server, "oauth-protected-resource", true), wellKnownURL(server, "oauth-protected-resource", false)}
-	if advertised, err := url.Parse(ch.resourceURL); err == nil && ch.resourceURL != "" && origin(advertised) == origin(server) {
+	if advertised, err := url.Parse(ch.resourceURL); err == nil && ch.resourceURL != "" && urlOrigin(advertised) == urlOrigin(server) {
 		candidates = []string{ch.resourceURL}
 	}
 	for _, at := range slices.Compact(candidates) {
@@ -169,9 +169,9 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 		}
 	}
 	if f.state.ResourceURL != "" && !coversServer(f.resource.Resource, o.Server.URL) {
-		return nil, cliError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", withoutPath(f.resource.Resource), origin(server)))
+		return nil, cliError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", withoutPath(f.resource.Resource), urlOrigin(server)))
 	}
-	f.state.Server = origin(server)
+	f.state.Server = urlOrigin(server)
 	if len(f.resource.Servers) > 0 {
 		f.state.Server = f.resource.Servers[0]
 	}
@@ -192,7 +192,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 // resume returns the flow that an earlier discovery found, asking only the authorization server again.
 func (o Options) resume(ctx context.Context, known *discovery) (*flow, error) {
 	state := *known
-	f := &flow{state: &state, cache: documentCache{base: o.base(), known: map[string][]byte{}}}
+	f := &flow{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	f.resource = resourceMetadata{Resource: cmp.Or(known.Resource, o.Server.URL), Servers: []string{known.Server}}
 	document, err := plainjson.Marshal(f.resource)
 	if err != nil {
@@ -210,7 +210,7 @@ func (f *flow) findServer(ctx context.Context) error {
 	}
 	candidates := []string{wellKnownURL(server, "oauth-authorization-server", true), wellKnownURL(server, "openid-configuration", true)}
 	if path := strings.Trim(server.Path, "/"); path != "" {
-		candidates = append(candidates, origin(server)+"/"+path+"/.well-known/openid-configuration")
+		candidates = append(candidates, urlOrigin(server)+"/"+path+"/.well-known/openid-configuration")
 	}
 	f.state.MetadataFound = false
 	for _, at := range candidates {
@@ -306,8 +306,8 @@ type documentCache struct {
 	known map[string][]byte // by URL; nil = none
 }
 
-// base returns the transport of the requests of a flow.
-func (o Options) base() http.RoundTripper {
+// baseTransport returns the transport of the requests of a flow.
+func (o Options) baseTransport() http.RoundTripper {
 	if o.Transport != nil {
 		return o.Transport
 	}
@@ -343,8 +343,8 @@ func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
 func (d documentCache) client() *http.Client {
 	return &http.Client{Transport: d, Timeout: requestTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		switch {
-		case origin(req.URL) != origin(via[0].URL):
-			return fmt.Errorf("refused to follow a redirect to another origin, %s", origin(req.URL))
+		case urlOrigin(req.URL) != urlOrigin(via[0].URL):
+			return fmt.Errorf("refused to follow a redirect to another origin, %s", urlOrigin(req.URL))
 		case len(via) > maxRedirects:
 			return fmt.Errorf("stopped after %d redirects", maxRedirects)
 		}
@@ -395,7 +395,7 @@ func excerpt(text []byte) string {
 
 // wellKnownURL returns a well-known URL of the origin of u, followed by the path of u if inserted.
 func wellKnownURL(u *url.URL, name string, inserted bool) string {
-	at := origin(u) + "/.well-known/" + name
+	at := urlOrigin(u) + "/.well-known/" + name
 	if path := strings.TrimSuffix(u.EscapedPath(), "/"); inserted {
 		at += path
 	}
@@ -409,19 +409,19 @@ func withoutPath(text string) string {
 		return "[redacted]"
 	}
 	if u.Path == "" || u.Path == "/" {
-		return origin(u)
+		return urlOrigin(u)
 	}
-	return origin(u) + "[redacted]"
+	return urlOrigin(u) + "[redacted]"
 }
 
-func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+func urlOrigin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // coversServer reports whether a resource identifier covers the server at addressed: it has its origin, and its path or a
 // part of it.
 func coversServer(resource, addressed string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(addressed)
-	if err != nil || err2 != nil || origin(r) != origin(a) {
+	if err != nil || err2 != nil || urlOrigin(r) != urlOrigin(a) {
 		return false
 	}
 	return strings.HasPrefix(strings.TrimSuffix(a.EscapedPath(), "/")+"/", strings.TrimSuffix(r.EscapedPath(), "/")+"/")

@@ -68,7 +68,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 		return nil, c.flowError(err)
 	}
 	var key *jose.JSONWebKey
-	if ch.bound {
+	if ch.requiresBoundToken {
 		if key, err = newProofKey(); err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	if err != nil {
 		return nil, err
 	}
-	l := &Login{RedirectURI: redirectURI, client: c, flow: f, scopes: scopes, handler: c.handler(f, id, secret, redirectURI, scopes)}
+	l := &Login{RedirectURI: redirectURI, client: c, flow: f, scopes: scopes, handler: c.newHandler(f, id, secret, redirectURI, scopes)}
 	if l.state, err = transport.GenerateState(); err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for range maxRedirects + 1 {
 		if !isLoopback(at.Hostname()) {
-			return nil, fmt.Errorf("--auto only works with authorization servers on this machine; this login goes to %s\nhint: log in without --auto", origin(at))
+			return nil, fmt.Errorf("--auto only works with authorization servers on this machine; this login goes to %s\nhint: log in without --auto", urlOrigin(at))
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 		if err != nil {
@@ -279,7 +279,7 @@ func (c *Client) Probe(ctx context.Context) (string, error) {
 	}
 	ctx, stop := context.WithTimeout(ctx, requestTimeout)
 	defer stop()
-	resp, err := c.options.base().RoundTrip(req.WithContext(ctx))
+	resp, err := c.options.baseTransport().RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return "", c.flowError(err)
 	}

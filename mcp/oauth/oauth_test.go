@@ -171,7 +171,7 @@ func (b *testClient) header(c *Client) string {
 	return value
 }
 
-func (b *testClient) stored() map[string]json.RawMessage {
+func (b *testClient) storedCredentials() map[string]json.RawMessage {
 	b.Helper()
 	data, err := os.ReadFile(b.path)
 	if err != nil {
@@ -214,7 +214,7 @@ func TestLogin_N30N32N35(t *testing.T) {
 	wantEntry := fmt.Sprintf(`{"%s":{"serverName":"s","serverUrl":"URL/mcp","accessToken":"access-7","discoveryState":{"authorizationServerUrl":"URL",`+
 		`"oauthMetadataFound":true,"resourceMetadataUrl":"URL/.well-known/oauth-protected-resource/mcp"},"clientId":"client-5","issuer":"URL",`+
 		`"redirectUri":"http://localhost:3118/callback","refreshToken":"refresh-7","expiresAt":1700003600000,"scope":"read write"}}`, key)
-	got := b.stored()
+	got := b.storedCredentials()
 	if diff := cmp.Diff(wantEntry, strings.ReplaceAll(string(got["mcpOAuth"]), b.server.URL, "URL")); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
@@ -231,8 +231,8 @@ func TestLogin_N30N32N35(t *testing.T) {
 	if slices.Contains(b.server.requests(), "POST /register") {
 		t.Error("registered twice")
 	}
-	if err := b.client().Logout(); err != nil || string(b.stored()["mcpOAuth"]) != "{}" {
-		t.Errorf("after the logout: %s, %v", b.stored()["mcpOAuth"], err)
+	if err := b.client().Logout(); err != nil || string(b.storedCredentials()["mcpOAuth"]) != "{}" {
+		t.Errorf("after the logout: %s, %v", b.storedCredentials()["mcpOAuth"], err)
 	}
 	if files, _ := os.ReadDir(filepath.Dir(b.path)); len(files) != 2 { // the file and its lock
 		t.Errorf("left behind: %v", files)
@@ -298,16 +298,16 @@ func TestRefresh_N31(t *testing.T) {
 		t.Errorf("%q, requests (-want +got):\n%s", second, diff)
 	}
 	challenge := `Bearer error="invalid_token", resource_metadata="` + b.server.URL + `/.well-known/oauth-protected-resource/mcp"`
-	third, err := c.Renew(t.Context(), Refusal{Status: 401, Challenge: challenge, Used: second})
+	third, err := c.Renew(t.Context(), Refusal{Status: 401, Challenge: challenge, UsedHeader: second})
 	want = []string{"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-protected-resource/mcp", "POST /token refresh_token"}
 	if diff := cmp.Diff(want, b.server.requests()); diff != "" || err != nil || third == second {
 		t.Errorf("%q, %v, requests (-want +got):\n%s", third, err, diff)
 	}
-	if again, err := c.Renew(t.Context(), Refusal{Status: 401, Used: second}); again != third || err != nil || len(b.server.requests()) > 0 {
+	if again, err := c.Renew(t.Context(), Refusal{Status: 401, UsedHeader: second}); again != third || err != nil || len(b.server.requests()) > 0 {
 		t.Errorf("a late refusal: %q, %v", again, err)
 	}
 	b.server.refresh = map[string]bool{}
-	if got, err := c.Renew(t.Context(), Refusal{Status: 401, Used: third}); !errors.Is(err, ErrNeedsLogin) || got != "" {
+	if got, err := c.Renew(t.Context(), Refusal{Status: 401, UsedHeader: third}); !errors.Is(err, ErrNeedsLogin) || got != "" {
 		t.Errorf("after a revocation: %q, %v", got, err)
 	}
 	if got := b.header(b.client()); got != "" {
@@ -346,7 +346,7 @@ func TestStepUp_N33(t *testing.T) {
 	b.server.grant = "read"
 	b.mustLogin()
 	c := b.client()
-	_, err := c.Renew(t.Context(), Refusal{Status: 403, Challenge: `Bearer error="insufficient_scope", scope="admin read"`, Used: b.header(c)})
+	_, err := c.Renew(t.Context(), Refusal{Status: 403, Challenge: `Bearer error="insufficient_scope", scope="admin read"`, UsedHeader: b.header(c)})
 	if err == nil || err.Error() != `MCP server "s" needs additional permissions (scope: "admin read") — run /mcp to re-authenticate` {
 		t.Errorf("got %v", err)
 	}
@@ -354,7 +354,7 @@ func TestStepUp_N33(t *testing.T) {
 	if err != nil || !strings.Contains(l.URL, "scope=read+admin&") {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if _, err = c.Renew(t.Context(), Refusal{Status: 403, Used: b.header(c)}); !errors.Is(err, ErrNeedsLogin) {
+	if _, err = c.Renew(t.Context(), Refusal{Status: 403, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -408,7 +408,7 @@ func TestClients_N31(t *testing.T) {
 		t.Errorf("the client of one authorization server was used at another: %v", err)
 	}
 	c := b.client()
-	if _, err := c.Renew(t.Context(), Refusal{Status: 401, Used: b.header(c)}); !errors.Is(err, ErrNeedsLogin) || slices.Contains(other.requests(), "POST /token refresh_token") {
+	if _, err := c.Renew(t.Context(), Refusal{Status: 401, UsedHeader: b.header(c)}); !errors.Is(err, ErrNeedsLogin) || slices.Contains(other.requests(), "POST /token refresh_token") {
 		t.Errorf("a refresh token went to another authorization server: %v", err)
 	}
 }
@@ -495,7 +495,7 @@ func TestErrorsHideTokens(t *testing.T) {
 		http.Error(w, "you sent "+r.Form.Get("refresh_token"), http.StatusInternalServerError)
 	}
 	c := b.client()
-	_, err := c.Renew(t.Context(), Refusal{Status: 401, Used: b.header(c)})
+	_, err := c.Renew(t.Context(), Refusal{Status: 401, UsedHeader: b.header(c)})
 	if err == nil || strings.Contains(err.Error(), "refresh-") || !strings.Contains(err.Error(), "status 500") {
 		t.Errorf("got %v", err)
 	}
@@ -541,7 +541,7 @@ func TestTokenStore_N35(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := c.handler(f, c.credentials.ClientID, c.credentials.ClientSecret, "", nil)
+	h := c.newHandler(f, c.credentials.ClientID, c.credentials.ClientSecret, "", nil)
 	token, err := h.RefreshToken(t.Context(), c.credentials.RefreshToken)
 	unlock()
 	if err != nil {
@@ -578,7 +578,7 @@ func FuzzToken(f *testing.F) {
 		c := b.client()
 		secret := c.credentials.RefreshToken
 		used := b.header(c)
-		_, err := c.Renew(t.Context(), Refusal{Status: 401, Used: used})
+		_, err := c.Renew(t.Context(), Refusal{Status: 401, UsedHeader: used})
 		if secret != "" && err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("the token is shown: %v", err)
 		}

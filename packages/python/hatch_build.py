@@ -1,4 +1,4 @@
-"""Builds the binary that the wheel carries, and names the platform it is for.
+"""Builds the binary in the wheel, and names the platform of the wheel.
 
 Nothing is fetched when a test runs: `go build` happens here, once. With GOOS and
 GOARCH set the wheel is for that platform; with CLAUDELESS_BIN set it carries that
@@ -35,7 +35,7 @@ def version() -> str:
 
 
 def source(here: Path) -> Path:
-    """The Go module: beside us in an sdist, above us in a checkout."""
+    """The directory of the Go module: next to this file in an sdist, above it in a checkout."""
     for place in (here / "go", here.parent.parent):
         if (place / "cmd" / "claudeless" / "main.go").exists():
             return place
@@ -67,7 +67,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def target() -> tuple[str, str]:
-    """What `go build` builds for."""
+    """The operating system and processor that `go build` builds for."""
     try:
         out = subprocess.run(["go", "env", "GOOS", "GOARCH"], check=True, capture_output=True, text=True).stdout
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def target() -> tuple[str, str]:
 
 
 def given_platform() -> tuple[str, str]:
-    """The platform of a binary that was given: this one, unless GOOS and GOARCH say otherwise."""
+    """The platform of a given binary: this machine's, unless GOOS and GOARCH are set."""
     goos, _, machine = sysconfig.get_platform().partition("-")
     goos = {"win": "windows", "macosx": "darwin"}.get(goos, goos)
     arch = "arm64" if machine.endswith(("aarch64", "arm64")) else "amd64"

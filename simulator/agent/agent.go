@@ -33,8 +33,8 @@ type Definition struct {
 	MaxTurns        int    // 0 = no limit
 	// Background says whether calls that do not set run_in_background run in the
 	// background; nil = they do.
-	Background *bool
-	Isolated   bool // it works in a separate git worktree
+	Background   *bool
+	UsesWorktree bool // it works in a separate git worktree
 }
 
 // DefinitionSource provides the available agent types.
@@ -156,31 +156,31 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	}
 	def, ok := a.findDefinition(name)
 	if !ok {
-		return failed(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.Names(), ", "))), nil
+		return failedResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.Names(), ", "))), nil
 	}
 	if rule, source := a.options.Definitions.Denied(def.Name); rule != "" {
-		return failed(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
+		return failedResult(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
 	}
 	depth, parent := 1, ""
 	if call.Agent != nil {
 		depth, parent = call.Agent.Depth+1, call.Agent.ID
 	}
 	id, dir := "", ""
-	if isolated := def.Isolated || in.Isolation == "worktree"; isolated && depth <= MaxDepth {
+	if isolated := def.UsesWorktree || in.Isolation == "worktree"; isolated && depth <= MaxDepth {
 		id, _ = a.options.Tasks.Reserve(task.KindAgent)
 		var err error
 		if dir, err = a.options.Session.Isolate(ctx, id); err != nil {
-			return failed(err.Error()), nil
+			return failedResult(err.Error()), nil
 		}
 	}
 	a.options.Tasks.CountRequest(in.Background)
 	if depth > MaxDepth {
 		a.options.Tasks.CountRefusal()
-		return failed(fmt.Sprintf("Agents can start agents up to a depth of %d; this agent would exceed it.", MaxDepth)), nil
+		return failedResult(fmt.Sprintf("Agents can start agents up to a depth of %d; this agent would exceed it.", MaxDepth)), nil
 	}
 	t := a.options.Tasks.Start(task.Info{
 		ID: id, Kind: task.KindAgent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
-		Depth: depth, ParentID: parent, Background: background(in, def, script),
+		Depth: depth, ParentID: parent, Background: runsInBackground(in, def, script),
 	})
 	w := &agentRun{agents: a, task: t, dir: dir, definition: def, input: in, script: script, caller: call.ID, call: call, started: a.now()}
 	a.mu.Lock()
@@ -229,13 +229,13 @@ func (a *Agents) findDefinition(name string) (Definition, bool) {
 	return Definition{}, false
 }
 
-// failed returns a tool error with this text.
-func failed(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
+// failedResult returns a tool error with this text.
+func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// background reports whether the agent runs in the background, as set by the first
+// runsInBackground reports whether the agent runs in the background, as set by the first
 // of the input, the scenario, and the agent type; the default is yes (spec:
 // cli-contract 9.5).
-func background(in input, def Definition, script *protocol.SubagentScript) bool {
+func runsInBackground(in input, def Definition, script *protocol.SubagentScript) bool {
 	switch {
 	case in.Background != nil:
 		return *in.Background
@@ -281,7 +281,7 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 	case !ok:
 		return executor.Result{}, executor.ErrUnknownTool
 	case err != nil:
-		return failed(err.Error()), nil
+		return failedResult(err.Error()), nil
 	}
 	w := a.forkedRun(skill, call)
 	w.begin(ctx)
@@ -317,7 +317,7 @@ func (a *Agents) forkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
 	}
 	t := a.options.Tasks.Start(task.Info{
 		Kind: task.KindAgent, ToolUseID: call.ID, Description: "/" + skill.Name, AgentType: def.Name, Prompt: skill.Prompt,
-		Depth: depth, ParentID: parent, Ambient: true,
+		Depth: depth, ParentID: parent, IsAmbient: true,
 	})
 	w := &agentRun{
 		agents: a, task: t, definition: def, caller: call.ID, call: call, started: a.now(), skill: skill.Name,

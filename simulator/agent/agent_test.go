@@ -39,18 +39,18 @@ func (m *model) Next(_ context.Context, r scenarios.Request) (scenarios.Reply, e
 	if r.Results == nil {
 		m.rest = slices.Clone(m.s[r.Prompt])
 		if strings.HasPrefix(r.Prompt, "<task-notification>") {
-			m.rest = []scenarios.Reply{say("told")}
+			m.rest = []scenarios.Reply{textReply("told")}
 		}
 	}
 	if len(m.rest) == 0 {
-		return say("done"), nil
+		return textReply("done"), nil
 	}
 	reply := m.rest[0]
 	m.rest = m.rest[1:]
 	return reply, nil
 }
 
-func say(text string) scenarios.Reply {
+func textReply(text string) scenarios.Reply {
 	return scenarios.Reply{Blocks: []protocol.Block{protocol.Text(text)}}
 }
 
@@ -189,7 +189,7 @@ func (s *session) play(t *testing.T) (lines []string, results []*protocol.Result
 		if r, ok := ev.(*protocol.Result); ok {
 			results = append(results, r)
 		}
-		if line := brief(ev); line != "" {
+		if line := eventText(ev); line != "" {
 			lines = append(lines, line)
 		}
 	}
@@ -202,7 +202,7 @@ func (s *session) play(t *testing.T) (lines []string, results []*protocol.Result
 	return lines, results
 }
 
-func brief(ev protocol.Event) string {
+func eventText(ev protocol.Event) string {
 	from := func(parent *string, kind string) string {
 		if parent == nil {
 			return ""
@@ -213,7 +213,7 @@ func brief(ev protocol.Event) string {
 	case *protocol.Init:
 		return "init"
 	case *protocol.HiddenEvent:
-		return "(" + brief(ev.Event) + ")"
+		return "(" + eventText(ev.Event) + ")"
 	case *protocol.Assistant:
 		line := from(ev.ParentToolUseID, ev.SubagentType) + "assistant "
 		if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
@@ -253,7 +253,7 @@ const foreground = `{"description":"d","prompt":"sub","subagent_type":"reader","
 // only the transcript has its text.
 func TestForeground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Read", `{"file_path":"a"}`), say("found")}}, false, nil)
+		s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {call("Read", `{"file_path":"a"}`), textReply("found")}}, false, nil)
 		got, results := s.play(t)
 		want := []string{
 			"init", "assistant Agent", "task_started d false 1", "reader: user sub",
@@ -284,7 +284,7 @@ func TestForeground(t *testing.T) {
 
 // Checklist row 46: forwardSubagentText shows the texts.
 func TestForwardedText(t *testing.T) {
-	s := newSession(t, script{"go": {call("Task", foreground), say("main")}, "sub": {say("hello")}}, true, nil)
+	s := newSession(t, script{"go": {call("Task", foreground), textReply("main")}, "sub": {textReply("hello")}}, true, nil)
 	got, _ := s.play(t)
 	if !slices.Contains(got, "reader: assistant hello") {
 		t.Errorf("events %q", got)
@@ -294,7 +294,7 @@ func TestForwardedText(t *testing.T) {
 // Keys of tool_use_result: cli-shapes, Agent.
 func TestResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSession(t, script{"go": {call("Agent", foreground)}, "sub": {call("Read", `{}`), say("found")}}, false, nil)
+		s := newSession(t, script{"go": {call("Agent", foreground)}, "sub": {call("Read", `{}`), textReply("found")}}, false, nil)
 		var out map[string]any
 		for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 			if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil {
@@ -326,7 +326,7 @@ func TestResult(t *testing.T) {
 // Observed with 2.1.330: the result lists the tools that the conversation has not reported before.
 func TestToolsUsedAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSession(t, script{"go": {call("Agent", foreground), call("Agent", foreground), say("end")}, "sub": {call("Read", `{}`), say("found"), call("Read", `{}`), say("found")}}, false, nil)
+		s := newSession(t, script{"go": {call("Agent", foreground), call("Agent", foreground), textReply("end")}, "sub": {call("Read", `{}`), textReply("found"), call("Read", `{}`), textReply("found")}}, false, nil)
 		var notes []float64
 		for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 			if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil {
@@ -353,7 +353,7 @@ func TestToolsUsedAreToldOnce(t *testing.T) {
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		input := `{"description":"d","prompt":"sub"}`
-		s := newSession(t, script{"go": {call("Agent", input), say("main")}, "sub": {call("Read", `{}`), say("found")}}, false, nil)
+		s := newSession(t, script{"go": {call("Agent", input), textReply("main")}, "sub": {call("Read", `{}`), textReply("found")}}, false, nil)
 		got, results := s.play(t)
 		want := []string{
 			"init", "assistant Agent", "background_tasks_changed", "task_started d true 1", "user result Async agent launched successfully.",
@@ -388,9 +388,9 @@ func TestBackground(t *testing.T) {
 // A background agent continues and its events are shown while the main conversation waits for a slow reply.
 func TestBackgroundBesideASlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := say("main")
+		slow := textReply("main")
 		slow.DelayMS = 5000
-		s := newSession(t, script{"go": {call("Agent", `{"description":"d","prompt":"sub"}`), slow}, "sub": {call("Read", `{}`), say("found")}}, false, nil)
+		s := newSession(t, script{"go": {call("Agent", `{"description":"d","prompt":"sub"}`), slow}, "sub": {call("Read", `{}`), textReply("found")}}, false, nil)
 		got, _ := s.play(t)
 		found, main := slices.Index(got, "general-purpose: assistant found"), slices.Index(got, "assistant main")
 		if found < 0 || main < found {
@@ -403,9 +403,9 @@ func TestBackgroundBesideASlowAnswer(t *testing.T) {
 // the agent's usage. Its tokens are those of its last message (observed with 2.1.329).
 func TestHandBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		last := say("one\ntwo")
+		last := textReply("one\ntwo")
 		last.Usage = &scenarios.Usage{InputTokens: 10, OutputTokens: 5}
-		s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Read", `{"file_path":"a"}`), last}}, false, nil)
+		s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {call("Read", `{"file_path":"a"}`), last}}, false, nil)
 		var got, progress string
 		for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 			switch ev := ev.(type) {
@@ -471,9 +471,9 @@ func TestMessageBeforeTheStart(t *testing.T) {
 func TestScripted(t *testing.T) {
 	reply := call("Agent", `{"description":"d","prompt":"sub"}`)
 	use := reply.Blocks[0].(protocol.ToolUse)
-	use.Script = &protocol.CallScript{Subagent: &protocol.SubagentScript{Type: "reader", Steps: script{"sub": {say("scripted")}}}}
+	use.Script = &protocol.CallScript{Subagent: &protocol.SubagentScript{Type: "reader", Steps: script{"sub": {textReply("scripted")}}}}
 	reply.Blocks[0] = use
-	s := newSession(t, script{"go": {reply, say("main")}, "sub": {say("by the rules")}}, false, nil)
+	s := newSession(t, script{"go": {reply, textReply("main")}, "sub": {textReply("by the rules")}}, false, nil)
 	got, _ := s.play(t)
 	if !slices.Contains(got, "user result scripted") || !slices.Contains(got, "task_started d false 1") {
 		t.Errorf("events %q", got)
@@ -483,7 +483,7 @@ func TestScripted(t *testing.T) {
 func TestNested(t *testing.T) {
 	inner := `{"description":"inner","prompt":"deep","run_in_background":false}`
 	outer := `{"description":"outer","prompt":"sub","run_in_background":false}`
-	s := newSession(t, script{"go": {call("Agent", outer), say("main")}, "sub": {call("Agent", inner), say("up")}, "deep": {say("bottom")}}, false, nil)
+	s := newSession(t, script{"go": {call("Agent", outer), textReply("main")}, "sub": {call("Agent", inner), textReply("up")}, "deep": {textReply("bottom")}}, false, nil)
 	got, results := s.play(t)
 	want := []string{
 		"init", "assistant Agent", "task_started outer false 1", "general-purpose: user sub",
@@ -503,7 +503,7 @@ func TestNested(t *testing.T) {
 // An agent whose rules start another one without end is stopped.
 func TestDepthLimit(t *testing.T) {
 	again := `{"description":"d","prompt":"go","run_in_background":false}`
-	s := newSession(t, script{"go": {call("Agent", again), say("main")}}, false, nil)
+	s := newSession(t, script{"go": {call("Agent", again), textReply("main")}}, false, nil)
 	got, results := s.play(t)
 	if st := results[0].SubagentStats; st.Spawned != agent.MaxDepth || st.Refused.DepthLimit != 1 {
 		t.Errorf("stats %+v, %d events", st, len(got))
@@ -518,7 +518,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSession(t, script{"go": {call("Agent", tt.input), say("main")}}, false, nil)
+			s := newSession(t, script{"go": {call("Agent", tt.input), textReply("main")}}, false, nil)
 			got, _ := s.play(t)
 			if len(got) != 5 || got[2] != tt.want {
 				t.Errorf("events %q, want %q", got, tt.want)
@@ -528,7 +528,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestToolsOfADefinition(t *testing.T) {
-	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Write", `{}`), say("no")}}, false, nil)
+	s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {call("Write", `{}`), textReply("no")}}, false, nil)
 	got, _ := s.play(t)
 	if !slices.Contains(got, "reader: user result <tool_use_error>Error: No such tool available: Write. Write is not among the tools available here. Continue with the tools you have.</tool_use_error>") {
 		t.Errorf("events %q", got)
@@ -537,7 +537,7 @@ func TestToolsOfADefinition(t *testing.T) {
 
 func TestFailedAgent(t *testing.T) {
 	fails := scenarios.Reply{Failure: &scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "bad"}}
-	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {fails}}, false, nil)
+	s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {fails}}, false, nil)
 	got, results := s.play(t)
 	told := func(line string) bool {
 		return strings.HasPrefix(line, "user result Agent terminated early due to an API error: API Error: 400 bad (error type unknown, HTTP 400, request id req_")
@@ -566,7 +566,7 @@ func TestInterrupt(t *testing.T) {
 			call("Agent", `{"description":"bg","prompt":"sub"}`).Blocks,
 			call("Agent", `{"description":"fg","prompt":"sub","run_in_background":false}`).Blocks...,
 		)}
-		s := newSession(t, script{"go": {two}, "sub": {call("Read", `{}`), say("found")}}, false, nil)
+		s := newSession(t, script{"go": {two}, "sub": {call("Read", `{}`), textReply("found")}}, false, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		var lines []string
@@ -575,7 +575,7 @@ func TestInterrupt(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, ok := ev.(*protocol.Result); !ok {
-				lines = append(lines, brief(ev))
+				lines = append(lines, eventText(ev))
 			}
 		}
 		if !slices.Contains(lines, "task_notification stopped fg") || slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "general-purpose: user result") }) {
@@ -586,7 +586,7 @@ func TestInterrupt(t *testing.T) {
 		}
 		var rest []string
 		for ev := range s.WaitForBackground(t.Context(), time.Hour) {
-			rest = append(rest, brief(ev))
+			rest = append(rest, eventText(ev))
 		}
 		if !slices.Contains(rest, "task_notification completed found") || !slices.Contains(rest, "result told turns=1") {
 			t.Errorf("afterwards %q", rest)
@@ -597,7 +597,7 @@ func TestInterrupt(t *testing.T) {
 // The wait for background work has a limit.
 func TestCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := script{"go": {call("Agent", `{"description":"d","prompt":"sub"}`), say("main")}, "sub": slices.Repeat([]scenarios.Reply{call("Read", `{}`)}, 100)}
+		slow := script{"go": {call("Agent", `{"description":"d","prompt":"sub"}`), textReply("main")}, "sub": slices.Repeat([]scenarios.Reply{call("Read", `{}`)}, 100)}
 		s := newSession(t, slow, false, nil)
 		for range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 			continue
@@ -639,7 +639,7 @@ func TestHooks(t *testing.T) {
 	})
 	runner.Register("SubagentStart", []protocol.HookMatcher{{HookCallbackIDs: []string{"start"}}})
 	runner.Register("SubagentStop", []protocol.HookMatcher{{HookCallbackIDs: []string{"stop"}}})
-	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {say("first")}}, false, func(o *simulator.Options) { o.Hooks = runner })
+	s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {textReply("first")}}, false, func(o *simulator.Options) { o.Hooks = runner })
 	got, _ := s.play(t)
 	want := []string{
 		"SubagentStart reader active=<nil> last=<nil>",
@@ -656,7 +656,7 @@ func TestHooks(t *testing.T) {
 
 // The output of the session start is not repeated for agents.
 func TestStartIsTheSessions(t *testing.T) {
-	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {say("found")}}, false, func(o *simulator.Options) {
+	s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {textReply("found")}}, false, func(o *simulator.Options) {
 		o.Main.Start = simulator.SessionStart{Title: "T", CustomizationsDisabled: true}
 	})
 	got, _ := s.play(t)

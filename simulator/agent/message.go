@@ -59,7 +59,7 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
 		}.result()
 	}
-	p := &messageTarget{ID: w.task.ID, Name: w.name(), Ref: w.ref()}
+	p := &messageTarget{ID: w.task.ID, Name: w.name(), Ref: w.displayName()}
 	if w.isRunning {
 		w.inbox = append(w.inbox, in.Message)
 		a.mu.Unlock()
@@ -83,7 +83,7 @@ func (a *Agents) find(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.workers) - 1; i >= 0; i-- {
 		w := a.workers[i]
-		if (w.name() == name || w.task.ID == name) && (ref == "" || ref == w.ref()) && (w.isRunning || w.simulator != nil) {
+		if (w.name() == name || w.task.ID == name) && (ref == "" || ref == w.displayName()) && (w.isRunning || w.simulator != nil) {
 			return w
 		}
 	}
@@ -117,7 +117,7 @@ func (a *Agents) list() protocol.ToolResult {
 		s := section{Kind: "subagents", Total: len(a.workers)}
 		fmt.Fprintf(&text, "Subagents (%d):", s.Total)
 		for _, w := range a.workers {
-			r := row{w.name(), w.ref(), w.task.ID, w.task.AgentType, string(w.status)}
+			r := row{w.name(), w.displayName(), w.task.ID, w.task.AgentType, string(w.status)}
 			if w.isRunning {
 				r.Status = "running"
 			}

@@ -22,9 +22,9 @@ type runProgress struct {
 	tools      callCounts
 	lastResult *protocol.Result    // the agent's last result; nil = none yet
 	lastError  *protocol.Assistant // event that replaced a reply which the API refused; nil = none
-	final      protocol.Usage      // usage of its last message
+	lastUsage  protocol.Usage      // usage of its last message
 	lastText   string              // id of that message
-	length     int                 // size of its blocks so far, in bytes
+	blockBytes int                 // size of its blocks so far, in bytes
 }
 
 // recordReply records a block of the agent's model.
@@ -33,9 +33,9 @@ func (k *runProgress) recordReply(ev *protocol.Assistant) {
 		k.lastError = ev
 	}
 	if ev.Final != nil && ev.Message.ID != k.lastText {
-		k.lastText, k.final, k.length = ev.Message.ID, ev.Final.Usage, 0
+		k.lastText, k.lastUsage, k.blockBytes = ev.Message.ID, ev.Final.Usage, 0
 	}
-	k.length += contentLength(ev.Message.Content[0])
+	k.blockBytes += contentLength(ev.Message.Content[0])
 }
 
 // recordResult records a result, and returns the API time in milliseconds since the
@@ -49,20 +49,20 @@ func (k *runProgress) recordResult(ev *protocol.Result) (waited int) {
 	return waited
 }
 
-// usage returns the agent's usage; its tokens are those of its last message, which
+// currentUsage returns the agent's usage; its tokens are those of its last message, which
 // include all earlier ones.
-func (k *runProgress) usage(t *task.Task) *task.Usage {
+func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 	return &task.Usage{
-		TotalTokens: k.final.InputTokens + k.final.OutputTokens, ToolUses: k.tools.total,
+		TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total,
 		DurationMS: int(t.Elapsed() / time.Millisecond),
 	}
 }
 
 // usageDuringCall returns the usage while a call is shown, before the end of its message.
 func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
-	u := *k.usage(t)
+	u := *k.currentUsage(t)
 	u.ToolUses++
-	u.TotalTokens = k.final.InputTokens + k.length/4
+	u.TotalTokens = k.lastUsage.InputTokens + k.blockBytes/4
 	return u
 }
 
@@ -238,7 +238,7 @@ func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
 	out := output{
 		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: sectionHash,
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
-		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.final, CanContinue: true,
+		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.lastUsage, CanContinue: true,
 	}
 	if w.progress.tools.stats != (toolStats{}) {
 		out.ToolStats = &w.progress.tools.stats

@@ -32,7 +32,7 @@ type agentRun struct {
 	call       protocol.ToolUse // that started it
 	caller     string           // the Agent call that started it, also when another call continues it
 	dir        string           // of its worktree; empty = none
-	skill      string           // that it runs; empty = none
+	skill      string           // skill that it runs; empty = none
 	simulator  *simulator.Simulator
 
 	// Guarded by Agents.mu.
@@ -51,8 +51,8 @@ func (w *agentRun) name() string {
 	return cmp.Or(w.input.Name, w.task.ID)
 }
 
-// ref distinguishes agents with the same name.
-func (w *agentRun) ref() string {
+// displayName returns a short digest of the task id.
+func (w *agentRun) displayName() string {
 	sum := sha256.Sum256([]byte(w.task.ID))
 	return fmt.Sprintf("%.3x", sum)
 }
@@ -111,7 +111,7 @@ func (w *agentRun) modelName() string {
 func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.simulatorOptions())
 	if err != nil {
-		end := w.failedEnd(err.Error())
+		end := w.failureEnd(err.Error())
 		w.leaveWorktree(ctx)
 		w.finish(end)
 		return end
@@ -126,7 +126,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 // continueWith answers a prompt and then the messages that arrive meanwhile.
 func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	for {
-		end := w.converse(ctx, text)
+		end := w.runPrompt(ctx, text)
 		message, more := w.finish(end)
 		if !more {
 			w.leaveWorktree(ctx)
@@ -158,12 +158,12 @@ func (w *agentRun) recordMessage(message string) {
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// converse runs one prompt up to the agent's answer.
-func (w *agentRun) converse(ctx context.Context, text string) task.End {
+// runPrompt runs one prompt up to the agent's answer.
+func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	prompt := protocol.UserMessage{Content: protocol.Content{Text: text}}
 	for blocks := 0; ; blocks++ {
-		if err := w.turn(ctx, w.simulator, prompt); err != nil {
-			return w.failedEnd(err.Error())
+		if err := w.playTurn(ctx, w.simulator, prompt); err != nil {
+			return w.failureEnd(err.Error())
 		}
 		if ctx.Err() != nil {
 			return w.stoppedEnd()
@@ -181,7 +181,7 @@ func (w *agentRun) converse(ctx context.Context, text string) task.End {
 	if w.progress.lastResult.IsError && w.progress.lastResult.Subtype != maxTurnsSubtype {
 		return w.modelFailureEnd()
 	}
-	end := task.End{Status: task.StatusCompleted, Summary: w.summary(""), Usage: w.progress.usage(w.task)}
+	end := task.End{Status: task.StatusCompleted, Summary: w.summary(""), Usage: w.progress.currentUsage(w.task)}
 	if w.task.Background {
 		end.Report = w.answerText()
 	}
@@ -210,11 +210,11 @@ func (w *agentRun) stoppedEnd() task.End {
 	if !w.task.Background {
 		return task.End{Status: task.StatusKilled, Summary: w.task.Description}
 	}
-	return task.End{Status: task.StatusKilled, Summary: w.summary("was stopped"), Usage: w.progress.usage(w.task)}
+	return task.End{Status: task.StatusKilled, Summary: w.summary("was stopped"), Usage: w.progress.currentUsage(w.task)}
 }
 
-func (w *agentRun) failedEnd(why string) task.End {
-	return task.End{Status: task.StatusFailed, Summary: w.summary("failed: " + why), Usage: w.progress.usage(w.task)}
+func (w *agentRun) failureEnd(why string) task.End {
+	return task.End{Status: task.StatusFailed, Summary: w.summary("failed: " + why), Usage: w.progress.currentUsage(w.task)}
 }
 
 // modelFailureEnd returns the end of an agent whose model failed or that had no result;
@@ -222,7 +222,7 @@ func (w *agentRun) failedEnd(why string) task.End {
 func (w *agentRun) modelFailureEnd() task.End {
 	ev := w.progress.lastError
 	if ev == nil {
-		return w.failedEnd(w.answerText())
+		return w.failureEnd(w.answerText())
 	}
 	why := "Agent terminated early due to an API error: " + w.answerText() + " (error type " + ev.Error
 	if ev.APIStatus != 0 {
@@ -270,8 +270,8 @@ func (c waitingClock) Sleep(ctx context.Context, d time.Duration) error {
 	return c.run.task.WhileWaiting(func() error { return c.Clock.Sleep(ctx, d) })
 }
 
-// turn runs one prompt and shows it as part of the caller's conversation.
-func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
+// playTurn runs one prompt and shows it as part of the caller's conversation.
+func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
 	w.progress.lastResult, w.progress.lastError = nil, nil
 	for ev, err := range sim.Turn(ctx, prompt) {
 		if err != nil {
@@ -283,7 +283,7 @@ func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt pr
 		if _, answer := ev.(*protocol.User); answer && ctx.Err() != nil {
 			continue // only the caller's own call is reported
 		}
-		w.show(ev)
+		w.forward(ev)
 		if _, ok := ev.(*protocol.Assistant); ok {
 			w.task.WaitShown(ctx) // a call is shown before its hooks and questions
 		}
@@ -294,8 +294,8 @@ func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt pr
 	return nil
 }
 
-// show forwards an event of the agent's conversation to the caller's.
-func (w *agentRun) show(ev protocol.Event) {
+// forward forwards an event of the agent's conversation to the caller's.
+func (w *agentRun) forward(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
 		w.showAssistant(ev)

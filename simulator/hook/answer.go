@@ -35,15 +35,15 @@ type hookResult struct {
 	plainText string
 	// blockReason is the reason of exit status 2 as users see it; rawReason is the same without the command.
 	blockReason, rawReason string
-	blocked                bool
+	isBlocked              bool
 	stdout, stderr         string
 	progress               []partialOutput // output while it was running
-	exit                   *int            // nil = it was killed
+	exitCode               *int            // nil = it was killed
 	outcome                outcome
 	noVerdict              noVerdictReason
 	timedOut               bool
-	killed                 bool // by a signal
-	detached               bool // still running in the background; no verdict
+	wasKilled              bool // by a signal
+	isDetached             bool // still running in the background; no verdict
 	duration               time.Duration
 }
 
@@ -53,9 +53,9 @@ type partialOutput struct{ stdout, stderr string }
 type outcome string
 
 const (
-	succeeded outcome = "success"
-	failed    outcome = "error"
-	cancelled outcome = "cancelled"
+	outcomeSuccess   outcome = "success"
+	outcomeError     outcome = "error"
+	outcomeCancelled outcome = "cancelled"
 )
 
 // noVerdictReason says why a hook gave no verdict.
@@ -81,10 +81,10 @@ func (a *hookResult) readOutput(event string) {
 	}
 	out, err := parseOutput(event, object)
 	if err != nil {
-		a.outcome, a.noVerdict = failed, reasonInvalid
+		a.outcome, a.noVerdict = outcomeError, reasonInvalid
 		a.stderr = invalidOutputText(object, err)
 		if _, read := errors.AsType[*shapeError](err); !read { // as if it had not run
-			a.stdout, a.exit = "", new(1)
+			a.stdout, a.exitCode = "", new(1)
 		}
 		return
 	}
@@ -94,9 +94,9 @@ func (a *hookResult) readOutput(event string) {
 // failedResult returns the result of a configured hook that ended without a verdict.
 func failedResult(ctx, limited context.Context, err error) hookResult {
 	if limited.Err() != nil && ctx.Err() == nil {
-		return hookResult{outcome: cancelled, noVerdict: reasonSilent, timedOut: true}
+		return hookResult{outcome: outcomeCancelled, noVerdict: reasonSilent, timedOut: true}
 	}
-	return hookResult{outcome: failed, noVerdict: reasonFailed, stderr: err.Error()}
+	return hookResult{outcome: outcomeError, noVerdict: reasonFailed, stderr: err.Error()}
 }
 
 // printedOutput returns the hook's output, without errors about its form.

@@ -26,11 +26,11 @@ type Trace struct {
 
 // reportResult records the result of a hook around a compaction.
 func (t *Trace) reportResult(c *hookCall, a *hookResult) {
-	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.detached {
+	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.isDetached {
 		return
 	}
 	text, said := c.event+" ["+a.entry.label()+"] completed successfully", strings.TrimSpace(a.stdout)
-	if a.outcome != succeeded {
+	if a.outcome != outcomeSuccess {
 		text, said = c.event+" ["+a.entry.label()+"] failed", strings.TrimSpace(a.stderr)
 	}
 	if said != "" {
@@ -48,17 +48,17 @@ func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 		t.attachStop(c, a.output.StopReason)
 	case stops && claudecode.HookEventNamed(c.event).PrecedesEnd:
 		t.attachStop(c, a.output.StopReason)
-		t.attach(c, a)
+		t.recordHook(c, a)
 	case stops:
-		t.attach(c, a)
+		t.recordHook(c, a)
 		t.attachStop(c, a.output.StopReason)
 	default:
-		t.attach(c, a)
+		t.recordHook(c, a)
 	}
 }
 
-// attach records in the transcript a configured hook that did not refuse.
-func (t *Trace) attach(c *hookCall, a *hookResult) {
+// recordHook records in the transcript a configured hook that did not refuse.
+func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 	if a.entry.callback != "" || a.noVerdict == reasonUnknown {
 		return
 	}
@@ -67,13 +67,13 @@ func (t *Trace) attach(c *hookCall, a *hookResult) {
 	stdout := protocol.Field{Key: "stdout", Value: a.stdout}
 	code := protocol.Field{Key: "exitCode", Value: 1}
 	switch {
-	case a.exit != nil:
-		code.Value = *a.exit
+	case a.exitCode != nil:
+		code.Value = *a.exitCode
 	case a.entry.config.Type == "http":
 		code.Value = 0
 	}
 	switch {
-	case a.outcome == succeeded:
+	case a.outcome == outcomeSuccess:
 		if a.plainText == "" && claudecode.HookEventNamed(c.event).PrecedesPrompt || strings.TrimSpace(a.stdout+a.stderr) == "" {
 			return
 		}
@@ -82,13 +82,13 @@ func (t *Trace) attach(c *hookCall, a *hookResult) {
 		if a.plainText != "" && claudecode.HookEventNamed(c.event).TextIsContext {
 			t.setRendered(c.name + " hook success: " + strings.TrimSpace(a.plainText))
 		}
-	case a.outcome == cancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
+	case a.outcome == outcomeCancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
 		t.attachEnd(c, "hook_cancelled")
-	case a.outcome == cancelled:
+	case a.outcome == outcomeCancelled:
 		t.attachEnd(c, "hook_cancelled", command, took,
 			protocol.Field{Key: "timedOut", Value: a.timedOut},
 			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
-	case a.outcome == failed:
+	case a.outcome == outcomeError:
 		fields := []protocol.Field{{Key: "stderr", Value: a.errorOutput()}, stdout, code}
 		if a.entry.config.Type != "http" {
 			fields = append(fields, command, took)
@@ -99,7 +99,7 @@ func (t *Trace) attach(c *hookCall, a *hookResult) {
 
 // errorOutput returns the error output of a failed hook for the transcript.
 func (a *hookResult) errorOutput() string {
-	if a.exit == nil || a.noVerdict == reasonInvalid {
+	if a.exitCode == nil || a.noVerdict == reasonInvalid {
 		return a.stderr
 	}
 	text := cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
@@ -113,7 +113,7 @@ func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
 	case "Stop", "SubagentStop":
-		if a.blocked { // the user message says it
+		if a.isBlocked { // the user message says it
 			return
 		}
 	case "PostToolBatch":
@@ -218,24 +218,24 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 	}
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.detached || a.noVerdict == reasonUnknown {
+		if a.entry.callback != "" || a.isDetached || a.noVerdict == reasonUnknown {
 			continue
 		}
 		sum.Count++
 		info := protocol.StopHookInfo{Command: a.entry.displayLabel()}
-		reason, _, refused := a.refusal(c)
+		reason, _, refused := a.refusalReason(c)
 		switch {
 		case refused:
 			sum.Errors = append(sum.Errors, reason)
-		case a.outcome == failed:
+		case a.outcome == outcomeError:
 			sum.Failed = append(sum.Failed, len(sum.Errors))
 			sum.Errors = append(sum.Errors, a.errorOutput())
 		}
-		if !refused && (a.outcome != failed || a.entry.config.Type != "http") {
+		if !refused && (a.outcome != outcomeError || a.entry.config.Type != "http") {
 			info.DurationMS = new(a.duration.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)
-		sum.HasOutput = sum.HasOutput || strings.TrimSpace(a.stdout+a.stderr) != "" || refused || a.outcome == failed
+		sum.HasOutput = sum.HasOutput || strings.TrimSpace(a.stdout+a.stderr) != "" || refused || a.outcome == outcomeError
 	}
 	if sum.Count > 0 {
 		o.StopHooks = &protocol.StopHooks{Summary: sum, ToolUseID: c.toolUseID}

@@ -77,7 +77,7 @@ func TestAttachments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := runner(t, fmt.Sprintf(`{%q:[{"hooks":[{"type":"command","command":%s}]}]}`, event, command))
+			r := newRunner(t, fmt.Sprintf(`{%q:[{"hooks":[{"type":"command","command":%s}]}]}`, event, command))
 			var got []string
 			for _, a := range r.Run(t.Context(), Input{Event: tt.event, ToolUseID: "id"}).Attachments {
 				raw, err := protocol.Marshal(a)

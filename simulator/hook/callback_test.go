@@ -33,7 +33,7 @@ func (h *fixedHost) call(_ context.Context, id string, input json.RawMessage, to
 // Checklist row 19: the round trip, with the input of the golden ctl-hooks.
 func TestCallbackInput(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
-	r := runner(t, `{}`, func(o *Options) { o.Callback, o.CWD = h.call, "/w" })
+	r := newRunner(t, `{}`, func(o *Options) { o.Callback, o.CWD = h.call, "/w" })
 	for _, event := range []string{"PreToolUse", "Stop", "PostToolBatch"} {
 		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
 	}
@@ -126,11 +126,11 @@ func TestCallbackAnswers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := &fixedHost{reply: tt.reply, err: tt.err}
-			r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
+			r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
 			event, _ := protocol.HookEvent(tt.event)
 			r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}, OnFailure: tt.onFailure}})
 			got := r.Run(t.Context(), Input{Event: tt.event})
-			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.notices, lines(t, got.Notices)); diff != "" {
@@ -173,13 +173,13 @@ func TestCallbackTimeout(t *testing.T) {
 // continue.
 func TestCallbackHostGone(t *testing.T) {
 	h := &fixedHost{err: fmt.Errorf("asking: %w", ErrHostGone)}
-	r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
+	r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
 	for _, event := range []string{"PreToolUse", "Stop"} {
 		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}}})
 	}
 	for _, in := range []protocol.HookInput{bash, protocol.StopHook{}} {
 		got := r.Run(t.Context(), Input{Event: in})
-		if !got.Gone || !cmp.Equal(decided(got), expectedOutcome{}) || got.Notices != nil {
+		if !got.HostGone || !cmp.Equal(expectDecision(got), expectedOutcome{}) || got.Notices != nil {
 			t.Errorf("%T: %+v", in, got)
 		}
 	}
@@ -213,7 +213,7 @@ func TestSeveralHooks(t *testing.T) {
 		t.Run(strings.Join(tt.ids, "+"), func(t *testing.T) {
 			var together sync.WaitGroup // no hook answers before all were asked
 			together.Add(len(tt.ids))
-			r := runner(t, `{}`, func(o *Options) {
+			r := newRunner(t, `{}`, func(o *Options) {
 				o.Callback = func(_ context.Context, id string, _ json.RawMessage, _ string) (json.RawMessage, error) {
 					together.Done()
 					together.Wait()
@@ -222,7 +222,7 @@ func TestSeveralHooks(t *testing.T) {
 			})
 			r.Register("PreToolUse", []protocol.HookMatcher{{HookCallbackIDs: tt.ids}})
 			got := r.Run(t.Context(), Input{Event: bash})
-			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -232,7 +232,7 @@ func TestSeveralHooks(t *testing.T) {
 // Checklist row 56: the failure event has its own hooks; row 22: several events.
 func TestEventsAreApart(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
-	r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
+	r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
 	for _, event := range []string{"PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd", "Setup", "InstructionsLoaded"} {
 		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
 	}
@@ -280,7 +280,7 @@ func TestCallbackSilent(t *testing.T) {
 	}
 	for _, tt := range tests {
 		event, _ := protocol.HookEvent(tt.event)
-		r := runner(t, `{}`, func(o *Options) {
+		r := newRunner(t, `{}`, func(o *Options) {
 			o.Callback = func(ctx context.Context, _ string, _ json.RawMessage, _ string) (json.RawMessage, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -288,7 +288,7 @@ func TestCallbackSilent(t *testing.T) {
 		})
 		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}, Timeout: 0.001, OnFailure: "block"}})
 		got := r.Run(t.Context(), Input{Event: tt.event})
-		if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+		if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 			t.Errorf("%s: decision (-want +got):\n%s", event, diff)
 		}
 		if diff := cmp.Diff(tt.notices, lines(t, got.Notices)); diff != "" {
@@ -303,7 +303,7 @@ func TestCommandMustAnswer(t *testing.T) {
 		"echo out; echo err >&2; exit 1": "failed; blocking because onFailure is \"block\"\nerr",
 		"sleep 5":                        "timed out; blocking because onFailure is \"block\"",
 	} {
-		r := runner(t, `{"PreToolUse":[{"hooks":[{"type":"command","command":"`+cmd+`","onFailure":"block","timeout":0.3}]}]}`)
+		r := newRunner(t, `{"PreToolUse":[{"hooks":[{"type":"command","command":"`+cmd+`","onFailure":"block","timeout":0.3}]}]}`)
 		got := r.Run(t.Context(), Input{Event: bash})
 		if want = "[" + cmd + "]: " + want; got.Reason != want || got.Decision != "deny" || len(got.Notices) > 0 {
 			t.Errorf("%s: %q, %v", cmd, got.Reason, got.Notices)
@@ -337,7 +337,7 @@ func TestPermissionRequest(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := runner(t, `{}`, func(o *Options) {
+			r := newRunner(t, `{}`, func(o *Options) {
 				o.Callback = func(_ context.Context, id string, _ json.RawMessage, _ string) (json.RawMessage, error) {
 					return json.RawMessage(tt.replies[id[0]-'0']), nil
 				}
@@ -355,7 +355,7 @@ func TestPermissionRequest(t *testing.T) {
 // are kept (observed with 2.1.329).
 func TestReplace(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
-	r := runner(t, `{}`, func(o *Options) {
+	r := newRunner(t, `{}`, func(o *Options) {
 		o.Callback = h.call
 		o.Settings = []Source{
 			{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"a"}]}]}`)},

@@ -40,7 +40,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 		Grace:   time.Nanosecond, // stdin is closed immediately, so there is nothing to wait for before SIGTERM
 	})
 	if err != nil {
-		a := hookResult{outcome: failed, noVerdict: reasonFailed, stderr: err.Error()}
+		a := hookResult{outcome: outcomeError, noVerdict: reasonFailed, stderr: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
 			a.noVerdict = reasonMissing
 		}
@@ -48,47 +48,47 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	}
 	_, writeErr := p.Stdin().Write(c.stdin)
 	p.Stdin().CloseWhenSent()
-	out := watch(p.Stdout())
+	out := watchOutput(p.Stdout())
 	timer := time.NewTimer(e.timeout)
 	if e.config.Async || e.config.AsyncRewake {
-		return r.detach(ctx, p, out, timer)
+		return r.runDetached(ctx, p, out, timer)
 	}
-	progress, how := r.await(ctx, p, out, timer)
+	progress, how := r.waitForCommand(ctx, p, out, timer)
 	switch how {
 	case waitDetached:
-		return r.detach(ctx, p, out, timer)
+		return r.runDetached(ctx, p, out, timer)
 	case waitTimedOut:
 		p.Stop(ctx)
 		<-out.ended
 		return hookResult{
-			outcome: cancelled, noVerdict: reasonSilent, timedOut: true, exit: new(1),
-			stdout: out.current(), stderr: p.StderrTail(), progress: progress,
+			outcome: outcomeCancelled, noVerdict: reasonSilent, timedOut: true, exitCode: new(1),
+			stdout: out.output(), stderr: p.StderrTail(), progress: progress,
 		}
 	case waitCancelled:
 		timer.Stop()
 		p.Stop(context.WithoutCancel(ctx)) // it may clean up
 		<-out.ended
-		return hookResult{outcome: cancelled, stdout: out.current(), stderr: p.StderrTail(), progress: progress}
+		return hookResult{outcome: outcomeCancelled, stdout: out.output(), stderr: p.StderrTail(), progress: progress}
 	case waitExited:
 		timer.Stop()
 	}
 	out.wait(drainLimit)
 	a := hookResult{stderr: p.StderrTail(), progress: progress}
 	r.finish(ctx, p, out)
-	a.stdout = out.current()
+	a.stdout = out.output()
 	select {
-	case <-out.async: // it requested to run in the background and then ended
-		return hookResult{outcome: succeeded, detached: true}
+	case <-out.asyncTime: // it requested to run in the background and then ended
+		return hookResult{outcome: outcomeSuccess, isDetached: true}
 	default:
 	}
 	if writeErr != nil {
-		a.outcome, a.noVerdict, a.stderr = failed, reasonFailed, writeErr.Error()
+		a.outcome, a.noVerdict, a.stderr = outcomeError, reasonFailed, writeErr.Error()
 		return a
 	}
 	exit, _ := p.Exit()
 	if exit.Signal != "" {
 		exit.Code = 1
-		a.killed = true
+		a.wasKilled = true
 	}
 	a.judgeExit(c.event, e.label(), exit.Code)
 	return a
@@ -118,8 +118,8 @@ const (
 	waitCancelled
 )
 
-// await waits for the command and records its output in the meantime.
-func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) ([]partialOutput, waitResult) {
+// waitForCommand waits for the command and records its output in the meantime.
+func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) ([]partialOutput, waitResult) {
 	var look <-chan time.Time
 	if r.options.ProgressEvery > 0 {
 		tick := time.NewTicker(r.options.ProgressEvery)
@@ -132,7 +132,7 @@ func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher,
 		select {
 		case <-p.Done():
 			return progress, waitExited
-		case limit := <-out.async:
+		case limit := <-out.asyncTime:
 			if limit > 0 {
 				timer.Reset(limit)
 			}
@@ -142,7 +142,7 @@ func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher,
 		case <-ctx.Done():
 			return progress, waitCancelled
 		case <-look:
-			if now := (partialOutput{out.current(), p.StderrTail()}); now != last {
+			if now := (partialOutput{out.output(), p.StderrTail()}); now != last {
 				progress, last = append(progress, now), now
 			}
 		}
@@ -151,13 +151,13 @@ func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher,
 
 // judgeExit interprets an exit status.
 func (a *hookResult) judgeExit(event, label string, code int) {
-	a.exit = &code
+	a.exitCode = &code
 	switch code {
 	case 0:
-		a.outcome = succeeded
+		a.outcome = outcomeSuccess
 		a.readOutput(event)
 	case exitBlock:
-		a.outcome, a.blocked = failed, true
+		a.outcome, a.isBlocked = outcomeError, true
 		a.rawReason = strings.TrimSpace(a.stderr)
 		text := a.stderr
 		if a.rawReason == "" {
@@ -165,14 +165,14 @@ func (a *hookResult) judgeExit(event, label string, code int) {
 		}
 		a.blockReason = "[" + label + "]: " + text
 	case exitNotFound:
-		a.outcome, a.noVerdict = failed, reasonMissing
+		a.outcome, a.noVerdict = outcomeError, reasonMissing
 	default:
-		a.outcome, a.noVerdict = failed, reasonFailed
+		a.outcome, a.noVerdict = outcomeError, reasonFailed
 	}
 }
 
-// detach lets a hook run in the background until it ends, its time-out expires or the runner is closed.
-func (r *Runner) detach(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
+// runDetached lets a hook run in the background until it ends, its time-out expires or the runner is closed.
+func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
 	ctx = context.WithoutCancel(ctx)
 	job := func() {
 		defer timer.Stop()
@@ -196,7 +196,7 @@ func (r *Runner) detach(ctx context.Context, p *proc.Process, out *outputWatcher
 		p.Stop(ctx)
 		<-out.ended
 	}
-	return hookResult{outcome: succeeded, detached: true}
+	return hookResult{outcome: outcomeSuccess, isDetached: true}
 }
 
 // shellCommand returns the command line: without args a script for a shell.
@@ -235,15 +235,16 @@ func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
 
 // outputWatcher collects a command's standard output as it arrives.
 type outputWatcher struct {
-	async chan time.Duration // its first line requested to run in the background, for this time; 0 = unspecified
-	ended chan struct{}      // closed at the end
+	// receives how long the hook may run in the background, if its first line requests that; 0 = unspecified
+	asyncTime chan time.Duration
+	ended     chan struct{} // closed at the end
 
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// current returns the output so far.
-func (w *outputWatcher) current() string {
+// output returns the output so far.
+func (w *outputWatcher) output() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()
@@ -257,9 +258,9 @@ func (w *outputWatcher) add(piece []byte) string {
 	return w.text.String()
 }
 
-// watch reads until r ends, which the process's Stop causes.
-func watch(r io.Reader) *outputWatcher {
-	w := &outputWatcher{async: make(chan time.Duration, 1), ended: make(chan struct{})}
+// watchOutput reads until r ends, which the process's Stop causes.
+func watchOutput(r io.Reader) *outputWatcher {
+	w := &outputWatcher{asyncTime: make(chan time.Duration, 1), ended: make(chan struct{})}
 	go func() { // ends with r
 		defer close(w.ended)
 		buf := make([]byte, 8<<10)
@@ -271,7 +272,7 @@ func watch(r io.Reader) *outputWatcher {
 				line, _, whole := strings.Cut(all, "\n")
 				limit, async := isAsync(line)
 				if async {
-					w.async <- limit
+					w.asyncTime <- limit
 				}
 				first = !async && !whole && len(line) < len(buf)
 			}
@@ -344,9 +345,9 @@ func (r *Runner) Script() string {
 // bodyLimit bounds the response body of an HTTP hook, in bytes.
 const bodyLimit = 1 << 20
 
-// post sends the input to an HTTP hook. A 2xx body is interpreted like a command's
+// postInput sends the input to an HTTP hook. A 2xx body is interpreted like a command's
 // standard output; everything else is an error that does not block.
-func (r *Runner) post(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
+func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(limited, http.MethodPost, e.config.URL, bytes.NewReader(c.stdin))
@@ -359,7 +360,7 @@ func (r *Runner) post(ctx context.Context, c *hookCall, e *hookEntry) hookResult
 	}
 	resp, err := r.options.HTTP.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return hookResult{outcome: failed, noVerdict: reasonInvalid, stderr: "connect ECONNREFUSED " + req.URL.Host}
+		return hookResult{outcome: outcomeError, noVerdict: reasonInvalid, stderr: "connect ECONNREFUSED " + req.URL.Host}
 	}
 	if err != nil {
 		return failedResult(ctx, limited, err)
@@ -369,14 +370,14 @@ func (r *Runner) post(ctx context.Context, c *hookCall, e *hookEntry) hookResult
 	if err != nil {
 		return failedResult(ctx, limited, err)
 	}
-	a := hookResult{stdout: string(body), exit: &resp.StatusCode, outcome: succeeded}
+	a := hookResult{stdout: string(body), exitCode: &resp.StatusCode, outcome: outcomeSuccess}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		a.outcome, a.noVerdict = failed, reasonFailed
+		a.outcome, a.noVerdict = outcomeError, reasonFailed
 		a.stderr = fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)
 		return a
 	}
 	if _, ok := asObject(a.stdout); !ok && strings.TrimSpace(a.stdout) != "" {
-		a.outcome, a.noVerdict = failed, reasonInvalid
+		a.outcome, a.noVerdict = outcomeError, reasonInvalid
 		a.stderr = "HTTP hook must return JSON, but got non-JSON response body: " + a.stdout
 		return a
 	}

@@ -72,8 +72,8 @@ func (e *hookEntry) matches(event, subject string) bool {
 	return e.match(subject)
 }
 
-// identity is equal for equivalent hooks; empty = never equal.
-func (e *hookEntry) identity() string {
+// equivalenceKey returns a key that is equal for equivalent hooks; empty = never equal.
+func (e *hookEntry) equivalenceKey() string {
 	c := e.config
 	switch c.Type {
 	case "command":

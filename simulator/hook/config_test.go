@@ -136,7 +136,7 @@ func FuzzSettings(f *testing.F) {
 					t.Errorf("%s: accepted %+v", event, e.config)
 				}
 				e.match(subject)
-				r.applies(e, protocol.PreToolUseHook{ToolName: subject, ToolInput: json.RawMessage(raw)})
+				r.matchesCondition(e, protocol.PreToolUseHook{ToolName: subject, ToolInput: json.RawMessage(raw)})
 			}
 		}
 	})
@@ -153,7 +153,7 @@ func FuzzOutput(f *testing.F) {
 			t.Errorf("accepted %s for %s", text, event)
 		}
 		isAsync(text)
-		a := hookResult{entry: &hookEntry{}, stdout: text, outcome: succeeded}
+		a := hookResult{entry: &hookEntry{}, stdout: text, outcome: outcomeSuccess}
 		a.readOutput(event)
 		o := mergeResults(&hookCall{event: event, name: event, unchecked: new(sync.Once)}, []hookResult{a})
 		for _, e := range append(o.Frames, o.Notices...) {

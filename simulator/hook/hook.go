@@ -73,10 +73,10 @@ type Source struct {
 	Name    string // for warnings
 	Raw     json.RawMessage
 	Environ []string // in addition to [Options.Environ], for commands of this file
-	// Skill says that these are the hooks of a skill, which may run once per
+	// FromSkill says that these are the hooks of a skill, which may run once per
 	// session.
-	Skill  bool
-	Plugin string // plugin of the hooks; empty = none
+	FromSkill bool
+	Plugin    string // plugin of the hooks; empty = none
 }
 
 // Input is one event.
@@ -95,7 +95,7 @@ type Runner struct {
 	closing chan struct{} // closed by Close to end asynchronous hooks
 	jobs    sync.WaitGroup
 
-	unchecked sync.Once // reports once per session that a call was not checked
+	uncheckedOnce sync.Once // reports once per session that a call was not checked
 
 	mu      sync.Mutex
 	entries map[string][]*hookEntry // by event; settings first, then callbacks
@@ -183,7 +183,7 @@ func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 		}
 		for _, id := range m.HookCallbackIDs {
 			r.entries[event] = append(r.entries[event], &hookEntry{
-				match: match, callback: id, timeout: r.timeout(m.Timeout), mustAnswer: m.OnFailure == "block",
+				match: match, callback: id, timeout: r.hookTimeout(m.Timeout), mustAnswer: m.OnFailure == "block",
 			})
 		}
 	}
@@ -241,8 +241,8 @@ func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	var chosen []*hookEntry
 	seen := map[string]bool{}
 	for _, e := range r.entries[event] {
-		switch key := e.identity(); {
-		case !e.matches(event, subject), e.runsOnce && e.hasRun, !r.applies(e, in.Event):
+		switch key := e.equivalenceKey(); {
+		case !e.matches(event, subject), e.runsOnce && e.hasRun, !r.matchesCondition(e, in.Event):
 		case e.callback != "" && (r.options.Callback == nil || isHiddenFromHost(in.Event)):
 		case key != "" && seen[key]:
 		default:
@@ -254,8 +254,9 @@ func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	return chosen
 }
 
-// applies reports whether the "if" rule of a hook matches. A hook with a rule never runs for events without a tool.
-func (r *Runner) applies(e *hookEntry, in protocol.HookInput) bool {
+// matchesCondition reports whether the "if" rule of a hook matches. A hook with a rule never runs for events
+// without a tool.
+func (r *Runner) matchesCondition(e *hookEntry, in protocol.HookInput) bool {
 	if e.config.If == "" {
 		return true
 	}
@@ -306,7 +307,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 				warn(".%s[%d]: %v", event, i, err)
 			}
 			for _, e := range entries {
-				e.source, e.plugin, e.environ, e.runsOnce = s.Name, s.Plugin, s.Environ, s.Skill && e.config.Once
+				e.source, e.plugin, e.environ, e.runsOnce = s.Name, s.Plugin, s.Environ, s.FromSkill && e.config.Once
 			}
 			r.entries[event] = append(r.entries[event], entries...)
 		}
@@ -345,15 +346,15 @@ func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
 			continue
 		}
 		entries = append(entries, &hookEntry{
-			match: match, config: c, timeout: r.timeout(c.Timeout), mustAnswer: c.OnFailure == "block",
+			match: match, config: c, timeout: r.hookTimeout(c.Timeout), mustAnswer: c.OnFailure == "block",
 		})
 	}
 	return entries, fault
 }
 
-// timeout converts seconds to a duration; zero and negative values select the
+// hookTimeout converts seconds to a duration; zero and negative values select the
 // default.
-func (r *Runner) timeout(seconds float64) time.Duration {
+func (r *Runner) hookTimeout(seconds float64) time.Duration {
 	if d := milliseconds(seconds * 1000); d > 0 {
 		return d
 	}

@@ -32,8 +32,8 @@ func newID() func() string {
 	return func() string { return "id-" + string(rune('0'+n.Add(1))) }
 }
 
-// runner returns a runner with one settings file; its hooks see only PATH.
-func runner(t *testing.T, settings string, more ...func(*Options)) *Runner {
+// newRunner returns a runner with one settings file; its hooks see only PATH.
+func newRunner(t *testing.T, settings string, more ...func(*Options)) *Runner {
 	t.Helper()
 	o := Options{
 		Settings: []Source{{Name: "settings.json", Raw: json.RawMessage(settings)}},
@@ -55,8 +55,8 @@ func runner(t *testing.T, settings string, more ...func(*Options)) *Runner {
 	return r
 }
 
-// command returns a settings table with one command hook for all subjects.
-func command(event, cmd string) string {
+// commandHook returns a settings table with one command hook for all subjects.
+func commandHook(event, cmd string) string {
 	raw, err := json.Marshal(map[string]any{event: []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": cmd}}}}})
 	if err != nil {
 		panic(err)
@@ -95,7 +95,7 @@ type expectedOutcome struct {
 	CrashError        string
 }
 
-func decided(o Outcome) expectedOutcome {
+func expectDecision(o Outcome) expectedOutcome {
 	return expectedOutcome{
 		o.Block, o.Reason, o.Texts, o.Decision, string(o.UpdatedInput), string(o.UpdatedOutput), o.AdditionalContext,
 		o.StopTurn, o.StopReason, o.NotExecuted, o.CrashError,
@@ -221,9 +221,9 @@ func TestCommandVerdicts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			event, _ := protocol.HookEvent(tt.event)
-			r := runner(t, command(event, tt.cmd))
+			r := newRunner(t, commandHook(event, tt.cmd))
 			got := r.Run(t.Context(), Input{Event: tt.event, ToolUseID: "toolu_1"})
-			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.notices, lines(t, got.Notices)); diff != "" {
@@ -235,7 +235,7 @@ func TestCommandVerdicts(t *testing.T) {
 
 // Checklist row 61: new output of a command is shown at intervals, each part once.
 func TestProgress(t *testing.T) {
-	r := runner(t, command("Stop", "echo one; sleep 0.3; echo two >&2"), func(o *Options) { o.ProgressEvery = time.Millisecond })
+	r := newRunner(t, commandHook("Stop", "echo one; sleep 0.3; echo two >&2"), func(o *Options) { o.ProgressEvery = time.Millisecond })
 	got := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Frames)
 	want := `"subtype":"hook_progress","hook_id":"id-2","hook_name":"Stop","hook_event":"Stop","stdout":"one\n","stderr":"","output":"one\n"`
 	if n := slices.Index(got, want); n != 1 || slices.Index(got[n+1:], want) >= 0 {
@@ -269,7 +269,7 @@ func TestFrames(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			event, _ := protocol.HookEvent(tt.event)
-			r := runner(t, command(event, tt.cmd), func(o *Options) { o.NewID = func() string { return "ID" } })
+			r := newRunner(t, commandHook(event, tt.cmd), func(o *Options) { o.NewID = func() string { return "ID" } })
 			got := r.Run(t.Context(), Input{Event: tt.event})
 			if diff := cmp.Diff(tt.want, lines(t, got.Frames)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -282,7 +282,7 @@ func TestFrames(t *testing.T) {
 // ctl-hooks.
 func TestCommandSurroundings(t *testing.T) {
 	dir := t.TempDir()
-	r := runner(t, command("SessionStart", `cat; env | grep ^CLAUDE | sort; pwd`), func(o *Options) {
+	r := newRunner(t, commandHook("SessionStart", `cat; env | grep ^CLAUDE | sort; pwd`), func(o *Options) {
 		o.CWD, o.ProjectDir, o.PID, o.EnvDir = dir, "/proj", 42, filepath.Join(dir, "env")
 		o.Environ = append(o.Environ, "CLAUDECODE=old", "CLAUDE_PROJECT_DIR=old")
 	})
@@ -313,7 +313,7 @@ func TestCommandForms(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := runner(t, `{"SessionStart":[{"hooks":[`+tt.config+`]}]}`)
+			r := newRunner(t, `{"SessionStart":[{"hooks":[`+tt.config+`]}]}`)
 			got := r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
 			if len(got.AdditionalContext) != 1 || !strings.HasSuffix(got.AdditionalContext[0], tt.want) {
 				t.Errorf("got %q", got.AdditionalContext)
@@ -323,7 +323,7 @@ func TestCommandForms(t *testing.T) {
 }
 
 func TestCommandTimeout(t *testing.T) {
-	r := runner(t, `{"PreToolUse":[{"hooks":[{"type":"command","command":"echo begun; sleep 100","timeout":0.3}]}]}`)
+	r := newRunner(t, `{"PreToolUse":[{"hooks":[{"type":"command","command":"echo begun; sleep 100","timeout":0.3}]}]}`)
 	started := time.Now()
 	got := r.Run(t.Context(), Input{Event: bash, ToolUseID: "toolu_1"})
 	if took := time.Since(started); took > 10*time.Second {
@@ -333,7 +333,7 @@ func TestCommandTimeout(t *testing.T) {
 	if diff := cmp.Diff(want, lines(t, got.Notices)); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(expectedOutcome{}, decided(got)); diff != "" {
+	if diff := cmp.Diff(expectedOutcome{}, expectDecision(got)); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
 	}
 	frames := lines(t, got.Frames)
@@ -345,7 +345,7 @@ func TestCommandTimeout(t *testing.T) {
 // Checklist row 57: an interrupt ends running commands and callbacks.
 func TestInterrupt(t *testing.T) {
 	told := make(chan struct{})
-	r := runner(t, command("PreToolUse", "sleep 100"), func(o *Options) {
+	r := newRunner(t, commandHook("PreToolUse", "sleep 100"), func(o *Options) {
 		o.Callback = func(ctx context.Context, _ string, _ json.RawMessage, _ string) (json.RawMessage, error) {
 			<-ctx.Done()
 			close(told)
@@ -357,7 +357,7 @@ func TestInterrupt(t *testing.T) {
 	defer cancel()
 	got := r.Run(ctx, Input{Event: bash})
 	<-told
-	if diff := cmp.Diff(expectedOutcome{}, decided(got)); diff != "" || len(got.Notices) > 0 {
+	if diff := cmp.Diff(expectedOutcome{}, expectDecision(got)); diff != "" || len(got.Notices) > 0 {
 		t.Errorf("an interrupted run decides: %s%v", diff, got.Notices)
 	}
 }
@@ -372,8 +372,8 @@ func TestOnceIfAndDuplicates(t *testing.T) {
 		"settings": {{"first\n", "always\n"}, {"first\n", "always\n"}},
 		"skill":    {{"first\n", "always\n"}, {"always\n"}},
 	} {
-		r := runner(t, `{}`)
-		if w := r.Add(Source{Name: name, Raw: json.RawMessage(hooks), Skill: name == "skill"}); w != nil {
+		r := newRunner(t, `{}`)
+		if w := r.Add(Source{Name: name, Raw: json.RawMessage(hooks), FromSkill: name == "skill"}); w != nil {
 			t.Fatal(w)
 		}
 		var got [][]string
@@ -394,7 +394,7 @@ func TestAsync(t *testing.T) {
 	for name, config := range tests {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			r := runner(t, `{"Stop":[{"hooks":[`+config+`]}]}`, func(o *Options) { o.CWD = dir })
+			r := newRunner(t, `{"Stop":[{"hooks":[`+config+`]}]}`, func(o *Options) { o.CWD = dir })
 			got := r.Run(t.Context(), Input{Event: protocol.StopHook{}})
 			if diff := cmp.Diff(Outcome{}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -417,7 +417,7 @@ func TestDaemonsStayUntilClose(t *testing.T) {
 	}
 	for _, closed := range []bool{false, true} {
 		dir := t.TempDir()
-		r := runner(t, `{"Stop":[{"hooks":[{"type":"command","command":"mkfifo pipe; (echo alive >pipe) >/dev/null 2>&1 &"}]}]}`, func(o *Options) { o.CWD = dir })
+		r := newRunner(t, `{"Stop":[{"hooks":[{"type":"command","command":"mkfifo pipe; (echo alive >pipe) >/dev/null 2>&1 &"}]}]}`, func(o *Options) { o.CWD = dir })
 		r.Run(t.Context(), Input{Event: protocol.StopHook{}})
 		limit, want := "10", "alive\n"
 		if closed {
@@ -432,7 +432,7 @@ func TestDaemonsStayUntilClose(t *testing.T) {
 }
 
 func TestCloseEndsAsyncHooks(t *testing.T) {
-	r := runner(t, `{"Stop":[{"hooks":[{"type":"command","command":"sleep 100","async":true}]}]}`)
+	r := newRunner(t, `{"Stop":[{"hooks":[{"type":"command","command":"sleep 100","async":true}]}]}`)
 	r.Run(t.Context(), Input{Event: protocol.StopHook{}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -472,13 +472,13 @@ func TestHTTPHook(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := runner(t, `{"PreToolUse":[{"hooks":[{"type":"http","url":"`+tt.url+`","headers":{"Authorization":"Bearer $TOKEN$SECRET"},"allowedEnvVars":["TOKEN"]}]}]}`,
+			r := newRunner(t, `{"PreToolUse":[{"hooks":[{"type":"http","url":"`+tt.url+`","headers":{"Authorization":"Bearer $TOKEN$SECRET"},"allowedEnvVars":["TOKEN"]}]}]}`,
 				func(o *Options) {
 					o.Environ = []string{"TOKEN=t1", "SECRET=s1"}
 					o.HTTP = server.Client()
 				})
 			got := r.Run(t.Context(), Input{Event: bash})
-			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -491,7 +491,7 @@ func TestHTTPHook(t *testing.T) {
 func TestMCPToolHook(t *testing.T) {
 	settings := `{"PreToolUse":[{"hooks":[{"type":"mcp_tool","server":"guard","tool":"check","input":{"cmd":"${tool_input.command}","all":["${tool_input}","${nope}"]}}]}]}`
 	var sent string
-	r := runner(t, settings, func(o *Options) {
+	r := newRunner(t, settings, func(o *Options) {
 		o.MCPTool = func(_ context.Context, server, tool string, input json.RawMessage) (string, error) {
 			sent = server + " " + tool + " " + string(input)
 			return `{"decision":"block","reason":"guarded"}`, nil
@@ -503,13 +503,13 @@ func TestMCPToolHook(t *testing.T) {
 	if want := `guard check {"all":["{\"command\":\"echo hi\"}",""],"cmd":"echo hi"}`; sent != want {
 		t.Errorf("sent %s, want %s", sent, want)
 	}
-	if got := runner(t, settings).Run(t.Context(), Input{Event: bash}); got.Block {
+	if got := newRunner(t, settings).Run(t.Context(), Input{Event: bash}); got.Block {
 		t.Errorf("without MCP: %+v", got)
 	}
 }
 
 func TestModelHooksAreReported(t *testing.T) {
-	r := runner(t, `{"Stop":[{"hooks":[{"type":"prompt","prompt":"is it done?"},{"type":"agent","prompt":"check"}]}]}`)
+	r := newRunner(t, `{"Stop":[{"hooks":[{"type":"prompt","prompt":"is it done?"},{"type":"agent","prompt":"check"}]}]}`)
 	got := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Notices)
 	want := []string{
 		`"subtype":"informational","content":"Stop hook of type prompt was not run: it needs a model and is not simulated","level":"warning","tag":"hook_not_simulated"`,
@@ -530,7 +530,7 @@ func TestStopNotification(t *testing.T) {
 
 // Output of a command beyond the limit is read but not stored (A7).
 func TestCommandOutputIsBounded(t *testing.T) {
-	r := runner(t, command("UserPromptSubmit", "head -c 40000000 /dev/zero | tr '\\0' x"))
+	r := newRunner(t, commandHook("UserPromptSubmit", "head -c 40000000 /dev/zero | tr '\\0' x"))
 	got := r.Run(t.Context(), Input{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext
 	if len(got) != 1 || len(got[0]) > outputLimit+200 || len(got[0]) < outputLimit {
 		t.Errorf("%d contexts, of %d bytes the first", len(got), len(strings.Join(got, "")))

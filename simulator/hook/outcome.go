@@ -58,9 +58,9 @@ type Failures struct {
 	// NotExecuted is the tool result of a call that must not run because a
 	// PreToolUse hook gave no usable answer; empty = none.
 	NotExecuted string
-	// Gone: the host had to be asked and is gone. A tool call must not run;
-	// anything else continues as if there were no hook.
-	Gone bool
+	// HostGone says that the host had to be asked and is gone. A tool call must not run; anything else
+	// continues as if there were no hook.
+	HostGone bool
 	// CrashError ends the session: the answer of a UserPromptSubmit callback was invalid; empty = none.
 	CrashError string
 }
@@ -71,11 +71,11 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 	for i := range answers {
 		a := &answers[i]
 		o.reportResult(c, a)
-		reason, bare, refused := a.refusal(c)
+		reason, bare, refused := a.refusalReason(c)
 		switch {
-		case a.detached:
+		case a.isDetached:
 		case a.noVerdict != reasonNone:
-			o.attach(c, a)
+			o.recordHook(c, a)
 			o.addNoVerdict(c, a)
 		case refused:
 			o.recordRefusal(c, a, reason, bare)
@@ -165,10 +165,10 @@ func (o *Outcome) addMessage(c *hookCall, text string) {
 	o.attachText(c, "hook_system_message", "content", text)
 }
 
-// refusal returns the reason of a hook that refused: as users see it, and the
+// refusalReason returns the reason of a hook that refused: as users see it, and the
 // original one, empty if there was none.
-func (a *hookResult) refusal(c *hookCall) (reason, bare string, refused bool) {
-	if a.blocked {
+func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bool) {
+	if a.isBlocked {
 		return a.blockReason, a.rawReason, true
 	}
 	s := a.output.Specific
@@ -190,7 +190,7 @@ func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpec
 	}
 	switch {
 	case !claudecode.HookEventNamed(c.event).DecidesPermission:
-	case rank(decision) > rank(o.Decision):
+	case decisionRank(decision) > decisionRank(o.Decision):
 		o.Decision, o.Reason, o.Origin = decision, cmp.Or(s.PermissionDecisionReason, a.output.Reason), a.entry.origin()
 	case decision == o.Decision && o.Origin != a.entry.origin():
 		o.Origin = ""
@@ -206,8 +206,8 @@ func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpec
 	}
 }
 
-// rank orders conflicting decisions.
-func rank(decision string) int {
+// decisionRank returns the order of conflicting decisions.
+func decisionRank(decision string) int {
 	switch decision {
 	case "allow":
 		return 1
@@ -227,10 +227,10 @@ func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
 		o.attachContext(c, s.AdditionalContext)
 	}
-	overwrite(&o.UpdatedInput, nonNull(s.UpdatedInput))
-	overwrite(&o.UpdatedOutput, nonNull(s.UpdatedToolOutput))
-	overwrite(&o.Specific.UpdatedMCPToolOutput, nonNull(s.UpdatedMCPToolOutput))
-	overwrite(&o.Specific.Content, nonNull(s.Content))
+	overwriteIfSet(&o.UpdatedInput, nonNull(s.UpdatedInput))
+	overwriteIfSet(&o.UpdatedOutput, nonNull(s.UpdatedToolOutput))
+	overwriteIfSet(&o.Specific.UpdatedMCPToolOutput, nonNull(s.UpdatedMCPToolOutput))
+	overwriteIfSet(&o.Specific.Content, nonNull(s.Content))
 	setIfNotEmpty(&o.Specific.ClassifierContext, s.ClassifierContext)
 	setIfNotEmpty(&o.Specific.SessionTitle, s.SessionTitle)
 	setIfNotEmpty(&o.Specific.InitialUserMessage, s.InitialUserMessage)
@@ -253,7 +253,7 @@ func nonNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-func overwrite(field *json.RawMessage, value json.RawMessage) {
+func overwriteIfSet(field *json.RawMessage, value json.RawMessage) {
 	if value != nil {
 		*field = value
 	}
@@ -275,7 +275,7 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 		text := fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, a.entry.config.Type)
 		o.Notices = append(o.Notices, informationalEvent("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))
 	case a.noVerdict == reasonHostGone:
-		o.Gone = true
+		o.HostGone = true
 	case callback && a.noVerdict == reasonSilent:
 		o.addTimeout(c, a)
 	case callback && a.noVerdict == reasonInvalid:
@@ -286,7 +286,7 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 		}
 		if a.entry.blocksOnFailure(c.event) {
 			o.blockOnFailure(c, a)
-		} else if c.event == "PreToolUse" && !callback && (a.noVerdict != reasonFailed || a.killed) {
+		} else if c.event == "PreToolUse" && !callback && (a.noVerdict != reasonFailed || a.wasKilled) {
 			c.unchecked.Do(func() { o.Notices = append(o.Notices, noVerdictEvent(c, a)) })
 		}
 	}

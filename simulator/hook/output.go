@@ -16,10 +16,10 @@ import (
 )
 
 // eventError is an answer for another event.
-type eventError struct{ want, got, full string }
+type eventError struct{ want, got, wholeMessage string }
 
 func (e *eventError) Error() string {
-	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.want, e.got, e.full)
+	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.want, e.got, e.wholeMessage)
 }
 
 // asObject returns text as a JSON object; ok is false if it is not one.
@@ -45,7 +45,7 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	if object["async"] == true {
 		return protocol.HookOutput{Async: true}, nil // other keys are ignored
 	}
-	if err := checkObject("", formOfOutput, object); err != nil {
+	if err := checkObject("", outputForm, object); err != nil {
 		return protocol.HookOutput{}, err
 	}
 	var out protocol.HookOutput
@@ -68,14 +68,14 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 // object), choices as a|b, the name of an object with its own form, or a list of a
 // type.
 const (
-	formOfOutput = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
+	outputForm = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
 		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"
-	formOfRules = "behavior!:allow|deny|ask rules!:[]rule destination!:" + destinations
-	formOfMode  = "mode!:acceptEdits|auto|bypassPermissions|default|dontAsk|plan destination!:" + destinations
-	formOfDirs  = "directories!:[]string destination!:" + destinations
+	permissionRulesForm       = "behavior!:allow|deny|ask rules!:[]rule destination!:" + updateDestinations
+	permissionModeForm        = "mode!:acceptEdits|auto|bypassPermissions|default|dontAsk|plan destination!:" + updateDestinations
+	permissionDirectoriesForm = "directories!:[]string destination!:" + updateDestinations
 
-	destinations = "userSettings|projectSettings|localSettings|session|cliArg"
-	contextForm  = "additionalContext:string"
+	updateDestinations = "userSettings|projectSettings|localSettings|session|cliArg"
+	contextForm        = "additionalContext:string"
 )
 
 // specificForms are the events with specific keys, and their form.
@@ -105,9 +105,9 @@ var specificForms = [...]struct{ event, form string }{
 }
 
 // shapeError is the first value of an output with a wrong type.
-type shapeError struct{ path, what string }
+type shapeError struct{ path, problem string }
 
-func (e *shapeError) Error() string { return e.path + e.what }
+func (e *shapeError) Error() string { return e.path + e.problem }
 
 func newShapeError(path, what string) error { return &shapeError{path, what} }
 
@@ -187,11 +187,11 @@ func formOf(path, kind string, object map[string]any) (string, error) {
 	case "update":
 		switch object["type"] {
 		case "addRules", "replaceRules", "removeRules":
-			return formOfRules, nil
+			return permissionRulesForm, nil
 		case "setMode":
-			return formOfMode, nil
+			return permissionModeForm, nil
 		case "addDirectories", "removeDirectories":
-			return formOfDirs, nil
+			return permissionDirectoriesForm, nil
 		}
 		return "", newShapeError(path+".type", ": Invalid discriminator value. "+
 			"Expected 'addRules' | 'replaceRules' | 'removeRules' | 'setMode' | 'addDirectories' | 'removeDirectories'")
@@ -250,13 +250,13 @@ func milliseconds(ms float64) time.Duration {
 	return time.Duration(min(ms, most) * float64(time.Millisecond))
 }
 
-var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`) })
+var placeholderPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`) })
 
 // expand copies a JSON tree and replaces placeholders in its strings.
 func expand(tree, values any) any {
 	switch t := tree.(type) {
 	case string:
-		return placeholder().ReplaceAllStringFunc(t, func(m string) string { return lookup(values, m[2:len(m)-1]) })
+		return placeholderPattern().ReplaceAllStringFunc(t, func(m string) string { return lookup(values, m[2:len(m)-1]) })
 	case []any:
 		out := make([]any, len(t))
 		for i, v := range t {

@@ -51,12 +51,12 @@ func TestOutputForm(t *testing.T) {
 		allowed(`{"type":"setMode","mode":"x","destination":"session"}`):                     updated + `mode: Invalid option: expected one of "acceptEdits"|"auto"|"bypassPermissions"|"default"|"dontAsk"|"plan"`,
 		allowed(`{"type":"addDirectories","destination":"session"}`):                         updated + `directories: expected array, received undefined`,
 	} {
-		a := hookResult{stdout: output, exit: new(0), outcome: succeeded}
+		a := hookResult{stdout: output, exitCode: new(0), outcome: outcomeSuccess}
 		a.readOutput("Stop") // the form is looked at before the event
 		if got, _, _ := strings.Cut(a.stderr, "\n"); got != "Hook JSON output validation failed — "+want {
 			t.Errorf("%s\nsays %s\nwant %s", output, got, want)
 		}
-		if a.outcome != failed || a.noVerdict != reasonInvalid || *a.exit != 0 || a.stdout != output {
+		if a.outcome != outcomeError || a.noVerdict != reasonInvalid || *a.exitCode != 0 || a.stdout != output {
 			t.Errorf("%s: %+v", output, a)
 		}
 	}

@@ -22,12 +22,12 @@ func (r *Runner) report(c *hookCall, answers []hookResult) {
 	out := Report{Event: c.event, Name: c.name, Hooks: len(answers)}
 	for i := range answers {
 		a := &answers[i]
-		switch _, _, refused := a.refusal(c); {
+		switch _, _, refused := a.refusalReason(c); {
 		case refused:
 			out.Blocked++
-		case a.outcome == failed:
+		case a.outcome == outcomeError:
 			out.Failed++
-		case a.outcome == cancelled:
+		case a.outcome == outcomeCancelled:
 			out.Cancelled++
 		}
 		out.Duration = max(out.Duration, a.duration)

@@ -55,7 +55,7 @@ func (r *Runner) newCall(in Input, event, subject string) *hookCall {
 	}
 	c := &hookCall{
 		event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd,
-		sessionID: base.SessionID, stdin: inputJSON(base, in.Event), unchecked: &r.unchecked,
+		sessionID: base.SessionID, stdin: inputJSON(base, in.Event), unchecked: &r.uncheckedOnce,
 	}
 	if base.Effort != nil {
 		c.effort = base.Effort.Level
@@ -105,11 +105,11 @@ func (r *Runner) runOne(ctx context.Context, c *hookCall, e *hookEntry, place in
 	case e.config.Type == "command":
 		return r.runCommand(ctx, c, e, place)
 	case e.config.Type == "http":
-		return r.post(ctx, c, e)
+		return r.postInput(ctx, c, e)
 	case e.config.Type == "mcp_tool":
 		return r.callMCPTool(ctx, c, e)
 	}
-	return hookResult{outcome: succeeded, noVerdict: reasonUnknown}
+	return hookResult{outcome: outcomeSuccess, noVerdict: reasonUnknown}
 }
 
 // askHost runs a callback of the host.
@@ -119,26 +119,26 @@ func (r *Runner) askHost(ctx context.Context, c *hookCall, e *hookEntry) hookRes
 	raw, err := r.options.Callback(limited, e.callback, c.stdin, c.toolUseID)
 	switch {
 	case err != nil && limited.Err() != nil:
-		return hookResult{outcome: cancelled, noVerdict: reasonSilent, timedOut: true}
+		return hookResult{outcome: outcomeCancelled, noVerdict: reasonSilent, timedOut: true}
 	case errors.Is(err, ErrHostGone):
-		return hookResult{outcome: cancelled, noVerdict: reasonHostGone}
+		return hookResult{outcome: outcomeCancelled, noVerdict: reasonHostGone}
 	case err != nil:
-		return hookResult{outcome: failed, noVerdict: reasonFailed}
+		return hookResult{outcome: outcomeError, noVerdict: reasonFailed}
 	}
 	out, err := parseOutput(c.event, raw)
 	switch wrong, is := errors.AsType[*eventError](err); {
 	case is:
-		return hookResult{outcome: failed, noVerdict: reasonInvalid, stderr: wrong.Error()}
+		return hookResult{outcome: outcomeError, noVerdict: reasonInvalid, stderr: wrong.Error()}
 	case err != nil:
-		return hookResult{outcome: failed, noVerdict: reasonFailed}
+		return hookResult{outcome: outcomeError, noVerdict: reasonFailed}
 	}
-	return hookResult{outcome: succeeded, output: out}
+	return hookResult{outcome: outcomeSuccess, output: out}
 }
 
 // callMCPTool calls a tool of a connected server; its text is interpreted like a command's standard output.
 func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	if r.options.MCPTool == nil {
-		return hookResult{outcome: failed, noVerdict: reasonFailed, stderr: "MCP tools are not available to hooks"}
+		return hookResult{outcome: outcomeError, noVerdict: reasonFailed, stderr: "MCP tools are not available to hooks"}
 	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
@@ -146,7 +146,7 @@ func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hoo
 	if err != nil {
 		return failedResult(ctx, limited, err)
 	}
-	a := hookResult{stdout: text, exit: new(0), outcome: succeeded}
+	a := hookResult{stdout: text, exitCode: new(0), outcome: outcomeSuccess}
 	a.readOutput(c.event)
 	return a
 }

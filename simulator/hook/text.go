@@ -104,7 +104,7 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	var started, between, ended []protocol.Event
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.detached || a.noVerdict == reasonUnknown {
+		if a.entry.callback != "" || a.isDetached || a.noVerdict == reasonUnknown {
 			continue
 		}
 		head := []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
@@ -119,8 +119,8 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 			protocol.Field{Key: "output", Value: a.printedOutput()},
 			protocol.Field{Key: "stdout", Value: a.stdout},
 			protocol.Field{Key: "stderr", Value: a.stderr})
-		if a.exit != nil {
-			fields = append(fields, protocol.Field{Key: "exit_code", Value: *a.exit})
+		if a.exitCode != nil {
+			fields = append(fields, protocol.Field{Key: "exit_code", Value: *a.exitCode})
 		}
 		fields = append(fields, protocol.Field{Key: "outcome", Value: a.outcome})
 		ended = append(ended, &protocol.System{Subtype: "hook_response", Fields: fields})

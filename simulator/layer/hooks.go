@@ -83,8 +83,8 @@ func newHooks(o HookOptions) *hooks {
 	return &hooks{o}
 }
 
-// base returns the common part of hook inputs.
-func (h *hooks) base() protocol.HookBase {
+// baseInput returns the common part of hook inputs.
+func (h *hooks) baseInput() protocol.HookBase {
 	now := h.o.State.Snapshot()
 	return protocol.HookBase{
 		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID,
@@ -159,7 +159,7 @@ func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *exec
 		}
 	}
 	out := h.run(ctx, use, in)
-	h.rewrite(use, result, out)
+	h.applyRewrite(use, result, out)
 	result.Context = append(result.Context, out.AdditionalContext...)
 	if h.o.Frames {
 		result.EventsBefore = append(result.EventsBefore, out.Frames...)
@@ -176,9 +176,9 @@ func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *exec
 	}
 }
 
-// rewrite replaces a tool's result by the output of a hook. The output of an MCP
+// applyRewrite replaces a tool's result by the output of a hook. The output of an MCP
 // tool may be any value.
-func (h *hooks) rewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
+func (h *hooks) applyRewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
 	output, ours := out.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
 	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
 		output = out.Specific.UpdatedMCPToolOutput
@@ -200,7 +200,7 @@ func (h *hooks) runDirectoryHooks(ctx context.Context, use protocol.ToolUse, res
 	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return
 	}
-	base := h.base()
+	base := h.baseInput()
 	base.PermissionMode, base.Effort = "", nil
 	out := h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 	if h.o.Frames {
@@ -213,7 +213,7 @@ func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookI
 	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return hook.Outcome{}
 	}
-	base := h.base()
+	base := h.baseInput()
 	if use.Agent != nil {
 		base.AgentID, base.AgentType = use.Agent.ID, use.Agent.Type
 		base.CWD = cmp.Or(use.Agent.Dir, base.CWD)
@@ -259,7 +259,7 @@ func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 // the call continues.
 func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	switch {
-	case out.Gone:
+	case out.HostGone:
 		return new(executor.ResultOf(executor.SkippedResult()))
 	case out.NotExecuted != "":
 		return new(failedResult(out.NotExecuted))

@@ -172,7 +172,7 @@ func schemaError(err error, root string) error {
 		return err
 	}
 	w := errorFormatter{root: root, printer: message.NewPrinter(language.English)}
-	w.walk(invalid)
+	w.formatErrors(invalid)
 	return errors.New(strings.Join(w.lines, ", "))
 }
 
@@ -182,15 +182,15 @@ type errorFormatter struct {
 	lines   []string
 }
 
-// walk renders the nested errors of an error, then the error itself if it has its own requirement.
-func (w *errorFormatter) walk(e *jsonschema.ValidationError) {
+// formatErrors renders the nested errors of an error, then the error itself if it has its own requirement.
+func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
 		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
 	})
 	for _, cause := range e.Causes {
-		w.walk(cause)
+		w.formatErrors(cause)
 	}
-	for _, text := range w.describe(e) {
+	for _, text := range w.describeRequirement(e) {
 		at := strings.Join(append([]string{w.root}, e.InstanceLocation...), "/")
 		switch {
 		case w.root != "":
@@ -204,9 +204,9 @@ func (w *errorFormatter) walk(e *jsonschema.ValidationError) {
 	}
 }
 
-// describe describes a requirement like the real CLI's validator. For an error in a value (not in a schema) it adds
+// describeRequirement describes a requirement like the real CLI's validator. For an error in a value (not in a schema) it adds
 // the actual or allowed values.
-func (w *errorFormatter) describe(e *jsonschema.ValidationError) []string {
+func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []string {
 	added := func(format string, value any) string {
 		text, err := json.Marshal(value)
 		if w.root != "" || err != nil {

@@ -84,7 +84,7 @@ func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 		c.path = j.resolver.callPath(path)
 	case claudecode.ClassFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
-			c.domain, c.url = strings.Map(narrow, u.Hostname()), path.Join("/", u.Path)
+			c.domain, c.url = strings.Map(asciiForm, u.Hostname()), path.Join("/", u.Path)
 		}
 	case claudecode.ClassAgent:
 		c.subject = firstString(in.SubagentType)
@@ -95,9 +95,9 @@ func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 	return c
 }
 
-// narrow maps characters of a host name that represent ASCII characters, as browsers do: full-width forms and
+// asciiForm maps characters of a host name that represent ASCII characters, as browsers do: full-width forms and
 // ideographic dots.
-func narrow(r rune) rune {
+func asciiForm(r rune) rune {
 	switch {
 	case r == '\u3002' || r == '\uff61':
 		return '.'
@@ -152,15 +152,15 @@ func hasString(values ...any) bool {
 // name is cut at its second double underscore.
 func serverPrefix(name string, tool protocol.Tool) string {
 	if tool.Server != "" {
-		return "mcp__" + normalize(tool.Server)
+		return "mcp__" + normalizeName(tool.Server)
 	}
 	server, _, _ := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
 	return "mcp__" + server
 }
 
-// normalize returns a server's name in the form of tool names: every character outside [a-zA-Z0-9_-] becomes an
+// normalizeName returns a server's name in the form of tool names: every character outside [a-zA-Z0-9_-] becomes an
 // underscore (spec: cli-contract 7).
-func normalize(s string) string {
+func normalizeName(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
@@ -358,7 +358,7 @@ func (r *rule) matches(c *call) bool {
 	if r.content == "" {
 		// Read(*) and Write(*) allow only what is in a working directory (observed with 2.1.330).
 		files := c.kind == claudecode.ClassRead || c.kind == claudecode.ClassWrite
-		return !r.starred || r.Behavior != BehaviorAllow || !files || c.judge.resolver.isInWorkingDir(c.path)
+		return !r.isStar || r.Behavior != BehaviorAllow || !files || c.judge.resolver.isInWorkingDir(c.path)
 	}
 	switch c.kind {
 	case claudecode.ClassShell:

@@ -39,7 +39,7 @@ func TestReasonCodes(t *testing.T) {
 		if tt.rule != "" {
 			rules = append(rules, tt.rule)
 		}
-		p := policy(t, files(permission.Options{}), rules...)
+		p := newPolicy(t, files(permission.Options{}), rules...)
 		key := map[string]string{"Bash": "command", "Write": "file_path"}[tt.tool]
 		input, err := json.Marshal(map[string]string{key: tt.input, "content": "x"})
 		if err != nil {

@@ -20,7 +20,7 @@ func TestCommentHidesNothing(t *testing.T) {
 	programs := []string{"python3 -c 'print(1)'", "rm -rf /else/x"}
 	for _, mode := range []protocol.PermissionMode{"", protocol.ModePlan, protocol.ModeDontAsk, protocol.ModeAcceptEdits, protocol.ModeBypass} {
 		for _, rules := range [][]string{nil, {"deny Bash(rm:*)"}, {"allow Bash", "deny Bash(rm:*)"}} {
-			p := policy(t, files(permission.Options{Mode: mode}), rules...)
+			p := newPolicy(t, files(permission.Options{Mode: mode}), rules...)
 			for _, variant := range variants {
 				for _, program := range programs {
 					denied := rules != nil && program == programs[1]
@@ -28,9 +28,9 @@ func TestCommentHidesNothing(t *testing.T) {
 						continue // everything is allowed
 					}
 					command := strings.ReplaceAll(variant, "X", program)
-					v := p.Decide(use("Bash", command))
+					v := p.Decide(newCall("Bash", command))
 					if v.Behavior == permission.Allow {
-						t.Errorf("%q in %q with %q: %s", command, mode, rules, outcome(v))
+						t.Errorf("%q in %q with %q: %s", command, mode, rules, verdictText(v))
 					}
 				}
 			}
@@ -60,20 +60,20 @@ func TestTextQuestions(t *testing.T) {
 		{"cat a \\\n  | head", "This Bash command contains multiple operations. The following part requires approval: cat a \\"},
 		{"ls | \\\n cat", "This Bash command contains multiple operations. The following part requires approval: \\\n cat"},
 	}
-	p := policy(t, files(permission.Options{}))
-	bypass := policy(t, files(permission.Options{Mode: protocol.ModeBypass}))
+	p := newPolicy(t, files(permission.Options{}))
+	bypass := newPolicy(t, files(permission.Options{Mode: protocol.ModeBypass}))
 	for _, tt := range tests {
-		if v := p.Decide(use("Bash", tt.command)); v.Behavior != permission.Ask || v.Message != tt.want {
-			t.Errorf("%q: %s %q, want %q", tt.command, outcome(v), v.Message, tt.want)
+		if v := p.Decide(newCall("Bash", tt.command)); v.Behavior != permission.Ask || v.Message != tt.want {
+			t.Errorf("%q: %s %q, want %q", tt.command, verdictText(v), v.Message, tt.want)
 		}
-		if v := bypass.Decide(use("Bash", tt.command)); v.Behavior != permission.Allow {
-			t.Errorf("%q in bypassPermissions: %s", tt.command, outcome(v))
+		if v := bypass.Decide(newCall("Bash", tt.command)); v.Behavior != permission.Allow {
+			t.Errorf("%q in bypassPermissions: %s", tt.command, verdictText(v))
 		}
 	}
 	for _, command := range []string{"ls ${x", "ls ${#\\\nls}", "echo \"$(ls\""} {
 		for _, p := range []*permission.Policy{p, bypass} {
-			if v := p.Decide(use("Bash", command)); v.Behavior != permission.Ask || v.Safety != protocol.SafetyDangerous {
-				t.Errorf("%q in %q: %s", command, p.Mode(), outcome(v))
+			if v := p.Decide(newCall("Bash", command)); v.Behavior != permission.Ask || v.Safety != protocol.SafetyDangerous {
+				t.Errorf("%q in %q: %s", command, p.Mode(), verdictText(v))
 			}
 		}
 	}

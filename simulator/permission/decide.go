@@ -72,7 +72,7 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 
 // decide applies the order of precedence (spec: cli-contract 6.1).
 func (d decider) decide(c *call) Verdict {
-	if v := d.denial(c); v != nil {
+	if v := d.denyRuleVerdict(c); v != nil {
 		return *v
 	}
 	if asks := d.rules.firstRule(BehaviorAsk, c); asks != nil {
@@ -118,8 +118,8 @@ func (d decider) decide(c *call) Verdict {
 	return d.decideByClass(c)
 }
 
-// denial returns the refusal by a deny rule; nil = no rule refuses.
-func (d decider) denial(c *call) *Verdict {
+// denyRuleVerdict returns the refusal by a deny rule; nil = no rule refuses.
+func (d decider) denyRuleVerdict(c *call) *Verdict {
 	if d.rules.hasRule(BehaviorDeny, c) {
 		return new(c.denyByRule())
 	}

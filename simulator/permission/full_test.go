@@ -51,7 +51,7 @@ func summary(v permission.Verdict) string {
 	for _, s := range v.Suggestions {
 		fmt.Fprintf(&b, "\n  suggests %s", strings.Join(strings.Fields(fmt.Sprint(s.Type, s.Behavior, s.Rules, s.Mode, s.Directories, s.Destination)), " "))
 	}
-	return outcome(v) + b.String()
+	return verdictText(v) + b.String()
 }
 
 // TestWholeVerdicts checks every part of the verdicts in testdata/verdicts.txt, which explains its format.
@@ -92,7 +92,7 @@ func TestWholeVerdicts(t *testing.T) {
 			tool, input, _ := strings.Cut(rest, " ")
 			o := files(o)
 			o.FileSystem = dirFS{}
-			v := policy(t, o, rules...).Decide(use(tool, strings.NewReplacer(`\n`, "\n", "CWD", cwd).Replace(input)))
+			v := newPolicy(t, o, rules...).Decide(newCall(tool, strings.NewReplacer(`\n`, "\n", "CWD", cwd).Replace(input)))
 			fmt.Fprintf(&got, "  %s\n", summary(v))
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // nothing in angle brackets is left. Nothing in it can reach beyond the private
 // directory but by name, and no word names a place there is on this machine; the
 // programs are those that read, and touch.
-func grammar() map[string][]string {
+func commandGrammar() map[string][]string {
 	return map[string][]string{
 		"line": {
 			"<cmd>", "<cmd>", "<cmd>", "<cmd> | <cmd>", "<cmd>; <cmd>", "<cmd> && <cmd>", "{ <cmd>; } <redir>", "(<cmd>) <redir>",
@@ -71,7 +71,7 @@ func grammar() map[string][]string {
 
 // commandLine generates one line of the grammar.
 func commandLine(r *rand.Rand) string {
-	words := grammar()
+	words := commandGrammar()
 	line := "<line>"
 	for range 40 {
 		before, rest, found := strings.Cut(line, "<")
@@ -92,8 +92,8 @@ func commandLine(r *rand.Rand) string {
 
 func name(rest string) string { key, _, _ := strings.Cut(rest, ">"); return key }
 
-// snapshot returns the content of a directory: names, types, modification times, contents.
-func snapshot(t *testing.T, dir string) string {
+// dirContent returns the content of a directory: names, types, modification times, contents.
+func dirContent(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -148,18 +148,18 @@ func tryReadOnly(t *testing.T, bash, line string) (ran bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := p.Decide(use("Bash", line)); v.Behavior != permission.Allow {
+	if v := p.Decide(newCall("Bash", line)); v.Behavior != permission.Allow {
 		return false
 	}
 	for _, mode := range []protocol.PermissionMode{protocol.ModeDontAsk, protocol.ModePlan, protocol.ModeDefault} {
 		if err := p.SetMode(mode); err != nil {
 			t.Fatal(err)
 		}
-		if v := p.Decide(use("Bash", line)); v.Behavior != permission.Allow {
+		if v := p.Decide(newCall("Bash", line)); v.Behavior != permission.Allow {
 			t.Errorf("%s: allowed by default, not in %s", line, mode)
 		}
 	}
-	before := snapshot(t, top)
+	before := dirContent(t, top)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bash, "--norc", "--noprofile", "-c", line)
@@ -167,7 +167,7 @@ func tryReadOnly(t *testing.T, bash, line string) (ran bool) {
 	cmd.Env = []string{"HOME=" + filepath.Join(top, "home"), "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TMPDIR=" + filepath.Join(top, "home"), "GIT_CEILING_DIRECTORIES=" + top}
 	cmd.WaitDelay = time.Second
 	_ = cmd.Run() // a command that fails has changed nothing, or it shows
-	if after := snapshot(t, top); after != before {
+	if after := dirContent(t, top); after != before {
 		t.Errorf("%q is called read-only and changed\n%sto\n%s", line, before, after)
 	}
 	return true

@@ -52,7 +52,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal("the recording holds no call")
 			}
 			for _, c := range calls {
-				if diff := cmp.Diff(c.want, shown(t, p, c.use), elided); diff != "" {
+				if diff := cmp.Diff(c.want, displayOf(t, p, c.use), elided); diff != "" {
 					t.Errorf("%s (-recorded +got):\n%s", c.use.Name, diff)
 				}
 			}
@@ -77,7 +77,7 @@ var elided = cmp.FilterValues(func(a, b string) bool {
 	return strings.Contains(a, "<text>") || strings.Contains(b, "<text>")
 }, cmp.Ignore())
 
-func shown(t *testing.T, p *permission.Policy, use protocol.ToolUse) display {
+func displayOf(t *testing.T, p *permission.Policy, use protocol.ToolUse) display {
 	t.Helper()
 	v := p.Decide(use)
 	meta := protocol.ToolResultMeta{PermissionDecision: &v.Decision}
@@ -87,13 +87,13 @@ func shown(t *testing.T, p *permission.Policy, use protocol.ToolUse) display {
 		out.Refused = r.Content.Text
 		meta.NonExecutionKind, meta.PermissionDecision = r.NonExecutionKind, r.Decision
 		if denied != nil {
-			out.Event = tree(t, denied)
+			out.Event = decodeTree(t, denied)
 		}
 		if !r.IsError || !v.CountDenial {
 			t.Errorf("%s: IsError %v, CountDenial %v; want both", use.Name, r.IsError, v.CountDenial)
 		}
 	}
-	out.Meta = tree(t, meta)
+	out.Meta = decodeTree(t, meta)
 	for _, m := range []map[string]any{out.Event, out.Meta} {
 		delete(m, "id")
 		delete(m, "uuid")
@@ -102,7 +102,7 @@ func shown(t *testing.T, p *permission.Policy, use protocol.ToolUse) display {
 	return out
 }
 
-func tree(t *testing.T, v any) map[string]any {
+func decodeTree(t *testing.T, v any) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err != nil {

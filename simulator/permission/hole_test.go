@@ -51,9 +51,9 @@ func TestLooksReadOnly(t *testing.T) {
 		"HOME=/etc; cat $HOME/hostname", "git cat-file --filters HEAD:f", "lsof -Db", "tput init", "coproc ls", "X=1; ls",
 	} {
 		for _, mode := range []protocol.PermissionMode{"", protocol.ModePlan, protocol.ModeDontAsk, protocol.ModeAcceptEdits, protocol.ModeAuto} {
-			p := policy(t, files(permission.Options{Mode: mode}))
-			if v := p.Decide(use("Bash", command)); v.Behavior == permission.Allow {
-				t.Errorf("%s in %q: %s", command, mode, outcome(v))
+			p := newPolicy(t, files(permission.Options{Mode: mode}))
+			if v := p.Decide(newCall("Bash", command)); v.Behavior == permission.Allow {
+				t.Errorf("%s in %q: %s", command, mode, verdictText(v))
 			}
 		}
 	}
@@ -114,9 +114,9 @@ func TestDenyRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, mode := range []protocol.PermissionMode{"", protocol.ModeBypass, protocol.ModeAcceptEdits} {
-			p := policy(t, files(permission.Options{Mode: mode, HasAsker: true}), "allow Bash", "deny Bash(rm:*)", "deny Read(.env)", "deny Edit(kept)")
+			p := newPolicy(t, files(permission.Options{Mode: mode, HasAsker: true}), "allow Bash", "deny Bash(rm:*)", "deny Read(.env)", "deny Edit(kept)")
 			for _, command := range tt.commands {
-				if got, _, _ := strings.Cut(outcome(p.Decide(use("Bash", command))), " "); got != tt.want {
+				if got, _, _ := strings.Cut(verdictText(p.Decide(newCall("Bash", command))), " "); got != tt.want {
 					t.Errorf("%q in %q: %s, want %s", command, mode, got, tt.want)
 				}
 			}
@@ -137,20 +137,20 @@ func TestOutsideIsAsked(t *testing.T) {
 		"sed -n --expression='w ../o' f", "touch ../x", "mkdir -p ../d", "rm link/../../x", "tee ../x", "echo x >& ../o", "echo x >| ../o",
 	} {
 		for _, mode := range []protocol.PermissionMode{"", protocol.ModeAcceptEdits} {
-			p := policy(t, files(permission.Options{Mode: mode}))
-			if v := p.Decide(use("Bash", command)); v.Behavior == permission.Allow {
-				t.Errorf("%s in %q: %s", command, mode, outcome(v))
+			p := newPolicy(t, files(permission.Options{Mode: mode}))
+			if v := p.Decide(newCall("Bash", command)); v.Behavior == permission.Allow {
+				t.Errorf("%s in %q: %s", command, mode, verdictText(v))
 			}
 		}
 	}
-	p := policy(t, files(permission.Options{Mode: protocol.ModeAcceptEdits}))
+	p := newPolicy(t, files(permission.Options{Mode: protocol.ModeAcceptEdits}))
 	for _, command := range []string{
 		"cd - && cat x", "cd -", "echo ../x | xargs head", "xargs -n 1 head", "cat f | xargs grep x", "find . -printf ../x | xargs head",
 		"cat f*", "cat ./f", "cat ../project/a", "find . -name x | xargs grep y", "git ls-files | sort | xargs wc -l", "touch new",
 		"sed -i s/x/y/ f", "cp a b", "echo x > new", "grep -e x a", "cut -d/ -f1 a", "ls | xargs echo",
 	} {
-		if v := p.Decide(use("Bash", command)); v.Behavior != permission.Allow {
-			t.Errorf("%s: %s %q", command, outcome(v), v.Message)
+		if v := p.Decide(newCall("Bash", command)); v.Behavior != permission.Allow {
+			t.Errorf("%s: %s %q", command, verdictText(v), v.Message)
 		}
 	}
 }
@@ -174,12 +174,12 @@ func TestMonitorRules(t *testing.T) {
 		{[]string{"allow Monitor(touch:*)"}, "touch q", "ask"},
 	}
 	for _, tt := range tests {
-		p := policy(t, files(permission.Options{HasAsker: true}), tt.rules...)
+		p := newPolicy(t, files(permission.Options{HasAsker: true}), tt.rules...)
 		input, err := json.Marshal(map[string]string{"command": tt.command, "description": "d"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _, _ := strings.Cut(outcome(p.Decide(use("Monitor", string(input)))), " "); got != tt.want {
+		if got, _, _ := strings.Cut(verdictText(p.Decide(newCall("Monitor", string(input)))), " "); got != tt.want {
 			t.Errorf("%v: %s: %s, want %s", tt.rules, tt.command, got, tt.want)
 		}
 	}
@@ -188,7 +188,7 @@ func TestMonitorRules(t *testing.T) {
 // The removal of essential files needs permission in every mode and despite every rule.
 func TestDangerousRemoval(t *testing.T) {
 	for _, mode := range []protocol.PermissionMode{"", protocol.ModeBypass, protocol.ModeAcceptEdits} {
-		p := policy(t, files(permission.Options{Mode: mode}), "allow Bash", "allow Bash(rm:*)")
+		p := newPolicy(t, files(permission.Options{Mode: mode}), "allow Bash", "allow Bash(rm:*)")
 		for _, command := range []string{
 			"rm -rf ~", "rm -rf $HOME/*", "rm -rf ~/*", `rm -rf "$HOME"`, `rm -rf "$HOME/"*`, "rm -r -- ~/", "rm -rf /", "rm -rf /*", "rm -rf /usr",
 			"rm -rf /home", "(rm -rf ~)", "{ rm -rf ~; }", "rm -rf ~ &", "true && rm -rf ~", "nohup rm -rf ~", "bash -c 'rm -rf ~'",
@@ -196,14 +196,14 @@ func TestDangerousRemoval(t *testing.T) {
 			"rm -rf ~; (",
 			"cd ~ && bash -c 'rm -rf *'",
 		} {
-			v := p.Decide(use("Bash", command))
+			v := p.Decide(newCall("Bash", command))
 			if v.Behavior == permission.Allow || !strings.HasPrefix(v.Message, "Dangerous rm") || v.Safety != protocol.SafetyDangerous {
-				t.Errorf("%s in %q: %s %q", command, mode, outcome(v), v.Message)
+				t.Errorf("%s in %q: %s %q", command, mode, verdictText(v), v.Message)
 			}
 		}
 		for _, command := range []string{"rm -rf ~/x", "rm -rf sub", "rm -rf sub/*", "rm *.o", "rm -rf ./sub/..x"} {
-			if v := p.Decide(use("Bash", command)); v.Safety == protocol.SafetyDangerous || mode == protocol.ModeBypass && v.Behavior != permission.Allow {
-				t.Errorf("%s in %q: %s %q", command, mode, outcome(v), v.Message)
+			if v := p.Decide(newCall("Bash", command)); v.Safety == protocol.SafetyDangerous || mode == protocol.ModeBypass && v.Behavior != permission.Allow {
+				t.Errorf("%s in %q: %s %q", command, mode, verdictText(v), v.Message)
 			}
 		}
 	}
@@ -215,9 +215,9 @@ func TestSensitiveHolds(t *testing.T) {
 		"{ echo x; } > .git/config", "(rm .git/config)", "echo a > b; echo x >> .bashrc", "true && tee .mcp.json", "bash -c 'echo x > .git/config'",
 		"for i in 1; do touch .claude/settings.json; done", "rm .git/c* .git/config", "nohup touch .git/x &", "cat <<E > .git/config\nx\nE",
 	} {
-		p := policy(t, files(permission.Options{Mode: protocol.ModeAcceptEdits}), "allow Bash")
-		if v := p.Decide(use("Bash", command)); v.Behavior == permission.Allow || v.ReasonType != "safetyCheck" {
-			t.Errorf("%s: %s %q", command, outcome(v), v.Message)
+		p := newPolicy(t, files(permission.Options{Mode: protocol.ModeAcceptEdits}), "allow Bash")
+		if v := p.Decide(newCall("Bash", command)); v.Behavior == permission.Allow || v.ReasonType != "safetyCheck" {
+			t.Errorf("%s: %s %q", command, verdictText(v), v.Message)
 		}
 	}
 }
@@ -238,10 +238,10 @@ func TestIdleRules(t *testing.T) {
 			t.Errorf("%s: warnings %q", behavior, w)
 		}
 		for _, tool := range []string{"Write", "Edit"} {
-			if v := p.Decide(use(tool, cwd+"/a")); v.Behavior != permission.Allow {
-				t.Errorf("%s Write(a): %s of a is %s", behavior, tool, outcome(v))
+			if v := p.Decide(newCall(tool, cwd+"/a")); v.Behavior != permission.Allow {
+				t.Errorf("%s Write(a): %s of a is %s", behavior, tool, verdictText(v))
 			}
-			if v := p.Decide(use(tool, cwd+"/b")); v.Behavior == permission.Allow {
+			if v := p.Decide(newCall(tool, cwd+"/b")); v.Behavior == permission.Allow {
 				t.Errorf("%s Edit(b): %s of b is allowed", behavior, tool)
 			}
 		}

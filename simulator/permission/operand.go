@@ -28,7 +28,7 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	if name == "git" {
 		return fileAccess{read: l.gitOperands(cmd)}
 	}
-	ops := l.operands(cmd)
+	ops := l.fileOperands(cmd)
 	switch {
 	case name == "cp" || name == "mv":
 		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-t") || strings.HasPrefix(a, "--t") }) {
@@ -65,7 +65,7 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	if cmd.Args, cmd.Words = cmd.Args[at:], cmd.Words[at:]; cmd.Args[0] == "diff" {
 		cmd.Args, cmd.Words = append([]string{"git"}, cmd.Args...), append([]shellcmd.Word{{}}, cmd.Words...)
 	}
-	for _, op := range l.operands(cmd) {
+	for _, op := range l.fileOperands(cmd) {
 		out = append(out, op)
 		for _, dir := range dirs {
 			for _, name := range op.paths {
@@ -84,11 +84,11 @@ func printsFiles(name string) bool {
 // addRedirects adds the files of redirections.
 func (l wordResolver) addRedirects(to fileAccess, redirects []shellcmd.Redirect) fileAccess {
 	for _, r := range redirects {
-		if r.Reads && !r.Writes {
-			to.read = append(slices.Clip(to.read), l.operand(r.Target, r.Word))
+		if r.ReadsFile && !r.WritesFile {
+			to.read = append(slices.Clip(to.read), l.resolveOperand(r.Target, r.Word))
 		}
-		if r.Writes {
-			to.changes = append(slices.Clip(to.changes), l.operand(r.Target, r.Word))
+		if r.WritesFile {
+			to.changes = append(slices.Clip(to.changes), l.resolveOperand(r.Target, r.Word))
 		}
 	}
 	return to
@@ -122,11 +122,11 @@ func newCommandLine(c *call) commandLine {
 
 // withNested returns the command line and those nested in it.
 func (c commandLine) withNested() []commandLine {
-	return append([]commandLine{c}, c.nested(maxNested)...)
+	return append([]commandLine{c}, c.nestedScripts(maxNested)...)
 }
 
-// nested returns the command lines of the scripts that the command line passes to other shells.
-func (c commandLine) nested(depth int) []commandLine {
+// nestedScripts returns the command lines of the scripts that the command line passes to other shells.
+func (c commandLine) nestedScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (c commandLine) nested(depth int) []commandLine {
 		call.command = script
 		call.script, call.parseErr = shellcmd.Parse(script)
 		inner := commandLine{&call, c.lookup, places}
-		out = append(append(out, inner), inner.nested(depth-1)...)
+		out = append(append(out, inner), inner.nestedScripts(depth-1)...)
 	}
 	return out
 }
@@ -164,8 +164,8 @@ type fileOperand struct {
 // maxGlobs bounds the number of special characters of a pattern that is expanded.
 const maxGlobs = 8
 
-// operand resolves one word.
-func (l wordResolver) operand(text string, word shellcmd.Word) fileOperand {
+// resolveOperand resolves one word.
+func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperand {
 	out := fileOperand{text: text, hasTilde: word.StartsWithTilde, isKnown: word.Paths != nil, isPlain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.IsDollarQuoted}
 	for _, p := range word.Paths {
 		name, glob := p.Name, p.Glob
@@ -199,8 +199,8 @@ func (l wordResolver) operand(text string, word shellcmd.Word) fileOperand {
 	return out
 }
 
-// operands returns the arguments that name files.
-func (l wordResolver) operands(cmd shellcmd.Command) []fileOperand {
+// fileOperands returns the arguments that name files.
+func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	if len(cmd.Args) == 0 || cmd.Name() == "tr" {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (l wordResolver) operands(cmd shellcmd.Command) []fileOperand {
 			skip--
 			continue
 		}
-		out = append(out, l.operand(arg, cmd.Words[i+1]))
+		out = append(out, l.resolveOperand(arg, cmd.Words[i+1]))
 	}
 	return append(out, named...)
 }
@@ -254,7 +254,7 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 				files = append(files, optionValue(arg[2:]))
 			}
 		case cmd.Name() == "find" && slices.Contains([]string{"-newer", "-anewer", "-cnewer", "-samefile"}, arg):
-			files = append(files, l.operand(cmd.Args[next], cmd.Words[next]))
+			files = append(files, l.resolveOperand(cmd.Args[next], cmd.Words[next]))
 		case cmd.Name() == "cp" || cmd.Name() == "mv":
 			if _, into, glued := strings.Cut(arg, "t"); glued && into != "" && len(arg) > 1 && arg[0] == '-' && arg[1] != '-' {
 				files = append(files, optionValue(into))
@@ -347,7 +347,7 @@ func isFileCommand(name string) bool {
 }
 
 func hasWriteRedirect(rs []shellcmd.Redirect) bool {
-	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.Writes })
+	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.WritesFile })
 }
 
 // readingVerb returns the verb with which a question describes what the command does to its files; empty = it needs

@@ -116,10 +116,10 @@ func TestRealVerdicts(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		p := policy(t, files(permission.Options{HasAsker: true}), tt.rules...)
+		p := newPolicy(t, files(permission.Options{HasAsker: true}), tt.rules...)
 		for want, commands := range tt.want {
 			for _, command := range commands {
-				if got, _, _ := strings.Cut(outcome(p.Decide(use("Bash", command))), " "); got != want {
+				if got, _, _ := strings.Cut(verdictText(p.Decide(newCall("Bash", command))), " "); got != want {
 					t.Errorf("%s: %q: %s, want %s", tt.name, command, got, want)
 				}
 			}
@@ -130,7 +130,7 @@ func TestRealVerdicts(t *testing.T) {
 // Removals in commands that do not parse, or that the real CLI 2.1.330 does not analyse, without rules in mode
 // bypassPermissions.
 func TestBrokenRemovals(t *testing.T) {
-	p := policy(t, files(permission.Options{Mode: protocol.ModeBypass, HasAsker: true}))
+	p := newPolicy(t, files(permission.Options{Mode: protocol.ModeBypass, HasAsker: true}))
 	for want, commands := range map[string][]string{
 		"ask": {
 			"rm -rf / 'x", `rm -rf / "x`, "rm -rf '/", "rm -rf / |", "if rm -rf /", "rm -rf /)", "ls ) ; rm -rf /", "for i in a; rm -rf /", "while ls; rm -rf /",
@@ -142,7 +142,7 @@ func TestBrokenRemovals(t *testing.T) {
 		},
 	} {
 		for _, command := range commands {
-			if got, _, _ := strings.Cut(outcome(p.Decide(use("Bash", command))), " "); got != want {
+			if got, _, _ := strings.Cut(verdictText(p.Decide(newCall("Bash", command))), " "); got != want {
 				t.Errorf("%q: %s, want %s", command, got, want)
 			}
 		}
@@ -155,31 +155,31 @@ func TestRulesThatDoNotReach(t *testing.T) {
 	tool := func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "desk", ReadOnly: strings.HasSuffix(name, "list")}, true
 	}
-	p := policy(t, permission.Options{Mode: protocol.ModePlan, HasAsker: true, Tool: tool}, "allow mcp__desk")
+	p := newPolicy(t, permission.Options{Mode: protocol.ModePlan, HasAsker: true, Tool: tool}, "allow mcp__desk")
 	for name, want := range map[string]permission.Behavior{"mcp__desk__list": permission.Allow, "mcp__desk__add": permission.Ask} {
 		if v := p.Decide(protocol.ToolUse{Name: name, Input: []byte("{}")}); v.Behavior != want {
-			t.Errorf("%s: %s", name, outcome(v))
+			t.Errorf("%s: %s", name, verdictText(v))
 		}
 	}
-	p = policy(t, permission.Options{HasAsker: true}, "allow WebFetch(domain:good.com)", "deny WebFetch(domain:evil.com)")
+	p = newPolicy(t, permission.Options{HasAsker: true}, "allow WebFetch(domain:good.com)", "deny WebFetch(domain:evil.com)")
 	for url, want := range map[string]permission.Behavior{
 		"https://evil.com./": permission.Deny, "https://EVIL.com../a": permission.Deny, "https://x.evil.com./": permission.Ask, "https://good.com./": permission.Allow,
 	} {
 		if v := p.Decide(protocol.ToolUse{Name: "WebFetch", Input: []byte(`{"url":"` + url + `","prompt":"x"}`)}); v.Behavior != want {
-			t.Errorf("%s: %s", url, outcome(v))
+			t.Errorf("%s: %s", url, verdictText(v))
 		}
 	}
 }
 
 // Modes and tools of files, as the real CLI 2.1.330 decides (security point A11).
 func TestRealVerdictsOnFiles(t *testing.T) {
-	accepting := policy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits}))
+	accepting := newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits}))
 	for command, want := range map[string]string{
 		"sed -E -i s/a/b/ kept": "allow", "sed --in-place s/a/b/m kept": "allow", "sed -Ei --posix s/a/b/ kept": "allow", "sed -z s/a/b/ kept": "ask", "ls > kept": "allow",
 		"if ls; then ls; fi > kept": "ask", "while ls; do ls; done 2>&1": "ask", "[[ -f a ]] > /dev/null": "ask", "[ a ] > kept": "ask", ">kept ls": "ask", "ls >kept -la": "ask",
 		"echo x <> kept": "ask", "'touch' x": "ask", "touch x": "allow",
 	} {
-		if got, _, _ := strings.Cut(outcome(accepting.Decide(use("Bash", command))), " "); got != want {
+		if got, _, _ := strings.Cut(verdictText(accepting.Decide(newCall("Bash", command))), " "); got != want {
 			t.Errorf("%q: %s, want %s", command, got, want)
 		}
 	}
@@ -207,8 +207,8 @@ func TestRealVerdictsOnFiles(t *testing.T) {
 		{[]string{"allow WebFetch", "deny WebFetch(domain:*.evil.com)"}, "WebFetch", "https://example.com\u3002evil.com", "deny"},
 		{[]string{"allow WebFetch", "deny WebFetch(domain:evil.com)"}, "WebFetch", "https://\uff45vil.com", "deny"},
 	} {
-		p := policy(t, files(permission.Options{HasAsker: true}), tt.rules...)
-		if got, _, _ := strings.Cut(outcome(p.Decide(use(tt.tool, tt.path))), " "); got != tt.want {
+		p := newPolicy(t, files(permission.Options{HasAsker: true}), tt.rules...)
+		if got, _, _ := strings.Cut(verdictText(p.Decide(newCall(tt.tool, tt.path))), " "); got != tt.want {
 			t.Errorf("%q: %s %s: %s, want %s", tt.rules, tt.tool, tt.path, got, tt.want)
 		}
 	}

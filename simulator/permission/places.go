@@ -34,7 +34,7 @@ type pathResolver struct {
 
 // add adds a working directory. That of the session may be among the additional ones, too.
 func (p *pathResolver) add(d Directory) {
-	if dir := p.abs(d.Path); !slices.Contains(p.dirs[1:], dir) {
+	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
 		p.roots[dir] = d.Source
 	}
@@ -97,13 +97,13 @@ func (p *pathResolver) followLinks(path string) string {
 	return at
 }
 
-// abs makes a path of an option absolute and clean.
-func (p *pathResolver) abs(path string) string { return p.absFrom(p.cwd, path) }
+// absolutePath makes a path of an option absolute and clean.
+func (p *pathResolver) absolutePath(path string) string { return p.absFrom(p.cwd, path) }
 
 // callPath makes a path of a call absolute and clean.
 func (p *pathResolver) callPath(path string) string {
 	if p.dir == nil {
-		return p.abs(path)
+		return p.absolutePath(path)
 	}
 	return p.absFrom(p.dir(), path)
 }

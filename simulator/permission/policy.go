@@ -76,9 +76,9 @@ func New(o Options) (*Policy, error) {
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
 	at := &pathResolver{cwd: o.CWD, home: o.Home, fileSystem: o.FileSystem, dir: o.Dir, roots: map[string]string{}}
-	at.dirs = append(at.dirs, at.abs(o.CWD))
+	at.dirs = append(at.dirs, at.absolutePath(o.CWD))
 	for _, d := range o.AdditionalDirs {
-		if at.abs(d.Path) != at.dirs[0] {
+		if at.absolutePath(d.Path) != at.dirs[0] {
 			at.add(d)
 		}
 	}

@@ -21,7 +21,7 @@ func (c commandLine) removalApproval() *approval {
 	if c.kind != claudecode.ClassShell {
 		return nil
 	}
-	for _, one := range slices.Concat([]commandLine{c}, c.shellScripts(maxNested), c.fragments(), c.closeQuote()) {
+	for _, one := range slices.Concat([]commandLine{c}, c.shellScripts(maxNested), c.parsableFragments(), c.closeQuote()) {
 		if q := one.directRemovalApproval(); q != nil {
 			return q
 		}
@@ -44,9 +44,9 @@ func (c commandLine) closeQuote() []commandLine {
 	return []commandLine{c.forScript(text[:len(text)-size] + "'")}
 }
 
-// fragments returns the command lines in a text that cannot be parsed. A text with quotes or parentheses is not
+// parsableFragments returns the command lines in a text that cannot be parsed. A text with quotes or parentheses is not
 // split (observed with 2.1.330).
-func (c commandLine) fragments() []commandLine {
+func (c commandLine) parsableFragments() []commandLine {
 	text := strings.TrimSpace(c.command)
 	if c.parseErr == nil || strings.ContainsAny(text, "({\"'`") || strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") {
 		return nil
@@ -219,7 +219,7 @@ func dangerousApproval(message, reason string) *approval {
 	return &approval{
 		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
 		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
-		breaker: "dangerousRemoval",
+		circuitBreaker: "dangerousRemoval",
 	}
 }
 

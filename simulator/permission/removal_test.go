@@ -74,18 +74,18 @@ func TestRemovals(t *testing.T) {
 		"rm -rf $X/bin/x", "rm -rf $X/etc/x", "rm -rf $X/a/$Y", "rm -rf $X/build", `rm -rf "$X/build"`, "rm -rf $X/var/log", "xargs rm -rf $(x)",
 		"eval rm -rf $(x)", "find . -exec rm -rf $(x) +", "rm -rf ${X%/}", "rm -rf ${X%/}/a", "rm -rf ${X}/build", "rm -rf a/${X}/*",
 	}
-	bypass := policy(t, files(permission.Options{Mode: protocol.ModeBypass}))
-	allowed := policy(t, files(permission.Options{Mode: protocol.ModeAcceptEdits}), "allow Bash", "allow Bash(rm:*)")
+	bypass := newPolicy(t, files(permission.Options{Mode: protocol.ModeBypass}))
+	allowed := newPolicy(t, files(permission.Options{Mode: protocol.ModeAcceptEdits}), "allow Bash", "allow Bash(rm:*)")
 	for _, command := range asked {
 		for _, p := range []*permission.Policy{bypass, allowed} {
-			if v := p.Decide(use("Bash", command)); v.Behavior == permission.Allow || v.Safety != protocol.SafetyDangerous || v.ReasonType != "safetyCheck" {
-				t.Errorf("%q in %q: %s %q", command, p.Mode(), outcome(v), v.Message)
+			if v := p.Decide(newCall("Bash", command)); v.Behavior == permission.Allow || v.Safety != protocol.SafetyDangerous || v.ReasonType != "safetyCheck" {
+				t.Errorf("%q in %q: %s %q", command, p.Mode(), verdictText(v), v.Message)
 			}
 		}
 	}
 	for _, command := range run {
-		if v := bypass.Decide(use("Bash", command)); v.Behavior != permission.Allow {
-			t.Errorf("%q: %s %q", command, outcome(v), v.Message)
+		if v := bypass.Decide(newCall("Bash", command)); v.Behavior != permission.Allow {
+			t.Errorf("%q: %s %q", command, verdictText(v), v.Message)
 		}
 	}
 }

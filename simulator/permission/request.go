@@ -98,7 +98,7 @@ func (p *Policy) displayPath(path string) string {
 	if path == "" {
 		return ""
 	}
-	abs, home := p.resolver.abs(path), p.opts.Home
+	abs, home := p.resolver.absolutePath(path), p.opts.Home
 	if rel, err := filepath.Rel(p.opts.CWD, abs); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
@@ -149,7 +149,7 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 			}
 		case "removeDirectories":
 			added := slices.DeleteFunc(p.resolver.dirs[1:], func(dir string) bool {
-				return slices.ContainsFunc(u.Directories, func(d string) bool { return p.resolver.abs(d) == dir })
+				return slices.ContainsFunc(u.Directories, func(d string) bool { return p.resolver.absolutePath(d) == dir })
 			})
 			p.resolver.dirs = p.resolver.dirs[:1+len(added)]
 		}

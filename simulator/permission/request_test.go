@@ -28,7 +28,7 @@ func TestSetMode(t *testing.T) {
 		{"bypassPermissions", true, "", ""},
 	}
 	for _, tt := range tests {
-		p := policy(t, permission.Options{BypassAllowed: tt.bypassAllowed})
+		p := newPolicy(t, permission.Options{BypassAllowed: tt.bypassAllowed})
 		err := p.SetMode(tt.mode)
 		if tt.code == "" {
 			if err != nil || p.Mode() != tt.mode {
@@ -42,15 +42,15 @@ func TestSetMode(t *testing.T) {
 		}
 	}
 	for mode, code := range map[protocol.PermissionMode]string{"bypassPermissions": "bypass_disabled", "auto": "auto_mode_settings"} {
-		err := policy(t, permission.Options{BypassAllowed: true, NoBypass: true, NoAuto: true}).SetMode(mode)
+		err := newPolicy(t, permission.Options{BypassAllowed: true, NoBypass: true, NoAuto: true}).SetMode(mode)
 		if refused, ok := errors.AsType[*permission.ModeError](err); !ok || refused.Code != code {
 			t.Errorf("%s forbidden by settings: %v, want %s", mode, err, code)
 		}
-		if err := policy(t, permission.Options{BypassAllowed: true}).SetMode(mode); err != nil {
+		if err := newPolicy(t, permission.Options{BypassAllowed: true}).SetMode(mode); err != nil {
 			t.Errorf("%s: %v", mode, err)
 		}
 	}
-	p := policy(t, permission.Options{Mode: protocol.ModeBypass})
+	p := newPolicy(t, permission.Options{Mode: protocol.ModeBypass})
 	if err := errors.Join(p.SetMode(protocol.ModePlan), p.SetMode(protocol.ModeBypass)); err != nil {
 		t.Errorf("back to the mode of the start: %v", err)
 	}
@@ -87,17 +87,17 @@ func TestSuggestions(t *testing.T) {
 		want    []update
 		blocked string
 	}{
-		{use("Bash", "touch a"), []update{rule("Bash", "touch a *"), {Type: "addDirectories", Directories: []string{cwd}, Destination: "session"}, edits}, cwd + "/a"},
-		{use("Bash", "npm install x"), []update{rule("Bash", "npm install *")}, ""},
-		{use("mcp__s__t", "{}"), []update{rule("mcp__s__t", "")}, ""},
-		{use("Write", cwd+"/a"), []update{edits}, ""},
-		{use("Write", "/w/a"), []update{edits, {Type: "addDirectories", Directories: []string{"/w"}, Destination: "session"}}, ""},
-		{use("Read", "/etc/hosts"), []update{readDir}, ""},
-		{use("WebFetch", "https://example.com/a"), []update{rule("WebFetch", "domain:example.com")}, ""},
-		{use("AskUserQuestion", "{}"), nil, ""},
+		{newCall("Bash", "touch a"), []update{rule("Bash", "touch a *"), {Type: "addDirectories", Directories: []string{cwd}, Destination: "session"}, edits}, cwd + "/a"},
+		{newCall("Bash", "npm install x"), []update{rule("Bash", "npm install *")}, ""},
+		{newCall("mcp__s__t", "{}"), []update{rule("mcp__s__t", "")}, ""},
+		{newCall("Write", cwd+"/a"), []update{edits}, ""},
+		{newCall("Write", "/w/a"), []update{edits, {Type: "addDirectories", Directories: []string{"/w"}, Destination: "session"}}, ""},
+		{newCall("Read", "/etc/hosts"), []update{readDir}, ""},
+		{newCall("WebFetch", "https://example.com/a"), []update{rule("WebFetch", "domain:example.com")}, ""},
+		{newCall("AskUserQuestion", "{}"), nil, ""},
 	}
 	for _, tt := range tests {
-		p := policy(t, permission.Options{HasAsker: true})
+		p := newPolicy(t, permission.Options{HasAsker: true})
 		v := p.Decide(tt.use)
 		if diff := cmp.Diff(tt.want, v.Suggestions); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", tt.use.Name, tt.use.Input, diff)
@@ -119,7 +119,7 @@ func TestSuggestions(t *testing.T) {
 // Row 53: the permission updates of an answer.
 func TestApply(t *testing.T) {
 	rules := []protocol.PermissionRule{{ToolName: "mcp__s__t"}}
-	call := use("mcp__s__t", "{}")
+	call := newCall("mcp__s__t", "{}")
 	steps := []struct {
 		name    string
 		update  protocol.PermissionUpdate
@@ -136,18 +136,18 @@ func TestApply(t *testing.T) {
 		{"mode not launched", protocol.PermissionUpdate{Type: "setMode", Mode: "bypassPermissions"}, false, "deny mode"},
 		{"unknown", protocol.PermissionUpdate{Type: "other"}, false, "deny mode"},
 	}
-	p := policy(t, permission.Options{})
+	p := newPolicy(t, permission.Options{})
 	for _, s := range steps {
 		if changed := p.Apply([]protocol.PermissionUpdate{s.update}); changed != s.changed {
 			t.Errorf("%s: mode changed %v", s.name, changed)
 		}
-		if got := outcome(p.Decide(call)); got != s.want {
+		if got := verdictText(p.Decide(call)); got != s.want {
 			t.Errorf("%s: got %q, want %q", s.name, got, s.want)
 		}
 	}
 	var changes []string
 	changed := func(dirs []string) { changes = append(changes, strings.Join(dirs, " ")) }
-	p = policy(t, permission.Options{Mode: protocol.ModeAcceptEdits, AdditionalDirs: []permission.Directory{{Path: "../beside"}}, OnDirectories: changed})
+	p = newPolicy(t, permission.Options{Mode: protocol.ModeAcceptEdits, AdditionalDirs: []permission.Directory{{Path: "../beside"}}, OnDirectories: changed})
 	p.Apply([]protocol.PermissionUpdate{{Type: "setMode", Mode: "plan"}})
 	p.Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{"/w"}}})
 	if diff := cmp.Diff([]string{cwd, "/work/beside", "/w"}, p.Directories()); diff != "" {
@@ -172,11 +172,11 @@ func TestRequest(t *testing.T) {
 		"AskUserQuestion": {Name: "AskUserQuestion", Description: "Asks the user."},
 		"mcp__s__t":       {Name: "mcp__s__t", Server: "s", ServerSource: "dynamic", RawName: "t", Description: "Does it."},
 	}
-	p := policy(t, permission.Options{HasAsker: true, Home: "/home/u", Tool: func(name string) (protocol.Tool, bool) {
+	p := newPolicy(t, permission.Options{HasAsker: true, Home: "/home/u", Tool: func(name string) (protocol.Tool, bool) {
 		tool, found := tools[name]
 		return tool, found
 	}})
-	call := use("Write", "/w/a")
+	call := newCall("Write", "/w/a")
 	r := p.Request(call, p.Decide(call))
 	if r.DisplayName != "Write" || r.Description != "/w/a" || r.DecisionReasonType != "workingDir" || len(r.Suggestions) != 2 {
 		t.Errorf("Write: %+v", r)
@@ -202,7 +202,7 @@ func TestRequest(t *testing.T) {
 	if r = p.Request(call, p.Decide(call)); string(r.Use.Input) != string(call.ObservedInput) {
 		t.Errorf("a host sees %s, want %s", r.Use.Input, call.ObservedInput)
 	}
-	call = use("mcp__s__t", "{}")
+	call = newCall("mcp__s__t", "{}")
 	r = p.Request(call, p.Decide(call))
 	if diff := cmp.Diff(&protocol.ServerRef{Name: "s", Source: "dynamic"}, r.Server); diff != "" || r.DisplayName != "t" || r.Description != "" {
 		t.Errorf("MCP: display name %q, description %q, server (-want +got):\n%s", r.DisplayName, r.Description, diff)
@@ -222,10 +222,10 @@ func TestServerAskOnly(t *testing.T) {
 		{"an ask rule", protocol.ModeDefault, []string{"ask mcp__s__t"}, new(false), 0},
 		{"plan mode", protocol.ModePlan, nil, nil, 0},
 	} {
-		p := policy(t, permission.Options{Mode: tt.mode, HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
+		p := newPolicy(t, permission.Options{Mode: tt.mode, HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
 			return protocol.Tool{Name: name, Server: "s", RawName: "t"}, true
 		}}, tt.rules...)
-		call := use("mcp__s__t", "{}")
+		call := newCall("mcp__s__t", "{}")
 		r := p.Request(call, p.Decide(call))
 		if diff := cmp.Diff(tt.want, r.ServerAskOnly); diff != "" || len(r.Suggestions) != tt.suggestions {
 			t.Errorf("%s: %d suggestions, (-want +got):\n%s", tt.name, len(r.Suggestions), diff)
@@ -235,12 +235,12 @@ func TestServerAskOnly(t *testing.T) {
 
 // Calls are decided while the host changes the mode.
 func TestConcurrentUse(t *testing.T) {
-	p := policy(t, permission.Options{})
+	p := newPolicy(t, permission.Options{})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				p.Decide(use("Bash", "touch a"))
+				p.Decide(newCall("Bash", "touch a"))
 				p.Apply([]protocol.PermissionUpdate{{Type: "setMode", Mode: "acceptEdits"}, {Type: "addDirectories", Directories: []string{"/w"}}})
 				if err := p.SetMode(protocol.ModeDefault); err != nil {
 					t.Error(err)
@@ -254,7 +254,7 @@ func TestConcurrentUse(t *testing.T) {
 
 // A source's rules and directories are replaced as a whole.
 func TestReplace(t *testing.T) {
-	p := policy(t, permission.Options{
+	p := newPolicy(t, permission.Options{
 		Rules:          []permission.Rule{{Behavior: "deny", Source: "flagSettings", Text: "Bash"}, {Behavior: "allow", Source: "cliArg", Text: "Task(Explore)"}},
 		AdditionalDirs: []permission.Directory{{Path: "/a", Source: "cliArg"}, {Path: "/b", Source: "localSettings"}},
 	})
@@ -285,11 +285,11 @@ func TestSuggestionsByMode(t *testing.T) {
 		{protocol.ModePlan, nil, nil},
 	}
 	for _, tt := range tests {
-		p := policy(t, permission.Options{HasAsker: true, Mode: tt.mode})
-		if diff := cmp.Diff(tt.inside, p.Decide(use("Write", cwd+"/.git/config")).Suggestions); diff != "" {
+		p := newPolicy(t, permission.Options{HasAsker: true, Mode: tt.mode})
+		if diff := cmp.Diff(tt.inside, p.Decide(newCall("Write", cwd+"/.git/config")).Suggestions); diff != "" {
 			t.Errorf("%s, inside (-want +got):\n%s", tt.mode, diff)
 		}
-		if diff := cmp.Diff(tt.outside, p.Decide(use("Write", "/w/a")).Suggestions); diff != "" {
+		if diff := cmp.Diff(tt.outside, p.Decide(newCall("Write", "/w/a")).Suggestions); diff != "" {
 			t.Errorf("%s, outside (-want +got):\n%s", tt.mode, diff)
 		}
 	}
@@ -302,13 +302,13 @@ func TestReadable(t *testing.T) {
 		{Behavior: "allow", Text: "Edit(//e/**)"},
 		{Behavior: "allow", Text: "Read(//r/**)"},
 	}
-	p := policy(t, permission.Options{Mode: protocol.ModePlan, Rules: rules, AdditionalDirs: []permission.Directory{{Path: "/d"}}})
+	p := newPolicy(t, permission.Options{Mode: protocol.ModePlan, Rules: rules, AdditionalDirs: []permission.Directory{{Path: "/d"}}})
 	for path, want := range map[string]bool{"a": true, cwd + "/a": true, "/d/a": true, "/e/a": true, "/r/a": true, "/w/a": false} {
 		if got := p.IsReadable(path); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}
 	}
-	if p = policy(t, permission.Options{Mode: protocol.ModeBypass}); !p.IsReadable("/w/a") {
+	if p = newPolicy(t, permission.Options{Mode: protocol.ModeBypass}); !p.IsReadable("/w/a") {
 		t.Error("bypassPermissions does not read everything")
 	}
 }

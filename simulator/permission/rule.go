@@ -37,7 +37,7 @@ type rule struct {
 	toolRE  *regexp.Regexp // set when tool holds a *
 	content string         // without the parentheses; empty = the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
-	starred bool           // content was a single star
+	isStar  bool           // content was a single star
 	// param and value are set if content may be "param:value": a deny or ask rule then applies to calls with this
 	// input. A star in the value matches any text.
 	param string
@@ -63,13 +63,13 @@ func parseRule(r Rule) (rule, error) {
 		if body == "" {
 			return fail("nothing in the parentheses")
 		}
-		if escapes := body[len(strings.TrimRight(body, `\`)):]; !text.Closed || len(escapes)%2 == 1 {
+		if escapes := body[len(strings.TrimRight(body, `\`)):]; !text.IsClosed || len(escapes)%2 == 1 {
 			return fail("missing closing parenthesis")
 		}
 		out.content = unescape(body)
 		if out.content == "*" {
 			out.content = ""
-			out.starred = true
+			out.isStar = true
 		}
 	}
 	out.tool = canonicalName(name)

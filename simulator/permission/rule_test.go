@@ -17,67 +17,67 @@ func TestRuleMatches(t *testing.T) {
 		yes  []protocol.ToolUse
 		no   []protocol.ToolUse
 	}{
-		{"Bash", []protocol.ToolUse{use("Bash", "make")}, []protocol.ToolUse{use("Write", cwd+"/a")}},
-		{"Bash(*)", []protocol.ToolUse{use("Bash", "make")}, nil},
-		{"Bash(npm run *)", []protocol.ToolUse{use("Bash", "npm run a b"), use("Bash", "npm run")}, []protocol.ToolUse{use("Bash", "npm running"), use("Bash", "npm install")}},
-		{"Bash(npm:*)", []protocol.ToolUse{use("Bash", "npm run a"), use("Bash", "npm")}, []protocol.ToolUse{use("Bash", "npmx")}},
-		{"Bash(make all)", []protocol.ToolUse{use("Bash", "make all"), use("Bash", " make all ")}, []protocol.ToolUse{use("Bash", "make all x"), use("Bash", "make")}},
-		{"Bash(git * main)", []protocol.ToolUse{use("Bash", "git merge main")}, []protocol.ToolUse{use("Bash", "git merge dev"), use("Bash", "git merge main; make")}},
-		{"Bash( make:* )", nil, []protocol.ToolUse{use("Bash", "make")}},
+		{"Bash", []protocol.ToolUse{newCall("Bash", "make")}, []protocol.ToolUse{newCall("Write", cwd+"/a")}},
+		{"Bash(*)", []protocol.ToolUse{newCall("Bash", "make")}, nil},
+		{"Bash(npm run *)", []protocol.ToolUse{newCall("Bash", "npm run a b"), newCall("Bash", "npm run")}, []protocol.ToolUse{newCall("Bash", "npm running"), newCall("Bash", "npm install")}},
+		{"Bash(npm:*)", []protocol.ToolUse{newCall("Bash", "npm run a"), newCall("Bash", "npm")}, []protocol.ToolUse{newCall("Bash", "npmx")}},
+		{"Bash(make all)", []protocol.ToolUse{newCall("Bash", "make all"), newCall("Bash", " make all ")}, []protocol.ToolUse{newCall("Bash", "make all x"), newCall("Bash", "make")}},
+		{"Bash(git * main)", []protocol.ToolUse{newCall("Bash", "git merge main")}, []protocol.ToolUse{newCall("Bash", "git merge dev"), newCall("Bash", "git merge main; make")}},
+		{"Bash( make:* )", nil, []protocol.ToolUse{newCall("Bash", "make")}},
 		{"Bash(make *)", []protocol.ToolUse{
-			use("Bash", "nohup make x"), use("Bash", "command -p make x"), use("Bash", "nice -n 5 make"), use("Bash", `"make"  x`),
-			use("Bash", "timeout -k 1 5 make"), use("Bash", "stdbuf -o0 make"),
-		}, []protocol.ToolUse{use("Bash", "env make x"), use("Bash", "sudo make x")}},
-		{"*", nil, []protocol.ToolUse{use("Bash", "make"), use("Write", cwd+"/a"), use("mcp__s__a", "{}")}},
-		{"W*", nil, []protocol.ToolUse{use("Write", cwd+"/a"), use("WebFetch", "https://example.com")}},
-		{`Bash(make \(a\))`, nil, []protocol.ToolUse{use("Bash", "make a")}},
+			newCall("Bash", "nohup make x"), newCall("Bash", "command -p make x"), newCall("Bash", "nice -n 5 make"), newCall("Bash", `"make"  x`),
+			newCall("Bash", "timeout -k 1 5 make"), newCall("Bash", "stdbuf -o0 make"),
+		}, []protocol.ToolUse{newCall("Bash", "env make x"), newCall("Bash", "sudo make x")}},
+		{"*", nil, []protocol.ToolUse{newCall("Bash", "make"), newCall("Write", cwd+"/a"), newCall("mcp__s__a", "{}")}},
+		{"W*", nil, []protocol.ToolUse{newCall("Write", cwd+"/a"), newCall("WebFetch", "https://example.com")}},
+		{`Bash(make \(a\))`, nil, []protocol.ToolUse{newCall("Bash", "make a")}},
 
-		{"mcp__s", []protocol.ToolUse{use("mcp__s__a", "{}")}, []protocol.ToolUse{use("mcp__sx__a", "{}")}},
-		{"mcp__s__*", []protocol.ToolUse{use("mcp__s__a", "{}")}, []protocol.ToolUse{use("mcp__t__a", "{}")}},
-		{"mcp__s__get_*", []protocol.ToolUse{use("mcp__s__get_a", "{}")}, []protocol.ToolUse{use("mcp__s__set_a", "{}")}},
-		{"mcp__*", []protocol.ToolUse{use("mcp__s__a", "{}")}, []protocol.ToolUse{use("Bash", "make")}},
-		{"mcp__s__a", []protocol.ToolUse{use("mcp__s__a", "{}")}, []protocol.ToolUse{use("mcp__s__ab", "{}")}},
+		{"mcp__s", []protocol.ToolUse{newCall("mcp__s__a", "{}")}, []protocol.ToolUse{newCall("mcp__sx__a", "{}")}},
+		{"mcp__s__*", []protocol.ToolUse{newCall("mcp__s__a", "{}")}, []protocol.ToolUse{newCall("mcp__t__a", "{}")}},
+		{"mcp__s__get_*", []protocol.ToolUse{newCall("mcp__s__get_a", "{}")}, []protocol.ToolUse{newCall("mcp__s__set_a", "{}")}},
+		{"mcp__*", []protocol.ToolUse{newCall("mcp__s__a", "{}")}, []protocol.ToolUse{newCall("Bash", "make")}},
+		{"mcp__s__a", []protocol.ToolUse{newCall("mcp__s__a", "{}")}, []protocol.ToolUse{newCall("mcp__s__ab", "{}")}},
 
-		{"WebFetch(domain:example.com)", []protocol.ToolUse{use("WebFetch", "https://Example.com/x"), use("WebFetch", "http://example.com:8080")}, []protocol.ToolUse{use("WebFetch", "https://a.example.com"), use("WebFetch", "https://example.com.evil")}},
-		{"WebFetch(domain:*.example.com)", []protocol.ToolUse{use("WebFetch", "https://a.example.com")}, []protocol.ToolUse{use("WebFetch", "https://example.com")}},
-		{"Skill(pdf)", []protocol.ToolUse{use("Skill", "pdf")}, []protocol.ToolUse{use("Skill", "pdfs")}},
-		{"Skill(pdf:*)", []protocol.ToolUse{use("Skill", "pdf:read"), use("Skill", "pdf"), use("Skill", "pdfs")}, []protocol.ToolUse{use("Skill", "apdf")}},
+		{"WebFetch(domain:example.com)", []protocol.ToolUse{newCall("WebFetch", "https://Example.com/x"), newCall("WebFetch", "http://example.com:8080")}, []protocol.ToolUse{newCall("WebFetch", "https://a.example.com"), newCall("WebFetch", "https://example.com.evil")}},
+		{"WebFetch(domain:*.example.com)", []protocol.ToolUse{newCall("WebFetch", "https://a.example.com")}, []protocol.ToolUse{newCall("WebFetch", "https://example.com")}},
+		{"Skill(pdf)", []protocol.ToolUse{newCall("Skill", "pdf")}, []protocol.ToolUse{newCall("Skill", "pdfs")}},
+		{"Skill(pdf:*)", []protocol.ToolUse{newCall("Skill", "pdf:read"), newCall("Skill", "pdf"), newCall("Skill", "pdfs")}, []protocol.ToolUse{newCall("Skill", "apdf")}},
 
-		{"Edit(src/**)", []protocol.ToolUse{use("Edit", cwd+"/src/a/b.go"), use("Write", cwd+"/src/a"), use("Write", "src/a")}, []protocol.ToolUse{use("Write", cwd+"/other"), use("Write", "/src/a")}},
-		{"Edit(*.go)", []protocol.ToolUse{use("Write", cwd+"/a.go"), use("Write", cwd+"/x/y/a.go")}, []protocol.ToolUse{use("Write", cwd+"/a.god")}},
-		{"Edit(/docs)", []protocol.ToolUse{use("Write", cwd+"/docs/a")}, []protocol.ToolUse{use("Write", cwd+"/x/docs/a"), use("Write", "/docs/a")}},
-		{"Edit(//tmp/*.txt)", []protocol.ToolUse{use("Write", "/tmp/a.txt")}, []protocol.ToolUse{use("Write", "/tmp/b/a.txt"), use("Write", cwd+"/tmp/a.txt")}},
-		{"Edit(~/notes/**)", []protocol.ToolUse{use("Write", "/home/me/notes/a"), use("Write", "~/notes/a")}, []protocol.ToolUse{use("Write", "/home/me/a")}},
-		{"Edit(a/**/z)", []protocol.ToolUse{use("Write", cwd+"/a/z"), use("Write", cwd+"/a/b/c/z")}, []protocol.ToolUse{use("Write", cwd+"/a/zz")}},
-		{"Edit(f[0-9]?.txt)", []protocol.ToolUse{use("Write", cwd+"/f1x.txt")}, []protocol.ToolUse{use("Write", cwd+"/fax.txt")}},
-		{"Write(a)", nil, []protocol.ToolUse{use("Write", cwd+"/a"), use("Edit", cwd+"/a")}},
-		{"Read(//etc/**)", []protocol.ToolUse{use("Read", "/etc/hosts"), use("Grep", "/etc/x")}, []protocol.ToolUse{use("Read", "/etcetera"), use("Write", "/etc/hosts")}},
-		{"Edit(//etc/**)", []protocol.ToolUse{use("Read", "/etc/hosts")}, []protocol.ToolUse{use("Bash", "cat /etc/hosts")}},
+		{"Edit(src/**)", []protocol.ToolUse{newCall("Edit", cwd+"/src/a/b.go"), newCall("Write", cwd+"/src/a"), newCall("Write", "src/a")}, []protocol.ToolUse{newCall("Write", cwd+"/other"), newCall("Write", "/src/a")}},
+		{"Edit(*.go)", []protocol.ToolUse{newCall("Write", cwd+"/a.go"), newCall("Write", cwd+"/x/y/a.go")}, []protocol.ToolUse{newCall("Write", cwd+"/a.god")}},
+		{"Edit(/docs)", []protocol.ToolUse{newCall("Write", cwd+"/docs/a")}, []protocol.ToolUse{newCall("Write", cwd+"/x/docs/a"), newCall("Write", "/docs/a")}},
+		{"Edit(//tmp/*.txt)", []protocol.ToolUse{newCall("Write", "/tmp/a.txt")}, []protocol.ToolUse{newCall("Write", "/tmp/b/a.txt"), newCall("Write", cwd+"/tmp/a.txt")}},
+		{"Edit(~/notes/**)", []protocol.ToolUse{newCall("Write", "/home/me/notes/a"), newCall("Write", "~/notes/a")}, []protocol.ToolUse{newCall("Write", "/home/me/a")}},
+		{"Edit(a/**/z)", []protocol.ToolUse{newCall("Write", cwd+"/a/z"), newCall("Write", cwd+"/a/b/c/z")}, []protocol.ToolUse{newCall("Write", cwd+"/a/zz")}},
+		{"Edit(f[0-9]?.txt)", []protocol.ToolUse{newCall("Write", cwd+"/f1x.txt")}, []protocol.ToolUse{newCall("Write", cwd+"/fax.txt")}},
+		{"Write(a)", nil, []protocol.ToolUse{newCall("Write", cwd+"/a"), newCall("Edit", cwd+"/a")}},
+		{"Read(//etc/**)", []protocol.ToolUse{newCall("Read", "/etc/hosts"), newCall("Grep", "/etc/x")}, []protocol.ToolUse{newCall("Read", "/etcetera"), newCall("Write", "/etc/hosts")}},
+		{"Edit(//etc/**)", []protocol.ToolUse{newCall("Read", "/etc/hosts")}, []protocol.ToolUse{newCall("Bash", "cat /etc/hosts")}},
 
 		// What rules about paths open to commands.
 		{"Read(//etc/**)", []protocol.ToolUse{
-			use("Bash", "cat /etc/hosts"), use("Bash", "ls /etc"), use("Bash", "cd /etc && ls"), use("Bash", "cat < /etc/hosts"), use("Bash", "cat /etc/hosts | wc -l"),
-		}, []protocol.ToolUse{use("Bash", "cat /etc/hosts /usr/x"), use("Bash", "cp /etc/hosts q")}},
-		{"Edit(src/**)", []protocol.ToolUse{use("Bash", "echo x > src/a"), use("Bash", "ls > src/a")}, []protocol.ToolUse{use("Bash", "make > src/a"), use("Bash", "touch src/a"), use("Bash", "echo x > a")}},
-		{"Edit(//tmp/q/**)", []protocol.ToolUse{use("Bash", "echo x > /tmp/q/a")}, []protocol.ToolUse{use("Bash", "cat /tmp/q/a")}},
+			newCall("Bash", "cat /etc/hosts"), newCall("Bash", "ls /etc"), newCall("Bash", "cd /etc && ls"), newCall("Bash", "cat < /etc/hosts"), newCall("Bash", "cat /etc/hosts | wc -l"),
+		}, []protocol.ToolUse{newCall("Bash", "cat /etc/hosts /usr/x"), newCall("Bash", "cp /etc/hosts q")}},
+		{"Edit(src/**)", []protocol.ToolUse{newCall("Bash", "echo x > src/a"), newCall("Bash", "ls > src/a")}, []protocol.ToolUse{newCall("Bash", "make > src/a"), newCall("Bash", "touch src/a"), newCall("Bash", "echo x > a")}},
+		{"Edit(//tmp/q/**)", []protocol.ToolUse{newCall("Bash", "echo x > /tmp/q/a")}, []protocol.ToolUse{newCall("Bash", "cat /tmp/q/a")}},
 	}
 	for _, tt := range tests {
-		p := policy(t, permission.Options{Home: "/home/me", AskSkill: func(string) bool { return true }}, "allow "+tt.rule)
+		p := newPolicy(t, permission.Options{Home: "/home/me", AskSkill: func(string) bool { return true }}, "allow "+tt.rule)
 		for _, u := range tt.yes {
-			if got := outcome(p.Decide(u)); got != "allow rule" && (u.Name != "Bash" || got != "allow subcommandResults") {
+			if got := verdictText(p.Decide(u)); got != "allow rule" && (u.Name != "Bash" || got != "allow subcommandResults") {
 				t.Errorf("%s on %s %s: got %q, want it allowed", tt.rule, u.Name, u.Input, got)
 			}
 		}
 		for _, u := range tt.no {
-			if got := outcome(p.Decide(u)); strings.HasPrefix(got, "allow") {
+			if got := verdictText(p.Decide(u)); strings.HasPrefix(got, "allow") {
 				t.Errorf("%s on %s %s: got %q, want it not allowed", tt.rule, u.Name, u.Input, got)
 			}
 		}
 	}
 	for _, rule := range []string{"Agent", "Task"} {
-		p := policy(t, permission.Options{}, "deny "+rule)
+		p := newPolicy(t, permission.Options{}, "deny "+rule)
 		for _, name := range []string{"Agent", "Task"} {
-			if got := outcome(p.Decide(use(name, "Explore"))); got != "deny rule" {
+			if got := verdictText(p.Decide(newCall(name, "Explore"))); got != "deny rule" {
 				t.Errorf("%s on %s: %q", rule, name, got)
 			}
 		}
@@ -87,8 +87,8 @@ func TestRuleMatches(t *testing.T) {
 // A rule about an agent type allows the call, but the agent does not start.
 func TestDeniedAgent(t *testing.T) {
 	for _, rule := range []string{"Agent(Explore)", "Task(Explore)"} {
-		p := policy(t, permission.Options{}, "ask "+rule, "deny "+rule)
-		if got := outcome(p.Decide(use("Agent", "Explore"))); got != "allow" {
+		p := newPolicy(t, permission.Options{}, "ask "+rule, "deny "+rule)
+		if got := verdictText(p.Decide(newCall("Agent", "Explore"))); got != "allow" {
 			t.Errorf("%s: the call is %q", rule, got)
 		}
 		if text, source := p.DeniedAgent("Explore"); text != "Agent(Explore)" || source != "userSettings" {
@@ -107,22 +107,22 @@ func TestParamRules(t *testing.T) {
 		use  protocol.ToolUse
 		want string // outcome and message
 	}{
-		{"deny Bash(run_in_background:true)", use("Bash", `{"command":"ls","run_in_background":true}`), "deny rule: Permission to use Bash with run_in_background:true has been denied."},
-		{"deny Bash(run_in_background:true)", use("Bash", "ls"), "allow subcommandResults: "},
-		{"deny Bash(timeout:*)", use("Bash", `{"command":"ls","timeout":5000}`), "deny rule: Permission to use Bash with timeout:* has been denied."},
-		{"deny Bash(description:x)", use("Bash", `{"command":"ls","description":"xx"}`), "allow subcommandResults: "},
-		{"deny Bash(command:ls*)", use("Bash", "ls"), "allow subcommandResults: "},
-		{"deny Agent(model:opus)", use("Agent", `{"subagent_type":"Explore","model":"opus"}`), "deny rule: Permission to use Agent with model:opus has been denied."},
-		{"deny Write(content:x*)", use("Write", `{"file_path":"a","content":"xy"}`), "deny rule: Permission to use Write with content:x* has been denied."},
-		{"deny Edit(replace_all:true)", use("Write", `{"file_path":"a","replace_all":true}`), "ask: Claude requested permissions to write to " + cwd + "/a, but you haven't granted it yet."},
-		{"deny Read(limit:5)", use("Read", `{"file_path":"a","limit":5}`), "deny rule: Permission to use Read with limit:5 has been denied."},
-		{"deny Read(file_path:*)", use("Read", `{"file_path":"a"}`), "allow mode: "},
-		{"ask Bash(run_in_background:true)", use("Bash", `{"command":"ls","run_in_background":true}`), "ask rule: Claude requested permissions to use Bash, but you haven't granted it yet."},
-		{"allow Bash(run_in_background:true)", use("Bash", `{"command":"make","run_in_background":true}`), "ask other: This command requires approval"},
+		{"deny Bash(run_in_background:true)", newCall("Bash", `{"command":"ls","run_in_background":true}`), "deny rule: Permission to use Bash with run_in_background:true has been denied."},
+		{"deny Bash(run_in_background:true)", newCall("Bash", "ls"), "allow subcommandResults: "},
+		{"deny Bash(timeout:*)", newCall("Bash", `{"command":"ls","timeout":5000}`), "deny rule: Permission to use Bash with timeout:* has been denied."},
+		{"deny Bash(description:x)", newCall("Bash", `{"command":"ls","description":"xx"}`), "allow subcommandResults: "},
+		{"deny Bash(command:ls*)", newCall("Bash", "ls"), "allow subcommandResults: "},
+		{"deny Agent(model:opus)", newCall("Agent", `{"subagent_type":"Explore","model":"opus"}`), "deny rule: Permission to use Agent with model:opus has been denied."},
+		{"deny Write(content:x*)", newCall("Write", `{"file_path":"a","content":"xy"}`), "deny rule: Permission to use Write with content:x* has been denied."},
+		{"deny Edit(replace_all:true)", newCall("Write", `{"file_path":"a","replace_all":true}`), "ask: Claude requested permissions to write to " + cwd + "/a, but you haven't granted it yet."},
+		{"deny Read(limit:5)", newCall("Read", `{"file_path":"a","limit":5}`), "deny rule: Permission to use Read with limit:5 has been denied."},
+		{"deny Read(file_path:*)", newCall("Read", `{"file_path":"a"}`), "allow mode: "},
+		{"ask Bash(run_in_background:true)", newCall("Bash", `{"command":"ls","run_in_background":true}`), "ask rule: Claude requested permissions to use Bash, but you haven't granted it yet."},
+		{"allow Bash(run_in_background:true)", newCall("Bash", `{"command":"make","run_in_background":true}`), "ask other: This command requires approval"},
 	}
 	for _, tt := range tests {
-		v := policy(t, permission.Options{}, tt.rule).Decide(tt.use)
-		if diff := cmp.Diff(tt.want, outcome(v)+": "+v.Message); diff != "" {
+		v := newPolicy(t, permission.Options{}, tt.rule).Decide(tt.use)
+		if diff := cmp.Diff(tt.want, verdictText(v)+": "+v.Message); diff != "" {
 			t.Errorf("%s on %s (-want +got):\n%s", tt.rule, tt.use.Input, diff)
 		}
 	}
@@ -133,32 +133,32 @@ func TestRuleForServer(t *testing.T) {
 	o := permission.Options{Tool: func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "my server__x"}, true
 	}}
-	call := use("mcp__my_server__x__t", "{}")
-	if got := outcome(policy(t, o, "allow mcp__my_server__x").Decide(call)); got != "allow rule" {
+	call := newCall("mcp__my_server__x__t", "{}")
+	if got := verdictText(newPolicy(t, o, "allow mcp__my_server__x").Decide(call)); got != "allow rule" {
 		t.Errorf("its server: %q", got)
 	}
-	if got := outcome(policy(t, o, "allow mcp__my_server").Decide(call)); got != "ask" {
+	if got := verdictText(newPolicy(t, o, "allow mcp__my_server").Decide(call)); got != "ask" {
 		t.Errorf("another server: %q", got)
 	}
 }
 
-// Conditions of hooks are rules about any part of a call.
+// The condition of a hook is a permission rule that must match some part of the call.
 func TestCovers(t *testing.T) {
-	p := policy(t, permission.Options{CWD: cwd})
+	p := newPolicy(t, permission.Options{CWD: cwd})
 	tests := []struct {
 		rule string
 		use  protocol.ToolUse
 		want bool
 	}{
-		{"Bash", use("Bash", "make"), true},
-		{"Bash", use("Read", cwd+"/a"), false},
-		{"Bash(ls *)", use("Bash", "make && ls x"), true},
-		{"Bash(cp *)", use("Bash", "make && ls x"), false},
-		{"Read(*.txt)", use("Read", cwd+"/a.txt"), true},
-		{"Read(*.txt)", use("Read", cwd+"/a.go"), false},
-		{"Agent", use("Agent", "general-purpose"), true},
-		{"Agent(general-purpose)", use("Agent", "general-purpose"), false},
-		{"Bash(", use("Bash", "make"), false},
+		{"Bash", newCall("Bash", "make"), true},
+		{"Bash", newCall("Read", cwd+"/a"), false},
+		{"Bash(ls *)", newCall("Bash", "make && ls x"), true},
+		{"Bash(cp *)", newCall("Bash", "make && ls x"), false},
+		{"Read(*.txt)", newCall("Read", cwd+"/a.txt"), true},
+		{"Read(*.txt)", newCall("Read", cwd+"/a.go"), false},
+		{"Agent", newCall("Agent", "general-purpose"), true},
+		{"Agent(general-purpose)", newCall("Agent", "general-purpose"), false},
+		{"Bash(", newCall("Bash", "make"), false},
 	}
 	for _, tt := range tests {
 		if got := p.Covers(tt.rule, tt.use); got != tt.want {
@@ -175,10 +175,10 @@ func TestRuleRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := outcome(p.Decide(use("Write", "/home/me/settings/a"))); got != "allow rule" {
+	if got := verdictText(p.Decide(newCall("Write", "/home/me/settings/a"))); got != "allow rule" {
 		t.Errorf("below the root: %q", got)
 	}
-	if got := outcome(p.Decide(use("Write", cwd+"/a"))); got != "ask" {
+	if got := verdictText(p.Decide(newCall("Write", cwd+"/a"))); got != "ask" {
 		t.Errorf("below the working directory: %q", got)
 	}
 }
@@ -216,7 +216,7 @@ func FuzzRules(f *testing.F) {
 			t.Fatalf("%d rules, %d warnings of %d", len(p.Rules()), len(p.Warnings()), len(o.Rules))
 		}
 		for _, name := range []string{"Bash", "Write", "Read", "WebFetch", "Skill", "mcp__s__t"} {
-			p.Decide(use(name, "x"+text))
+			p.Decide(newCall(name, "x"+text))
 		}
 		r := protocol.PermissionRule{ToolName: "Bash", RuleContent: text}
 		if text == "" || text == "*" {

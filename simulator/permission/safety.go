@@ -32,7 +32,7 @@ func (c *call) sensitiveFileApproval(abs string) *approval {
 			if isOwnSettings(below) {
 				q := ask("Claude requested permissions to write to " + abs + ", but you haven't granted it yet.")
 				if len(below) == 1 && strings.HasPrefix(below[0], "settings.") {
-					q.breaker = "claudeSettingsFile"
+					q.circuitBreaker = "claudeSettingsFile"
 				}
 				return q
 			}
@@ -54,7 +54,7 @@ var windowsName = sync.OnceValue(func() *regexp.Regexp {
 // nil = the name is not one of these.
 func (c *call) suspiciousRead() *Verdict {
 	if c.kind != claudecode.ClassRead || !windowsName().MatchString(c.path) ||
-		slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.starred && r.matches(c) }) {
+		slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {
 		return nil
 	}
 	v := c.ask("Claude requested permissions to read from "+c.path+", which contains a suspicious Windows path pattern that requires manual approval.", "safetyCheck", "")
@@ -97,7 +97,7 @@ func (c *call) safetyApproval() *approval {
 	case claudecode.ClassWrite:
 		q := c.sensitiveFileApproval(c.path)
 		if q != nil {
-			q.blockedPath, q.suggestions = "", c.suggestions()
+			q.blockedPath, q.suggestions = "", c.suggestUpdates()
 		}
 		return q
 	case claudecode.ClassShell:
@@ -127,7 +127,7 @@ func (c commandLine) sensitiveChangeApproval() *approval {
 	for _, cmd := range c.script.Commands {
 		inner := cmd.Innermost()
 		if name := inner.Name(); (isFileCommand(name) || name == "tee") && !cmd.ReadOnly() {
-			for _, path := range pathsOf(c.lookup.operands(inner)) {
+			for _, path := range pathsOf(c.lookup.fileOperands(inner)) {
 				if q := c.sensitivePath(path); q != nil {
 					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.judge.resolver.shellPath(path))}, c.editSuggestion()...)
 					return q
@@ -137,10 +137,10 @@ func (c commandLine) sensitiveChangeApproval() *approval {
 		redirects = append(redirects, cmd.Redirects...)
 	}
 	for _, r := range redirects {
-		if !r.Writes {
+		if !r.WritesFile {
 			continue
 		}
-		for _, path := range c.lookup.operand(r.Target, r.Word).paths {
+		for _, path := range c.lookup.resolveOperand(r.Target, r.Word).paths {
 			if q := c.sensitivePath(path); q != nil {
 				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(c.judge.resolver.shellPath(path))}
 				return q

@@ -30,7 +30,7 @@ func (c commandLine) decideShell() Verdict {
 	for i := range c.script.Commands {
 		parts = append(parts, c.decidePart(i))
 	}
-	return c.combine(parts)
+	return c.combineVerdicts(parts)
 }
 
 // verdictWithoutRule returns the question that the command line would cause without the ask rule; nil = only that
@@ -67,7 +67,7 @@ func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked b
 // isHarmless reports whether each command alone would be allowed.
 func (c commandLine) isHarmless() bool {
 	for i := range c.script.Commands {
-		if !c.decidePart(i).allowed {
+		if !c.decidePart(i).isAllowed {
 			return false
 		}
 	}
@@ -77,7 +77,7 @@ func (c commandLine) isHarmless() bool {
 // commandVerdict is the verdict on one simple command.
 type commandVerdict struct {
 	cmd              shellcmd.Command
-	allowed          bool
+	isAllowed        bool
 	byMode           bool      // only the mode allows it
 	byRule           bool      // an allow rule names exactly this command
 	changedDirectory bool      // it changes files in a directory that a cd in the same line has selected
@@ -109,13 +109,13 @@ func (c commandLine) decidePart(i int) commandVerdict {
 	}
 	switch exact, match := c.allowedByRule(cmd); {
 	case match:
-		out.allowed, out.byRule = true, exact
+		out.isAllowed, out.byRule = true, exact
 	case cmd.ReadOnly():
-		out.allowed = !readsListedFiles(cmd) || c.script.InputListsFiles(i) || !c.judge.rules.deniesPaths()
+		out.isAllowed = !readsListedFiles(cmd) || c.script.InputListsFiles(i) || !c.judge.rules.deniesPaths()
 	case c.judge.allowsEdits() && (isAllowedEdit(cmd) || writesOnlyThroughRedirects(cmd)):
-		out.allowed, out.byMode = true, true
+		out.isAllowed, out.byMode = true, true
 	case writesOnlyThroughRedirects(cmd) && c.redirectionApproval() == nil:
-		out.allowed = true
+		out.isAllowed = true
 	case c.judge.allowsEdits() && cmd.Name() == "sed":
 		out.approval = sedApproval()
 	default:
@@ -146,7 +146,7 @@ func isAllowedEdit(cmd shellcmd.Command) bool {
 	return true
 }
 
-var substitution = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^s/[^/]*/[^/]*/[gIm0-9]*$`) })
+var substitutionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^s/[^/]*/[^/]*/[gIm0-9]*$`) })
 
 var sedOptions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-[Er]*i?|--in-place|--regexp-extended|--posix)$`) })
 
@@ -155,15 +155,15 @@ func isPlainSubstitution(args []string) bool {
 	for len(args) > 0 && sedOptions().MatchString(args[0]) {
 		args = args[1:]
 	}
-	return len(args) > 0 && substitution().MatchString(args[0]) &&
+	return len(args) > 0 && substitutionPattern().MatchString(args[0]) &&
 		!slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
-// combine combines the verdicts on the parts into one.
-func (c commandLine) combine(parts []commandVerdict) Verdict {
+// combineVerdicts combines the verdicts on the parts into one.
+func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	var refused []commandVerdict
 	for _, x := range parts {
-		if !x.allowed {
+		if !x.isAllowed {
 			refused = append(refused, x)
 		}
 	}
@@ -253,9 +253,9 @@ func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
 	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.ReadOnly()
 }
 
-// transparent matches programs that only run another, with the options with which a rule that allows the other counts
+// wrapperPattern matches programs that only run another, with the options with which a rule that allows the other counts
 // (observed with 2.1.330).
-var transparent = sync.OnceValue(func() *regexp.Regexp {
+var wrapperPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^ ?(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
 		`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)
 })
@@ -277,7 +277,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	case len(cmd.Args) > 1 && cmd.Args[0] == "xargs":
 		from(1)
 		texts[1].spaced = true
-	case len(cmd.Args) > 0 && cmd.HasOnlyHarmlessAssignments() && transparent().MatchString(strings.Join(cmd.Args[:own], " ")+" "):
+	case len(cmd.Args) > 0 && cmd.HasOnlyHarmlessAssignments() && wrapperPattern().MatchString(strings.Join(cmd.Args[:own], " ")+" "):
 		from(own)
 	}
 	hereString := slices.ContainsFunc(cmd.Redirects, func(r shellcmd.Redirect) bool { return r.Op == "<<<" })

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// offered abbreviates suggestions: "Bash(touch *)", "dir /w", "mode acceptEdits"; "none" if the host gets no list.
-func offered(v permission.Verdict) string {
+// suggestionTexts abbreviates suggestions: "Bash(touch *)", "dir /w", "mode acceptEdits"; "none" if the host gets no list.
+func suggestionTexts(v permission.Verdict) string {
 	if v.Suggestions == nil {
 		return "none"
 	}
@@ -96,9 +96,9 @@ func TestShellQuestions(t *testing.T) {
 		{"ls (", "Parse error", "other", "", ""},
 	}
 	for _, tt := range tests {
-		p := policy(t, permission.Options{HasAsker: true, Home: "/home/me"})
-		v := p.Decide(use("Bash", tt.command))
-		got := []string{v.Message, v.ReasonType, offered(v), v.BlockedPath}
+		p := newPolicy(t, permission.Options{HasAsker: true, Home: "/home/me"})
+		v := p.Decide(newCall("Bash", tt.command))
+		got := []string{v.Message, v.ReasonType, suggestionTexts(v), v.BlockedPath}
 		if diff := cmp.Diff([]string{tt.want, tt.reason, tt.offers, tt.blocked}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.command, diff)
 		}
@@ -118,32 +118,32 @@ func TestReadDenied(t *testing.T) {
 		use  protocol.ToolUse
 		want string // the result; empty = the call runs
 	}{
-		{use("Bash", "ls d"), denied("ls d")},
-		{use("Bash", "ls d/"), denied("ls d/")},
-		{use("Bash", "ls x/d"), denied("ls x/d")},
-		{use("Bash", "cat d/b.txt"), denied("cat d/b.txt")},
-		{use("Bash", "cd d"), denied("cd d")},
-		{use("Bash", "cd d && pwd"), denied("cd d && pwd")},
-		{use("Bash", "cd d && ls"), after("ls", "d")},
-		{use("Bash", "cd d && cat b.txt"), after("cat", "d/b.txt")},
-		{use("Bash", "cd src; ls ../d"), after("ls", "d")},
-		{use("Bash", "cp .env q"), denied("cp .env q")},
-		{use("Bash", "mv .env q"), denied("mv .env q")},
-		{use("Bash", "sed -i s/a/b/ .env"), denied("sed -i s/a/b/ .env")},
-		{use("Bash", "nohup cat .env"), denied("nohup cat .env")},
-		{use("Bash", "cat a && cat < .env"), denied("cat a && cat < .env")},
-		{use("Bash", "echo hi | cat .env"), denied("cat .env")},
-		{use("Bash", "cp a d/k"), ""},
-		{use("Bash", "touch .env"), ""},
-		{use("Bash", "echo x > .env"), ""},
-		{use("Bash", "ls src"), ""},
-		{use("Write", cwd+"/.env"), file + "written.</tool_use_error>"},
-		{use("Edit", cwd+"/d/b.txt"), file + "edited.</tool_use_error>"},
-		{use("Grep", cwd+"/d"), "Permission to read " + cwd + "/d has been denied."},
-		{use("Write", cwd+"/a"), ""},
+		{newCall("Bash", "ls d"), denied("ls d")},
+		{newCall("Bash", "ls d/"), denied("ls d/")},
+		{newCall("Bash", "ls x/d"), denied("ls x/d")},
+		{newCall("Bash", "cat d/b.txt"), denied("cat d/b.txt")},
+		{newCall("Bash", "cd d"), denied("cd d")},
+		{newCall("Bash", "cd d && pwd"), denied("cd d && pwd")},
+		{newCall("Bash", "cd d && ls"), after("ls", "d")},
+		{newCall("Bash", "cd d && cat b.txt"), after("cat", "d/b.txt")},
+		{newCall("Bash", "cd src; ls ../d"), after("ls", "d")},
+		{newCall("Bash", "cp .env q"), denied("cp .env q")},
+		{newCall("Bash", "mv .env q"), denied("mv .env q")},
+		{newCall("Bash", "sed -i s/a/b/ .env"), denied("sed -i s/a/b/ .env")},
+		{newCall("Bash", "nohup cat .env"), denied("nohup cat .env")},
+		{newCall("Bash", "cat a && cat < .env"), denied("cat a && cat < .env")},
+		{newCall("Bash", "echo hi | cat .env"), denied("cat .env")},
+		{newCall("Bash", "cp a d/k"), ""},
+		{newCall("Bash", "touch .env"), ""},
+		{newCall("Bash", "echo x > .env"), ""},
+		{newCall("Bash", "ls src"), ""},
+		{newCall("Write", cwd+"/.env"), file + "written.</tool_use_error>"},
+		{newCall("Edit", cwd+"/d/b.txt"), file + "edited.</tool_use_error>"},
+		{newCall("Grep", cwd+"/d"), "Permission to read " + cwd + "/d has been denied."},
+		{newCall("Write", cwd+"/a"), ""},
 	}
 	for _, tt := range tests {
-		p := policy(t, permission.Options{}, "deny Read(d/**)", "deny Read(.env)", "allow Bash", "allow Write", "allow Edit", "allow Grep")
+		p := newPolicy(t, permission.Options{}, "deny Read(d/**)", "deny Read(.env)", "allow Bash", "allow Write", "allow Edit", "allow Grep")
 		v, got := p.Decide(tt.use), ""
 		if v.Behavior != permission.Allow {
 			r, _ := v.Denial()
@@ -161,14 +161,14 @@ func TestReadDenied(t *testing.T) {
 
 // Subshells with a list hide files from a deny rule for reading, as in the real CLI 2.1.330.
 func TestSubshellPaths(t *testing.T) {
-	p := policy(t, permission.Options{}, "deny Read(.env)", "deny Edit(kept)", "deny Bash(touch:*)", "allow Bash")
+	p := newPolicy(t, permission.Options{}, "deny Read(.env)", "deny Edit(kept)", "deny Bash(touch:*)", "allow Bash")
 	for command, want := range map[string]permission.Behavior{
 		"(cat .env)": permission.Deny, "(ls && cat .env)": permission.Deny, "(ls | cat .env)": permission.Deny, "(ls\ncat .env)": permission.Deny,
 		"( (cat .env) )": permission.Deny, "(if true; then cat f; cat .env; fi)": permission.Deny, "ls; (cat .env)": permission.Deny, "(ls; touch t)": permission.Deny,
 		"(ls; cat .env)": permission.Allow, "(cat .env;)": permission.Allow, "(ls & cat .env)": permission.Allow, "(ls; cat .env) | sort": permission.Allow,
 		"! (ls; cat .env)": permission.Allow, "( (ls; ls) && cat .env)": permission.Allow, "ls; (ls; cat .env)": permission.Allow, "(ls; echo a > kept)": permission.Allow,
 	} {
-		if got := p.Decide(use("Bash", command)).Behavior; got != want {
+		if got := p.Decide(newCall("Bash", command)).Behavior; got != want {
 			t.Errorf("%s: %v, want %v", command, got, want)
 		}
 	}
@@ -197,12 +197,12 @@ func TestSensitiveFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, o := range []permission.Options{{Mode: protocol.ModeAcceptEdits}, {Mode: protocol.ModeBypass}, {}} {
-			p := policy(t, o, "allow Write", "allow Bash")
-			for _, call := range []protocol.ToolUse{use("Write", cwd+"/"+tt.path), use("Bash", "echo x > "+tt.path), use("Bash", "rm "+tt.path)} {
+			p := newPolicy(t, o, "allow Write", "allow Bash")
+			for _, call := range []protocol.ToolUse{newCall("Write", cwd+"/"+tt.path), newCall("Bash", "echo x > "+tt.path), newCall("Bash", "rm "+tt.path)} {
 				v := p.Decide(call)
 				free := tt.want == "" || o.Mode == protocol.ModeBypass
 				if (v.Behavior == permission.Allow) != free || !free && !strings.HasSuffix(v.Message, tt.path+tt.want) {
-					t.Errorf("%s %s in %q: %s %q", call.Name, call.Input, o.Mode, outcome(v), v.Message)
+					t.Errorf("%s %s in %q: %s %q", call.Name, call.Input, o.Mode, verdictText(v), v.Message)
 				}
 				if !free && (v.ReasonType != "safetyCheck" || v.Safety != protocol.SafetySensitive) {
 					t.Errorf("%s %s: reason %q, safety %q", call.Name, call.Input, v.ReasonType, v.Safety)
@@ -210,20 +210,20 @@ func TestSensitiveFiles(t *testing.T) {
 			}
 		}
 	}
-	p := policy(t, permission.Options{}, "allow Bash")
-	if v := p.Decide(use("Bash", "rm -rf /usr")); v.Safety != protocol.SafetyDangerous {
-		t.Errorf("rm -rf /usr: %s", outcome(v))
+	p := newPolicy(t, permission.Options{}, "allow Bash")
+	if v := p.Decide(newCall("Bash", "rm -rf /usr")); v.Safety != protocol.SafetyDangerous {
+		t.Errorf("rm -rf /usr: %s", verdictText(v))
 	}
 }
 
 // Paths of calls are relative to the shell's directory; working directories and rules are relative to the session's
 // first directory.
 func TestDirOfTheShell(t *testing.T) {
-	p := policy(t, permission.Options{Dir: func() string { return cwd + "/sub" }, HasAsker: true})
-	if v := p.Decide(use("Bash", "touch x")); v.BlockedPath != cwd+"/sub/x" {
+	p := newPolicy(t, permission.Options{Dir: func() string { return cwd + "/sub" }, HasAsker: true})
+	if v := p.Decide(newCall("Bash", "touch x")); v.BlockedPath != cwd+"/sub/x" {
 		t.Errorf("touch x asks about %q", v.BlockedPath)
 	}
-	if v := p.Decide(use("Bash", "cat ../x")); v.Behavior != permission.Allow {
+	if v := p.Decide(newCall("Bash", "cat ../x")); v.Behavior != permission.Allow {
 		t.Errorf("cat ../x: %s", v.Message)
 	}
 }

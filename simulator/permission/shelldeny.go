@@ -35,7 +35,7 @@ func (c commandLine) pathDenial() *Verdict {
 		case "cd":
 			places = c.lookup.directoriesAfterCD(places, to.read)
 		case "pushd":
-			places = c.lookup.directoriesAfterCD(places, c.lookup.operands(inner))
+			places = c.lookup.directoriesAfterCD(places, c.lookup.fileOperands(inner))
 		case "popd": // the directory before the cd is not needed
 			places = append(places, c.startDirs...)
 		}

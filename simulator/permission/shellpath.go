@@ -66,10 +66,10 @@ func (c commandLine) redirectionApproval() *approval {
 		redirects = append(redirects, cmd.Redirects...)
 	}
 	for _, r := range redirects {
-		if !r.Writes && !r.Reads || r.Target == "/dev/null" || !r.Writes && ownInput(r.Target) {
+		if !r.WritesFile && !r.ReadsFile || r.Target == "/dev/null" || !r.WritesFile && ownInput(r.Target) {
 			continue
 		}
-		op := c.lookup.operand(r.Target, r.Word)
+		op := c.lookup.resolveOperand(r.Target, r.Word)
 		if r.Word.IsDynamic && (!op.isKnown || op.hasGlob || len(op.paths) != 1) {
 			return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
 		}
@@ -92,10 +92,10 @@ func ownInput(name string) bool {
 
 // redirectApproval asks about one file that is read or written.
 func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval {
-	if r.Reads && !c.judge.isAccessible("Read", abs) {
+	if r.ReadsFile && !c.judge.isAccessible("Read", abs) {
 		return c.readApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}
-	if !r.Writes {
+	if !r.WritesFile {
 		return nil
 	}
 	if q := c.sensitiveFileApproval(abs); q != nil {
@@ -122,7 +122,7 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 		verb = "edit files in"
 	}
 	if verb != "" {
-		for _, op := range c.lookup.operands(inner) {
+		for _, op := range c.lookup.fileOperands(inner) {
 			if q := c.lookup.unclearPath(op); q != nil {
 				return q, nil
 			}
@@ -141,7 +141,7 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 
 // changeApprovals checks the paths of a command that creates, changes or removes files.
 func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *approval) {
-	name, ops := inner.Name(), c.lookup.operands(inner)
+	name, ops := inner.Name(), c.lookup.fileOperands(inner)
 	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return c.optionApproval(name), nil
 	}

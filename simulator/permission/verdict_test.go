@@ -107,9 +107,9 @@ func TestVerdictAndItsText(t *testing.T) {
 		if tt.rules != "" {
 			rules = strings.Split(tt.rules, ";")
 		}
-		p := policy(t, files(permission.Options{Mode: tt.mode}), rules...)
-		v := p.Decide(use(tt.tool, tt.in))
-		if got := outcome(v); got != tt.want || !strings.HasPrefix(v.Message, tt.beginning) || (v.Message == "") != (tt.beginning == "") && tt.beginning != "" {
+		p := newPolicy(t, files(permission.Options{Mode: tt.mode}), rules...)
+		v := p.Decide(newCall(tt.tool, tt.in))
+		if got := verdictText(v); got != tt.want || !strings.HasPrefix(v.Message, tt.beginning) || (v.Message == "") != (tt.beginning == "") && tt.beginning != "" {
 			t.Errorf("%s %s under %q in %q: %q, %q; want %q, %q…", tt.tool, tt.in, tt.rules, tt.mode, got, v.Message, tt.want, tt.beginning)
 		}
 	}
@@ -117,7 +117,7 @@ func TestVerdictAndItsText(t *testing.T) {
 
 // Without a file system the matches of a glob are unknown, and it is used literally.
 func TestGlobWithoutDisk(t *testing.T) {
-	if got := outcome(policy(t, permission.Options{}).Decide(use("Bash", "cat *"))); got != "allow subcommandResults" {
+	if got := verdictText(newPolicy(t, permission.Options{}).Decide(newCall("Bash", "cat *"))); got != "allow subcommandResults" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -150,9 +150,9 @@ func TestSourceOfTheDecision(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := p.Decide(use(tool, call.input))
-			if !strings.HasPrefix(outcome(v), tt.behavior) || v.Decision.Source != tt.wantSource {
-				t.Errorf("%s %s of %s: %s from %q, want %q", tt.behavior, call.rule, tt.source, outcome(v), v.Decision.Source, tt.wantSource)
+			v := p.Decide(newCall(tool, call.input))
+			if !strings.HasPrefix(verdictText(v), tt.behavior) || v.Decision.Source != tt.wantSource {
+				t.Errorf("%s %s of %s: %s from %q, want %q", tt.behavior, call.rule, tt.source, verdictText(v), v.Decision.Source, tt.wantSource)
 			}
 			if tt.behavior == "allow" && v.Decision.RuleSource != tt.source {
 				t.Errorf("allow %s: rule of %q, want %q", call.rule, v.Decision.RuleSource, tt.source)
@@ -165,7 +165,7 @@ func TestSourceOfTheDecision(t *testing.T) {
 func TestRuleForServerWithOddName(t *testing.T) {
 	for server, rule := range map[string]string{"azAZ09_-": "mcp__azAZ09_-", "`{@[/:": "mcp__" + "______", "é x": "mcp____x"} {
 		o := permission.Options{Tool: func(name string) (protocol.Tool, bool) { return protocol.Tool{Name: name, Server: server}, true }}
-		if got := outcome(policy(t, o, "allow "+rule).Decide(use("mcp__any__t", "{}"))); got != "allow rule" {
+		if got := verdictText(newPolicy(t, o, "allow "+rule).Decide(newCall("mcp__any__t", "{}"))); got != "allow rule" {
 			t.Errorf("%q by %s: %q", server, rule, got)
 		}
 	}
@@ -173,7 +173,7 @@ func TestRuleForServerWithOddName(t *testing.T) {
 
 // Unknown keys of a CLI tool's input are removed; those of a server's tool are kept.
 func TestKnown(t *testing.T) {
-	p := policy(t, permission.Options{Tool: func(name string) (protocol.Tool, bool) {
+	p := newPolicy(t, permission.Options{Tool: func(name string) (protocol.Tool, bool) {
 		tool := protocol.Tool{Name: name, InputSchema: json.RawMessage(`{"properties":{"a":{},"b":{}}}`)}
 		switch name {
 		case "mcp__s__t":
@@ -195,17 +195,17 @@ func TestKnown(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", tt.tool, tt.in, got, tt.want)
 		}
 	}
-	if got := string(policy(t, permission.Options{}).RemoveUnknownKeys("Own", json.RawMessage(`{"x":2}`))); got != `{"x":2}` {
+	if got := string(newPolicy(t, permission.Options{}).RemoveUnknownKeys("Own", json.RawMessage(`{"x":2}`))); got != `{"x":2}` {
 		t.Errorf("without definitions: %s", got)
 	}
 }
 
 // Only deny rules about files refuse a call before the tool checks its input.
 func TestRefuses(t *testing.T) {
-	p := policy(t, permission.Options{}, "deny Read(//w/**)", "deny Edit(//w/**)", "deny Bash(rm:*)")
+	p := newPolicy(t, permission.Options{}, "deny Read(//w/**)", "deny Edit(//w/**)", "deny Bash(rm:*)")
 	for call, want := range map[string]bool{"Read /w/a": true, "Write /w/a": true, "Read /v/a": false, "Bash rm x": false} {
 		tool, input, _ := strings.Cut(call, " ")
-		if _, got := p.RefuseFile(use(tool, input)); got != want {
+		if _, got := p.RefuseFile(newCall(tool, input)); got != want {
 			t.Errorf("%s: %v, want %v", call, got, want)
 		}
 	}
@@ -213,14 +213,14 @@ func TestRefuses(t *testing.T) {
 
 // A rule that allows a type of agent denies none.
 func TestAllowedAgentIsNotDenied(t *testing.T) {
-	if text, _ := policy(t, permission.Options{}, "allow Agent(Explore)").DeniedAgent("Explore"); text != "" {
+	if text, _ := newPolicy(t, permission.Options{}, "allow Agent(Explore)").DeniedAgent("Explore"); text != "" {
 		t.Errorf("denied by %q", text)
 	}
 }
 
 // Leaving plan mode restores the mode in which it began.
 func TestUnplanned(t *testing.T) {
-	p := policy(t, permission.Options{BypassAllowed: true})
+	p := newPolicy(t, permission.Options{BypassAllowed: true})
 	for _, step := range []struct{ mode, want protocol.PermissionMode }{
 		{protocol.ModeAcceptEdits, protocol.ModeDefault},
 		{protocol.ModePlan, protocol.ModeAcceptEdits},
@@ -236,8 +236,8 @@ func TestUnplanned(t *testing.T) {
 
 // The host sees the decision of a hook if the hook caused the question.
 func TestRequestOfHook(t *testing.T) {
-	p := policy(t, permission.Options{HasAsker: true})
-	call := use("Write", "/w/a")
+	p := newPolicy(t, permission.Options{HasAsker: true})
+	call := newCall("Write", "/w/a")
 	call.Hook = &protocol.HookVerdict{}
 	for reason, want := range map[string]*protocol.HookVerdict{"hook": call.Hook, "mode": nil} {
 		if r := p.Request(call, permission.Verdict{ReasonType: reason}); r.Hook != want {
@@ -287,7 +287,7 @@ func TestOfferedRuleOfHeredoc(t *testing.T) {
 		"NODE_ENV=a make -x y":     "Bash(make -x y)",
 		"NODE_ENV=a make all x y":  "Bash(make all *)",
 	} {
-		v := policy(t, permission.Options{HasAsker: true}).Decide(use("Bash", command))
+		v := newPolicy(t, permission.Options{HasAsker: true}).Decide(newCall("Bash", command))
 		var got []string
 		for _, s := range v.Suggestions {
 			for _, r := range s.Rules {

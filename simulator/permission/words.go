@@ -15,13 +15,13 @@ import (
 
 // approval is the reason why a command line needs permission.
 type approval struct {
-	message     string
-	reasonType  string
-	reason      string
-	blockedPath string // the path in question; empty = none
-	safety      protocol.SafetyFinding
-	code        string // reason code; empty = unknown
-	breaker     string // the circuit breaker; empty = none
+	message        string
+	reasonType     string
+	reason         string
+	blockedPath    string // the path in question; empty = none
+	safety         protocol.SafetyFinding
+	code           string // reason code; empty = unknown
+	circuitBreaker string // the circuit breaker; empty = none
 	// suggestions are nil when a host is shown none at all.
 	suggestions []protocol.PermissionUpdate
 }
@@ -43,7 +43,7 @@ func (q *approval) readRules() []protocol.PermissionRule {
 func (c *call) verdictFor(q approval) Verdict {
 	v := c.ask(q.message, q.reasonType, q.reason)
 	v.BlockedPath, v.Suggestions, v.Safety = q.blockedPath, q.suggestions, q.safety
-	v.Decision.CircuitBreaker = q.breaker
+	v.Decision.CircuitBreaker = q.circuitBreaker
 	switch {
 	case q.code != "":
 		v.Decision.ReasonCode = q.code
@@ -127,7 +127,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 		Message:          message,
 		Event:            c.denialEvent(message, reasonType, reason),
 		CountDenial:      true,
-		Suggestions:      c.suggestions(),
+		Suggestions:      c.suggestUpdates(),
 		ReasonType:       reasonType,
 		Reason:           reason,
 	}
@@ -335,7 +335,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 			return approvalWithoutSuggestions(needsApproval)
 		}
 		q := approvalWithoutSuggestions("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
-		q.reasonType, q.safety, q.breaker = "safetyCheck", protocol.SafetyDangerous, "backgroundOperator"
+		q.reasonType, q.safety, q.circuitBreaker = "safetyCheck", protocol.SafetyDangerous, "backgroundOperator"
 		return q
 	default:
 		code := missTooComplex
@@ -412,8 +412,8 @@ func (c *call) unansweredMessage() string {
 	return "Claude requested permissions to " + what + ", but you haven't granted it yet."
 }
 
-// suggestions are the updates that a host may hand back to be asked less.
-func (c *call) suggestions() []protocol.PermissionUpdate {
+// suggestUpdates returns the updates that a host may send back to avoid further questions.
+func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 	outside := !c.judge.resolver.isInWorkingDir(c.path)
 	dir := filepath.Dir(c.path)
 	switch c.kind {
@@ -450,7 +450,7 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 	}
 }
 
-var subcommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`) })
+var subcommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`) })
 
 // suggestPrefixRule suggests to allow what begins like the command line: two words
 // when the second looks like a subcommand and the first runs nothing else, or
@@ -467,7 +467,7 @@ func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	if heredoc && len(words) > 2 {
 		return addRuleUpdate("Bash", words[0]+" "+words[1]+" *")
 	}
-	if len(words) > 1 && subcommand().MatchString(words[1]) && !runsOtherPrograms(words[0]) {
+	if len(words) > 1 && subcommandPattern().MatchString(words[1]) && !runsOtherPrograms(words[0]) {
 		text = words[0] + " " + words[1] + " *"
 	}
 	return addRuleUpdate("Bash", text)

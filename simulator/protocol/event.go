@@ -119,8 +119,8 @@ type Assistant struct {
 
 	// ErrorDetails is the API's answer to a request that was too long; for transcripts.
 	ErrorDetails string `json:"-"`
-	// Final holds what only the transcript keeps: the message's real stop reason and usage. It is nil
-	// for synthetic messages.
+	// Final is the message's real stop reason and usage, which are written to the transcript but not
+	// printed. It is nil for synthetic messages.
 	Final *MessageSummary `json:"-"`
 }
 

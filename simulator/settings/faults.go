@@ -153,7 +153,7 @@ func ruleFault(text, behavior string) string {
 	switch {
 	case text == "":
 		return "Permission rule cannot be empty"
-	case rule.HasContent && !rule.Closed:
+	case rule.HasContent && !rule.IsClosed:
 		return `Malformed Tool(content) rule. Rules take the form Tool or Tool(content) and must end at the closing ")"; parentheses inside the content are literal`
 	case rule.HasContent && content == "":
 		return fmt.Sprintf("Empty parentheses. Either specify a pattern or use just %q without parentheses", name)
@@ -259,30 +259,30 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 
 // invalidHook is an invalid hook, or an invalid matcher with its hooks.
 type invalidHook struct {
-	path string // its key
-	what string // "entry" or "matcher"
-	why  string
-	// types are the valid types; empty = its type is valid.
-	types []string
+	path    string // its key
+	part    string // "entry" or "matcher"
+	problem string
+	// validTypes are the valid types; empty = its type is valid.
+	validTypes []string
 	// field is a key with a value of type got instead of a string; empty = another
 	// problem.
-	field, got string
+	field, actualType string
 }
 
 // skippedFault returns the fault of a hook that alone is ignored.
 func (o invalidHook) skippedFault() Fault {
-	text := o.why + "; " + o.what + " ignored."
-	if o.types != nil {
-		text += " Valid types: " + strings.Join(o.types, ", ")
+	text := o.problem + "; " + o.part + " ignored."
+	if o.validTypes != nil {
+		text += " Valid types: " + strings.Join(o.validTypes, ", ")
 	}
 	return Fault{Key: o.path, Text: text}
 }
 
 // guardFault returns the fault of an invalid hook that makes the CLI ignore the whole file.
 func (o invalidHook) guardFault() Fault {
-	text := o.why + guardHint
-	if o.types != nil {
-		text += " Valid types: " + strings.Join(o.types, ", ")
+	text := o.problem + guardHint
+	if o.validTypes != nil {
+		text += " Valid types: " + strings.Join(o.validTypes, ", ")
 	}
 	return Fault{Key: o.path, Text: text}
 }
@@ -291,10 +291,10 @@ func (o invalidHook) guardFault() Fault {
 // none.
 func (o invalidHook) valueFault() (Fault, bool) {
 	switch {
-	case o.types != nil:
-		return Fault{Key: o.path, Text: "Invalid discriminator value. Expected '" + strings.Join(o.types, "' | '") + "'"}, true
+	case o.validTypes != nil:
+		return Fault{Key: o.path, Text: "Invalid discriminator value. Expected '" + strings.Join(o.validTypes, "' | '") + "'"}, true
 	case o.field != "":
-		return Fault{Key: o.path + "." + o.field, Text: "Expected string, but received " + o.got}, true
+		return Fault{Key: o.path + "." + o.field, Text: "Expected string, but received " + o.actualType}, true
 	}
 	return Fault{}, false
 }
@@ -304,21 +304,21 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook)
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
 	var list []json.RawMessage
-	odd := invalidHook{path: at, what: "matcher"}
+	odd := invalidHook{path: at, part: "matcher"}
 	switch {
 	case err != nil:
-		odd.why = "Hook matcher must be an object; received a " + plainjson.TypeOf(raw)
+		odd.problem = "Hook matcher must be an object; received a " + plainjson.TypeOf(raw)
 	case hooks == nil || json.Unmarshal(hooks, &list) != nil || list == nil:
 		got := plainjson.TypeOf(hooks)
 		if hooks != nil {
 			got = "a " + got
 		}
-		odd.why = `Hook matcher "hooks" must be an array of hook entries; received ` + got
+		odd.problem = `Hook matcher "hooks" must be an array of hook entries; received ` + got
 	case matcher != nil && plainjson.TypeOf(matcher) != "string":
-		odd.field, odd.got = "matcher", plainjson.TypeOf(matcher)
-		odd.why = "Invalid hook matcher (matcher: Invalid input: expected string, received " + odd.got + ")"
+		odd.field, odd.actualType = "matcher", plainjson.TypeOf(matcher)
+		odd.problem = "Invalid hook matcher (matcher: Invalid input: expected string, received " + odd.actualType + ")"
 	}
-	if odd.why != "" {
+	if odd.problem != "" {
 		return nil, []invalidHook{odd}
 	}
 	good := []json.RawMessage{}
@@ -352,11 +352,11 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 	}
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return &invalidHook{path: at, what: "entry", why: "Hook entry must be an object; received a " + kindOf(value)}
+		return &invalidHook{path: at, part: "entry", problem: "Hook entry must be an object; received a " + kindOf(value)}
 	}
 	kind, _ := fields["type"].(string)
 	if !slices.Contains(hookKinds(), kind) {
-		return &invalidHook{path: at + ".type", what: "entry", why: fmt.Sprintf("Unknown hook type %q", kind), types: hookKinds()}
+		return &invalidHook{path: at + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookKinds()}
 	}
 	for _, key := range hookFields(kind) {
 		if !isText(fields[key]) {
@@ -365,12 +365,12 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 				got = kindOf(v)
 			}
 			return &invalidHook{
-				path: at, what: "entry", field: key, got: got,
-				why: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got),
+				path: at, part: "entry", field: key, actualType: got,
+				problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got),
 			}
 		}
 	}
-	return &invalidHook{path: at, what: "entry", why: "Invalid " + kind + " hook"}
+	return &invalidHook{path: at, part: "entry", problem: "Invalid " + kind + " hook"}
 }
 
 // truncate truncates a text for one line.

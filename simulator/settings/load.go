@@ -75,7 +75,7 @@ func (s *Settings) addFile(o Options, file Layer) {
 	case errors.Is(err, fs.ErrNotExist):
 		return
 	case err != nil:
-		s.warn(file, err)
+		s.addWarning(file, err)
 		return
 	}
 	file.Raw = raw
@@ -142,18 +142,18 @@ func (s *Settings) add(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
 	var value any
 	if err := json.Unmarshal(layer.Raw, &value); err != nil {
-		s.warn(layer, err)
+		s.addWarning(layer, err)
 		s.addFaults(layer, true, Fault{Text: "Invalid or malformed JSON"})
 		return
 	}
 	file, ok := value.(map[string]any)
 	if !ok {
-		s.warn(layer, errors.New("settings are not a JSON object"))
+		s.addWarning(layer, errors.New("settings are not a JSON object"))
 		s.addFaults(layer, true, Fault{Text: "Expected object, but received " + kindOf(value)})
 		return
 	}
 	if bad := invalidKeys(file); len(bad) > 0 {
-		s.warn(layer, fmt.Errorf("ignored because of an invalid value of %s", strings.Join(bad, ", ")))
+		s.addWarning(layer, fmt.Errorf("ignored because of an invalid value of %s", strings.Join(bad, ", ")))
 		s.addFaults(layer, true, invalidFileFaults(bad, file)...)
 		return
 	}
@@ -164,7 +164,7 @@ func (s *Settings) add(layer Layer) {
 func (s *Settings) merge(layer Layer) {
 	d := decoder{settings: s, layer: layer}
 	if err := json.Unmarshal(layer.Raw, &d.keys); err != nil {
-		s.warn(layer, err)
+		s.addWarning(layer, err)
 		return
 	}
 	s.Layers = append(s.Layers, layer)
@@ -192,7 +192,7 @@ func (s *Settings) merge(layer Layer) {
 	if raw, found := d.keys["hooks"]; found {
 		raw, faults := pruneHooks(raw)
 		for _, f := range faults {
-			s.warn(layer, errors.New(f.Text))
+			s.addWarning(layer, errors.New(f.Text))
 		}
 		s.addFaults(layer, false, faults...)
 		s.Hooks = append(s.Hooks, Hooks{Source: layer.Source, Raw: raw})
@@ -202,12 +202,12 @@ func (s *Settings) merge(layer Layer) {
 func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keys); err != nil {
-		s.warn(layer, fmt.Errorf("permissions: %w", err))
+		s.addWarning(layer, fmt.Errorf("permissions: %w", err))
 		return
 	}
 	d := decoder{settings: s, layer: layer, keys: keys}
 	for _, behavior := range []string{"allow", "deny", "ask"} {
-		for _, text := range s.rules(d, behavior) {
+		for _, text := range s.readRules(d, behavior) {
 			s.Permissions.Rules = append(s.Permissions.Rules, Rule{Behavior: behavior, Text: text, Source: layer.Source, Root: layer.Root})
 		}
 	}
@@ -223,8 +223,8 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	d.decodeDisable("disableAutoMode", &s.Permissions.DisableAuto)
 }
 
-// rules returns the valid rules of one behavior.
-func (s *Settings) rules(d decoder, behavior string) []string {
+// readRules returns the valid rules of one behavior.
+func (s *Settings) readRules(d decoder, behavior string) []string {
 	var list []any
 	decode(d, behavior, &list)
 	var rules []string
@@ -236,10 +236,10 @@ func (s *Settings) rules(d decoder, behavior string) []string {
 		}
 		switch {
 		case !ok:
-			d.settings.warn(d.layer, fmt.Errorf("%s: %v is not a string", behavior, v))
+			d.settings.addWarning(d.layer, fmt.Errorf("%s: %v is not a string", behavior, v))
 			s.addFaults(d.layer, false, Fault{Key: "permissions." + behavior, Text: "Non-string value in " + behavior + " array was removed"})
 		case why != "":
-			d.settings.warn(d.layer, fmt.Errorf("%s: %q: %s", behavior, text, why))
+			d.settings.addWarning(d.layer, fmt.Errorf("%s: %q: %s", behavior, text, why))
 			s.addFaults(d.layer, false, Fault{Key: "permissions." + behavior, Text: fmt.Sprintf("Invalid permission rule %q was skipped: %s", text, why)})
 		case !slices.Contains(rules, text):
 			rules = append(rules, text)
@@ -255,7 +255,7 @@ func (s *Settings) addFaults(layer Layer, whole bool, faults ...Fault) {
 	}
 }
 
-func (s *Settings) warn(layer Layer, err error) {
+func (s *Settings) addWarning(layer Layer, err error) {
 	name := cmp.Or(layer.Path, string(layer.Source))
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%s: %v", name, err))
 }
@@ -274,7 +274,7 @@ func decode[T any](d decoder, key string, into *T) {
 	}
 	var value *T
 	if err := json.Unmarshal(raw, &value); err != nil {
-		d.settings.warn(d.layer, fmt.Errorf("%s: %w", key, err))
+		d.settings.addWarning(d.layer, fmt.Errorf("%s: %w", key, err))
 		return
 	}
 	if value != nil {
@@ -290,7 +290,7 @@ func (d decoder) appendStrings(have []string, key string) []string {
 		text, ok := v.(string)
 		switch {
 		case !ok:
-			d.settings.warn(d.layer, fmt.Errorf("%s: %v is not a string", key, v))
+			d.settings.addWarning(d.layer, fmt.Errorf("%s: %v is not a string", key, v))
 		case !slices.Contains(have, text):
 			have = append(have, text)
 		}
@@ -318,7 +318,7 @@ func (d decoder) decodeEnv() {
 		case float64, bool:
 			d.settings.Env[name] = fmt.Sprint(v)
 		default:
-			d.settings.warn(d.layer, fmt.Errorf("env.%s is not a string", name))
+			d.settings.addWarning(d.layer, fmt.Errorf("env.%s is not a string", name))
 		}
 	}
 }

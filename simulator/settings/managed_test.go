@@ -11,9 +11,9 @@ import (
 
 const etc = "/etc/claude-code"
 
-func managed(files map[string]string) (settings.Settings, error) {
+func loadManaged(files map[string]string) (settings.Settings, error) {
 	return settings.Load(settings.Options{
-		StateDir: state, CWD: cwd, ManagedDir: etc, ReadFile: reader(files),
+		StateDir: state, CWD: cwd, ManagedDir: etc, ReadFile: fileReader(files),
 		Glob: func(string) ([]string, error) {
 			return []string{etc + "/managed-settings.d/10.json", etc + "/managed-settings.d/20.json"}, nil
 		},
@@ -23,7 +23,7 @@ func managed(files map[string]string) (settings.Settings, error) {
 // Managed files have precedence over the user's, and a later file over an earlier one. Single errors in them are
 // reported.
 func TestManagedFiles(t *testing.T) {
-	s, err := managed(map[string]string{
+	s, err := loadManaged(map[string]string{
 		state + "/settings.json":            `{"model":"user","language":"x"}`,
 		etc + "/managed-settings.json":      `{"model":"machine","outputStyle":5}`,
 		etc + "/managed-settings.d/20.json": `{"model":"part","zzz":1}`,
@@ -35,7 +35,7 @@ func TestManagedFiles(t *testing.T) {
 	if diff := cmp.Diff(want, s.ManagedFaults); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
-	_, err = managed(map[string]string{etc + "/managed-settings.json": `{"model":`})
+	_, err = loadManaged(map[string]string{etc + "/managed-settings.json": `{"model":`})
 	if _, ok := errors.AsType[*settings.ManagedError](err); !ok {
 		t.Errorf("no JSON: %v", err)
 	}
@@ -70,7 +70,7 @@ func TestManagedOnly(t *testing.T) {
 		{"only the machine's", hooks, `{"hooks":{"Stop":[]},"allowManagedHooksOnly":true}`, []settings.Source{settings.SourceManaged}},
 	}
 	for _, tt := range tests {
-		s, err := managed(map[string]string{state + "/settings.json": tt.user, etc + "/managed-settings.json": tt.machine})
+		s, err := loadManaged(map[string]string{state + "/settings.json": tt.user, etc + "/managed-settings.json": tt.machine})
 		var got []settings.Source
 		for _, h := range s.Hooks {
 			got = append(got, h.Source)
@@ -79,7 +79,7 @@ func TestManagedOnly(t *testing.T) {
 			t.Errorf("%s: %v, hooks of (-want +got):\n%s", tt.name, err, diff)
 		}
 	}
-	s, err := managed(map[string]string{
+	s, err := loadManaged(map[string]string{
 		state + "/settings.json":       `{"permissions":{"allow":["Write"]}}`,
 		etc + "/managed-settings.json": `{"allowManagedPermissionRulesOnly":true,"permissions":{"allow":["Read"]}}`,
 	})

@@ -31,14 +31,14 @@ func mergeInto(into, from map[string]any) {
 			mergeInto(sub, value)
 		case []any:
 			list, _ := into[key].([]any)
-			into[key] = union(list, value)
+			into[key] = joinLists(list, value)
 		default:
 			into[key] = value
 		}
 	}
 }
 
-func union(have, more []any) []any {
+func joinLists(have, more []any) []any {
 	out := slices.Clone(have)
 	for _, v := range more {
 		if !slices.ContainsFunc(out, func(o any) bool { return reflect.DeepEqual(o, v) }) {

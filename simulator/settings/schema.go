@@ -21,12 +21,12 @@ func invalidKeys(file map[string]any) []string {
 			bad = append(bad, key)
 		}
 	}
-	slices.SortFunc(bad, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(bad, func(a, b string) int { return cmp.Or(cmp.Compare(faultRank(a), faultRank(b)), cmp.Compare(a, b)) })
 	return bad
 }
 
-// rank returns the position of a key in the order in which the CLI reports faults.
-func rank(key string) int {
+// faultRank returns the position of a key in the order in which the CLI reports faults.
+func faultRank(key string) int {
 	first := []string{
 		"apiKeyHelper", "awsCredentialExport", "awsAuthRefresh", "cleanupPeriodDays", "env", "attribution", "includeCoAuthoredBy",
 		"permissions", "model", "enableAllProjectMcpServers", "enabledMcpjsonServers", "disabledMcpjsonServers", "hooks", "disableAllHooks",
@@ -44,32 +44,32 @@ func rank(key string) int {
 func knownKeys() map[string]check {
 	checks := map[string]check{
 		"$schema":                 isText,
-		"attribution":             anyOf(isBool, object(map[string]check{"commit": isText, "pr": isText})),
-		"autoMode":                object(map[string]check{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
+		"attribution":             anyOf(isBool, checkObject(map[string]check{"commit": isText, "pr": isText})),
+		"autoMode":                checkObject(map[string]check{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
 		"autoUpdatesChannel":      oneOf("latest", "stable"),
-		"blockedMarketplaces":     nullable(listOf(isObject)),
+		"blockedMarketplaces":     allowNull(listOf(isObject)),
 		"cleanupPeriodDays":       isPositiveInteger,
 		"defaultShell":            oneOf("bash", "powershell"),
-		"disableAutoMode":         nullable(oneOf("disable")),
+		"disableAutoMode":         allowNull(oneOf("disable")),
 		"enabledPlugins":          mapOf(anyOf(isBool, listOf(isText))),
 		"feedbackSurveyRate":      isFraction,
-		"fileSuggestion":          required(object(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"fileSuggestion":          requireFields(checkObject(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
 		"forceLoginOrgUUID":       anyOf(isText, listOf(isText)),
 		"modelOverrides":          mapOf(isText),
 		"pluginConfigs":           mapOf(isObject),
-		"remote":                  object(map[string]check{"defaultEnvironmentId": isText}),
-		"spinnerVerbs":            required(object(map[string]check{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
-		"statusLine":              required(object(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
-		"strictKnownMarketplaces": nullable(listOf(isObject)),
+		"remote":                  checkObject(map[string]check{"defaultEnvironmentId": isText}),
+		"spinnerVerbs":            requireFields(checkObject(map[string]check{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
+		"statusLine":              requireFields(checkObject(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"strictKnownMarketplaces": allowNull(listOf(isObject)),
 		"tui":                     oneOf("default", "fullscreen"),
-		"worktree":                object(map[string]check{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
+		"worktree":                checkObject(map[string]check{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
 		"hooks":                   validHooks,
-		"permissions": object(map[string]check{
+		"permissions": checkObject(map[string]check{
 			"allow": isList, "deny": isList, "ask": isList, "additionalDirectories": listOf(isText),
 			"defaultMode":                  oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"),
 			"disableBypassPermissionsMode": oneOf("disable"), "disableAutoMode": oneOf("disable"),
 		}),
-		"sandbox": object(map[string]check{
+		"sandbox": checkObject(map[string]check{
 			"enabled": isBool, "failIfUnavailable": isBool, "autoAllowBashIfSandboxed": isBool, "network": isObject, "filesystem": isObject,
 			"excludedCommands": listOf(isText),
 		}),
@@ -86,7 +86,7 @@ func knownKeys() map[string]check {
 		"includeGitInstructions", "prefersReducedMotion", "promptSuggestionEnabled", "respectGitignore", "showClearContextOnPlanAccept",
 		"showThinkingSummaries", "spinnerTipsEnabled", "syntaxHighlightingDisabled", "terminalTitleFromRename", "verbose",
 		"wslInheritsWindowsSettings")
-	set(nullable(isBool), "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "channelsEnabled",
+	set(allowNull(isBool), "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "channelsEnabled",
 		"disableSkillShellExecution", "enableAllProjectMcpServers", "fastModePerSessionOptIn", "skipAutoPermissionPrompt",
 		"skipDangerousModePermissionPrompt", "skipWebFetchPreflight", "useAutoModeDuringPlan")
 	set(listOf(isText), "allowedHttpHookUrls", "availableModels", "claudeMdExcludes", "companyAnnouncements", "httpHookAllowedEnvVars")
@@ -111,7 +111,7 @@ func isFraction(v any) bool {
 	return ok && n >= 0 && n <= 1
 }
 
-func nullable(c check) check { return func(v any) bool { return v == nil || c(v) } }
+func allowNull(c check) check { return func(v any) bool { return v == nil || c(v) } }
 
 func oneOf(texts ...string) check {
 	return func(v any) bool { text, ok := v.(string); return ok && slices.Contains(texts, text) }
@@ -138,8 +138,8 @@ func mapOf(c check) check {
 	}
 }
 
-// object validates the named fields if they are present.
-func object(fields map[string]check) check {
+// checkObject validates the named fields if they are present.
+func checkObject(fields map[string]check) check {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
 		for key, valid := range fields {
@@ -151,8 +151,8 @@ func object(fields map[string]check) check {
 	}
 }
 
-// required requires the named fields.
-func required(c check, keys ...string) check {
+// requireFields requires the named fields.
+func requireFields(c check, keys ...string) check {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
 		for _, key := range keys {
@@ -181,11 +181,11 @@ func isGuardEvent(event string) bool { return claudecode.HookEventNamed(event).C
 
 // validGroups validates the matchers of an event.
 func validGroups(v any) bool {
-	return listOf(required(object(map[string]check{"matcher": isText, "hooks": listOf(validHook)}), "hooks"))(v)
+	return listOf(requireFields(checkObject(map[string]check{"matcher": isText, "hooks": listOf(validHook)}), "hooks"))(v)
 }
 
 func validHook(v any) bool {
-	hook := required(object(map[string]check{
+	hook := requireFields(checkObject(map[string]check{
 		"type": oneOf(hookKinds()...), "command": isText, "prompt": isText, "url": isText,
 		"server": isText, "tool": isText, "timeout": func(v any) bool { n, ok := v.(float64); return ok && n > 0 },
 	}), "type")

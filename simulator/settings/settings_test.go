@@ -20,8 +20,8 @@ const (
 	cwd   = "/work/project"
 )
 
-// reader serves files from a map.
-func reader(files map[string]string) func(string) ([]byte, error) {
+// fileReader serves files from a map.
+func fileReader(files map[string]string) func(string) ([]byte, error) {
 	return func(path string) ([]byte, error) {
 		if text, found := files[path]; found {
 			return []byte(text), nil
@@ -32,7 +32,7 @@ func reader(files map[string]string) func(string) ([]byte, error) {
 
 func load(t *testing.T, o settings.Options, files map[string]string) settings.Settings {
 	t.Helper()
-	o.StateDir, o.CWD, o.ReadFile = state, cwd, reader(files)
+	o.StateDir, o.CWD, o.ReadFile = state, cwd, fileReader(files)
 	s, err := settings.Load(o)
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestTrust(t *testing.T) {
 
 // In the home directory ~/.claude/settings.json is read once, as user settings.
 func TestHomeAsProject(t *testing.T) {
-	s, err := settings.Load(settings.Options{StateDir: "/home/me/.claude", CWD: "/home/me", ReadFile: reader(map[string]string{
+	s, err := settings.Load(settings.Options{StateDir: "/home/me/.claude", CWD: "/home/me", ReadFile: fileReader(map[string]string{
 		"/home/me/.claude/settings.json": `{"permissions":{"allow":["Write"]}}`,
 	})})
 	if err != nil || len(s.Layers) != 1 || s.TrustWarning != "" {

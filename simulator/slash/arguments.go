@@ -20,8 +20,8 @@ func appendArguments(body, args string, used bool) string {
 	return body + "\n\nARGUMENTS: " + args
 }
 
-// fill replaces the placeholders in body; used reports whether one had a value.
-func fill(body, args string, names []string) (text string, used bool) {
+// fillPlaceholders replaces the placeholders in body; used reports whether one had a value.
+func fillPlaceholders(body, args string, names []string) (text string, used bool) {
 	words := SplitWords(args)
 	var b strings.Builder
 	for rest := body; ; {
@@ -107,9 +107,9 @@ func FillWithShell(body, args string, names []string, run func(command, pattern 
 		if failed != nil {
 			return found
 		}
-		filled, place := fill(command, args, names)
+		filled, place := fillPlaceholders(command, args, names)
 		if used = used || place; filled != command {
-			pattern, _ = fill(pattern, args, names)
+			pattern, _ = fillPlaceholders(pattern, args, names)
 		}
 		var out string
 		out, failed = run(filled, pattern)
@@ -119,7 +119,7 @@ func FillWithShell(body, args string, names []string, run func(command, pattern 
 	if failed != nil {
 		return "", failed
 	}
-	body, place := fill(body, args, names)
+	body, place := fillPlaceholders(body, args, names)
 	body = appendArguments(body, args, used || place)
 	for i, out := range printed {
 		body = strings.Replace(body, outputMarker(i), out, 1)

@@ -51,9 +51,9 @@ type Context struct {
 
 // ContextWindow is how far a conversation may grow.
 type ContextWindow struct {
-	Tokens    int  // tokens
-	Requested bool // the window is not the model's own
-	Manual    bool // a conversation that is full is not compacted automatically
+	Tokens        int  // tokens
+	IsRequested   bool // the window is not the model's own
+	NoAutoCompact bool // a conversation that is full is not compacted automatically
 }
 
 // CompactBuffer is the number of tokens reserved for a summary.
@@ -90,7 +90,7 @@ func NewContext(model string, room ContextWindow, messages int, l LoadedContext)
 	used("Skills", totalTokens(l.Skills))
 	used("Messages", minMessageTokens+messages)
 	buffer := UsageCategory{"Autocompact buffer", CompactBuffer, "buffer"}
-	if room.Manual {
+	if room.NoAutoCompact {
 		buffer = UsageCategory{"Compact buffer", manualBuffer, "buffer"}
 	}
 	c.Categories = append(c.Categories, buffer, UsageCategory{"Free space", max(0, window-buffer.Tokens-c.TotalTokens), "free"})

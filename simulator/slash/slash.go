@@ -116,8 +116,8 @@ type Cost struct {
 func (c Cost) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Estimated cost:        $%.4f\n", c.USD)
-	fmt.Fprintf(&b, "Total duration (API):  %s\n", duration(c.APIMS))
-	fmt.Fprintf(&b, "Total duration (wall): %s\n", duration(c.WallMS))
+	fmt.Fprintf(&b, "Total duration (API):  %s\n", formatDuration(c.APIMS))
+	fmt.Fprintf(&b, "Total duration (wall): %s\n", formatDuration(c.WallMS))
 	fmt.Fprintf(&b, "Total code changes:    %s added, %s removed", count(c.LinesAdded, "line"), count(c.LinesRemoved, "line"))
 	if len(c.Models) > 0 {
 		b.WriteString("\nUsage by model:")
@@ -139,8 +139,8 @@ func (c Cost) Text() string {
 	return b.String()
 }
 
-// duration formats a time in whole seconds, as "1h 2m 3s".
-func duration(ms int) string {
+// formatDuration formats a time in whole seconds, as "1h 2m 3s".
+func formatDuration(ms int) string {
 	s := ms / 1000
 	switch {
 	case s >= 3600:

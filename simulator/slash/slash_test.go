@@ -44,7 +44,7 @@ func TestTags(t *testing.T) {
 
 // Checklist row 67.
 // fill fills a body without shell commands.
-func fill(body, args string, names ...string) string {
+func fillPlaceholders(body, args string, names ...string) string {
 	text, _ := slash.FillWithShell(body, args, names, func(string, string) (string, error) { return "", nil })
 	return text
 }
@@ -63,7 +63,7 @@ func TestFill(t *testing.T) {
 		{"costs $99999999999999999999", "a", "costs $99999999999999999999\n\nARGUMENTS: a"},
 	}
 	for _, tt := range tests {
-		if got := fill(tt.body, tt.args); got != tt.want {
+		if got := fillPlaceholders(tt.body, tt.args); got != tt.want {
 			t.Errorf("Fill(%q, %q) = %q, want %q", tt.body, tt.args, got, tt.want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestFillNamed(t *testing.T) {
 		{"a", `\\$a \\\$a \$c`, "1", `\\1 \\\1 \$c`},
 	}
 	for _, tt := range tests {
-		if got := fill(tt.body, tt.args, strings.Fields(tt.names)...); got != tt.want {
+		if got := fillPlaceholders(tt.body, tt.args, strings.Fields(tt.names)...); got != tt.want {
 			t.Errorf("Fill(%q, %q, %s) = %q, want %q", tt.body, tt.args, tt.names, got, tt.want)
 		}
 	}
@@ -130,7 +130,7 @@ func FuzzFill(f *testing.F) {
 	f.Add("a $ARGUMENTS b $1", "x 'y z")
 	f.Add("$ARGUMENTS[0]$2", "")
 	f.Fuzz(func(_ *testing.T, body, args string) {
-		fill(body, args, slash.SplitWords(args)...)
+		fillPlaceholders(body, args, slash.SplitWords(args)...)
 		slash.Parse(body)
 		slash.SplitWords(args)
 	})

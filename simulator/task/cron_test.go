@@ -67,7 +67,7 @@ func TestCronNext(t *testing.T) {
 	} {
 		c, _ := ParseCron(tt.expr)
 		got := ""
-		if at, ok := c.Next(moment(t, tt.after)); ok {
+		if at, ok := c.Next(parseTime(t, tt.after)); ok {
 			got = at.Format("2006-01-02 15:04")
 		}
 		if got != tt.want {
@@ -76,7 +76,7 @@ func TestCronNext(t *testing.T) {
 	}
 }
 
-func moment(t *testing.T, s string) time.Time {
+func parseTime(t *testing.T, s string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.DateTime, s)
 	if err != nil {
@@ -87,7 +87,7 @@ func moment(t *testing.T, s string) time.Time {
 
 // Ids and times observed with 2.1.329.
 func TestJobNext(t *testing.T) {
-	created := moment(t, "2026-11-21 11:29:18")
+	created := parseTime(t, "2026-11-21 11:29:18")
 	for _, tt := range []struct {
 		id, expr  string
 		recurring bool

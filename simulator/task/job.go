@@ -39,7 +39,7 @@ func (j Job) NextRun() float64 {
 	}
 	switch {
 	case !j.Recurring && first.Minute()%30 == 0:
-		return max(unixMillis(first)-j.fraction()*milliseconds(maxAdvance), unixMillis(j.Created))
+		return max(unixMillis(first)-j.jitterFraction()*milliseconds(maxAdvance), unixMillis(j.Created))
 	case !j.Recurring:
 		return unixMillis(first)
 	case j.Cron.String() == "Every 5 minutes":
@@ -49,11 +49,11 @@ func (j Job) NextRun() float64 {
 	if !ok {
 		return unixMillis(first)
 	}
-	return unixMillis(first) + min(j.fraction()*0.5*milliseconds(second.Sub(first)), milliseconds(maxDelay))
+	return unixMillis(first) + min(j.jitterFraction()*0.5*milliseconds(second.Sub(first)), milliseconds(maxDelay))
 }
 
-// fraction returns the job's individual fraction below 1.
-func (j Job) fraction() float64 {
+// jitterFraction returns the job's individual fraction below 1.
+func (j Job) jitterFraction() float64 {
 	n, err := strconv.ParseUint(j.ID, 16, 32)
 	if err != nil {
 		return 0

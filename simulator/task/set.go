@@ -63,12 +63,12 @@ type Set struct {
 	notices       []Notification
 	waitingAgents []func() // agents that run between turns (Ordered)
 	agentRunning  bool     // one of them is running
-	// launching says that a call has started a background task, and that the reply to
+	// isLaunching says that a call has started a background task, and that the reply to
 	// its result has not been shown yet.
-	launching bool
-	scheduled []Job
-	closed    bool
-	stats     protocol.SubagentStats
+	isLaunching bool
+	scheduled   []Job
+	closed      bool
+	stats       protocol.SubagentStats
 }
 
 type queuedEvent struct {
@@ -124,16 +124,16 @@ func (s *Set) Start(i Info) *Task {
 		starter, t.inBackground = true, true
 	}
 	s.tasks = append(s.tasks, t)
-	if i.Kind == KindAgent && !again && !i.Ambient {
+	if i.Kind == KindAgent && !again && !i.IsAmbient {
 		s.countSpawn(t)
 	}
 	if i.Background {
-		s.post(t, starter, s.backgroundTasksFrame())
+		s.queueEvents(t, starter, s.backgroundTasksFrame())
 		if i.ParentID == "" {
-			s.launching = true
+			s.isLaunching = true
 		}
 	}
-	s.post(t, starter, t.startedFrame())
+	s.queueEvents(t, starter, t.startedFrame())
 	return t
 }
 
@@ -143,7 +143,7 @@ func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.stop = cancel
+	t.cancel = cancel
 	if s.closed {
 		cancel()
 	}
@@ -178,7 +178,7 @@ func (s *Set) Stop(id string, by Killer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.find(id)
-	if t == nil || t.ended || t.stop == nil {
+	if t == nil || t.ended || t.cancel == nil {
 		return false
 	}
 	s.kill(t, by)
@@ -192,7 +192,7 @@ func (s *Set) kill(t *Task, by Killer) {
 	if t.killer == notKilled {
 		t.killer = by
 	}
-	t.stop()
+	t.cancel()
 }
 
 // StopAll stops every background task.
@@ -200,7 +200,7 @@ func (s *Set) StopAll(by Killer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
-		if !t.ended && t.stop != nil {
+		if !t.ended && t.cancel != nil {
 			s.kill(t, by)
 		}
 	}
@@ -212,7 +212,7 @@ func (s *Set) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
-		if t.Kind == KindAgent && !t.ended && t.stop != nil {
+		if t.Kind == KindAgent && !t.ended && t.cancel != nil {
 			s.kill(t, KilledBySystem)
 			t.finish(End{Status: StatusKilled})
 		}
@@ -247,7 +247,7 @@ func (s *Set) Take(p Phase) []protocol.Event {
 	var out []protocol.Event
 	var rest []queuedEvent
 	for _, e := range s.queue {
-		if e.inBackground && p == PhaseInTurn && (s.options.Ordered || s.launching) {
+		if e.inBackground && p == PhaseInTurn && (s.options.Ordered || s.isLaunching) {
 			rest = append(rest, e)
 			continue
 		}
@@ -275,8 +275,8 @@ func (s *Set) MarkShown() {
 func (s *Set) MarkLaunched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.launching {
-		s.launching = false
+	if s.isLaunching {
+		s.isLaunching = false
 		s.signal()
 	}
 }
@@ -416,7 +416,7 @@ func (s *Set) CountRefusal() {
 
 // The following functions are called with mu held.
 
-func (s *Set) post(t *Task, behind bool, events ...protocol.Event) {
+func (s *Set) queueEvents(t *Task, behind bool, events ...protocol.Event) {
 	for _, ev := range events {
 		s.queue = append(s.queue, queuedEvent{ev, t, behind})
 	}
@@ -453,7 +453,7 @@ func (s *Set) countSpawn(t *Task) {
 }
 
 func (s *Set) countEnd(t *Task, status Status) {
-	if t.Kind != KindAgent || t.Ambient {
+	if t.Kind != KindAgent || t.IsAmbient {
 		return
 	}
 	switch {

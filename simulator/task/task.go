@@ -39,7 +39,7 @@ type Info struct {
 	Depth       int    // agents only; 1 = started by the main conversation
 	ParentID    string // task that started this one; empty = the main conversation
 	Background  bool   // the tool call does not wait for it
-	Ambient     bool   // it is shown only at its start and its end, and not counted: the agent of a skill
+	IsAmbient   bool   // it is shown only at its start and its end, and not counted: the agent of a skill
 
 	// ID is the id of a task that continues after its end; empty = Start makes one:
 	// "a" and 16 characters, or "b" and 8.
@@ -89,7 +89,7 @@ type Task struct {
 	unshownEvents int // events that have not been shown yet
 	waitCount     int // scripted waits of its work that have begun and not ended
 	ended         bool
-	stop          context.CancelFunc // nil before Go
+	cancel        context.CancelFunc // nil before Go
 	killer        Killer
 	out           *os.File
 	outErr        error
@@ -100,7 +100,7 @@ func (t *Task) Post(events ...protocol.Event) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	if !t.ended {
-		t.set.post(t, t.inBackground, events...)
+		t.set.queueEvents(t, t.inBackground, events...)
 	}
 }
 
@@ -138,7 +138,7 @@ func (t *Task) WaitShown(ctx context.Context) {
 
 // Progress queues a task_progress frame; tool is the tool that is about to run.
 func (t *Task) Progress(description, tool string, u Usage) {
-	if t.Ambient {
+	if t.IsAmbient {
 		return
 	}
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
@@ -158,12 +158,12 @@ func (t *Task) Detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.Background, t.OutputFile = true, s.outputFile(t.ID)
-	s.post(t, t.inBackground, s.backgroundTasksFrame(), t.updatedFrame(struct {
+	s.queueEvents(t, t.inBackground, s.backgroundTasksFrame(), t.updatedFrame(struct {
 		Backgrounded bool `json:"is_backgrounded"`
 	}{true}))
 	t.inBackground = true
 	if t.ParentID == "" {
-		s.launching = true
+		s.isLaunching = true
 	}
 }
 
@@ -219,18 +219,18 @@ func (t *Task) finish(e End) {
 	if t.killer == KilledBySystem { // progress is not reported
 		e.Summary, e.Usage = t.Description, nil
 	}
-	if t.Ambient {
+	if t.IsAmbient {
 		e.Summary, e.Usage = t.Description, nil
 	}
 	s.countEnd(t, e.Status)
-	if t.Background || t.Kind == KindAgent && !t.Ambient {
-		s.post(t, t.inBackground, t.updatedFrame(struct {
+	if t.Background || t.Kind == KindAgent && !t.IsAmbient {
+		s.queueEvents(t, t.inBackground, t.updatedFrame(struct {
 			Status  Status `json:"status"`
 			EndTime int64  `json:"end_time"`
 			Error   string `json:"error,omitempty"`
 		}{e.Status, s.options.Now().UnixMilli(), e.Error}))
 	}
-	s.post(t, t.inBackground, t.notificationFrame(e))
+	s.queueEvents(t, t.inBackground, t.notificationFrame(e))
 	t.ended = true
 	if t.out != nil {
 		t.out.Close()
@@ -239,7 +239,7 @@ func (t *Task) finish(e End) {
 	if !t.Background {
 		return
 	}
-	s.post(t, t.inBackground, s.backgroundTasksFrame())
+	s.queueEvents(t, t.inBackground, s.backgroundTasksFrame())
 	if t.killer == notKilled && !e.KnownToModel {
 		s.notices = append(s.notices, t.endNotice(e))
 	}
@@ -253,7 +253,7 @@ func (t *Task) ReportEvent(text string) {
 	if t.ended {
 		return
 	}
-	s.notices = append(s.notices, Notification{Text: t.notifyEvent(text), Origin: origin("")})
+	s.notices = append(s.notices, Notification{Text: t.notifyEvent(text), Origin: runOrigin("")})
 	s.signal()
 }
 
@@ -304,7 +304,7 @@ func (t *Task) notificationFrame(e End) *protocol.System {
 
 // ambientFields returns the keys by which hosts know a task that they need not show.
 func (t *Task) ambientFields() []protocol.Field {
-	if !t.Ambient {
+	if !t.IsAmbient {
 		return nil
 	}
 	return []protocol.Field{{Key: "skip_transcript", Value: true}, {Key: "ambient", Value: true}}
@@ -342,12 +342,12 @@ func (t *Task) endNotice(e End) Notification {
 		b.WriteString("<result>" + e.Report + "</result>\n")
 	}
 	b.WriteString("</task-notification>")
-	return Notification{Text: b.String(), Origin: origin(t.RunID)}
+	return Notification{Text: b.String(), Origin: runOrigin(t.RunID)}
 }
 
-// origin returns the origin of a turn about a run; without an id if the run
+// runOrigin returns the origin of a turn about a run; without an id if the run
 // continues.
-func origin(runID string) json.RawMessage {
+func runOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
 		Producer string `json:"producer"`

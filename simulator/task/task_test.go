@@ -28,8 +28,8 @@ func newSet(o task.Options) *task.Set {
 	return task.New(o)
 }
 
-// wire renders events as they are sent, without their last two keys.
-func wire(t *testing.T, events []protocol.Event) []string {
+// wireTexts renders events as they are sent, without their last two keys.
+func wireTexts(t *testing.T, events []protocol.Event) []string {
 	t.Helper()
 	var out []string
 	for _, ev := range events {
@@ -66,12 +66,12 @@ func TestFrames(t *testing.T) {
 		`"task_notification",` + bash + `,"tool_use_id":"toolu_2","status":"failed","output_file":"/tasks/` + b.ID + `.output","summary":"no"`,
 		`"background_tasks_changed","tasks":[]`,
 	}
-	got := wire(t, s.Take(task.PhaseInTurn))
+	got := wireTexts(t, s.Take(task.PhaseInTurn))
 	if len(got) != 6 {
 		t.Errorf("%d events before the result of the call is shown", len(got))
 	}
 	s.MarkLaunched()
-	if diff := cmp.Diff(want, append(got, wire(t, s.Take(task.PhaseInTurn))...)); diff != "" {
+	if diff := cmp.Diff(want, append(got, wireTexts(t, s.Take(task.PhaseInTurn))...)); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
 	if len(a.ID) != 17 || a.ID[0] != 'a' || len(b.ID) != 9 || b.ID[0] != 'b' {
@@ -215,7 +215,7 @@ func TestClear(t *testing.T) {
 		s.Clear()
 		synctest.Wait()
 		if got := s.Take(task.PhaseBetweenTurns); got != nil || s.HasRunningTask() || s.HasPendingNotice() {
-			t.Errorf("after Clear: %v", wire(t, got))
+			t.Errorf("after Clear: %v", wireTexts(t, got))
 		}
 		s.Close()
 	})

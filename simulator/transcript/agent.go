@@ -135,7 +135,7 @@ func (a *agentTranscripts) writeMeta(id string) error {
 	if err := a.conversation.writer.replace(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
 		return err
 	}
-	if a.conversation.writer.onLine == nil || a.conversation.writer.disabled {
+	if a.conversation.writer.onLine == nil || a.conversation.writer.isDisabled {
 		return nil
 	}
 	entry, err := protocol.Marshal(struct {
@@ -151,7 +151,7 @@ func (a *agentTranscripts) writeMeta(id string) error {
 
 // recordStart makes the .meta.json file of a sub-agent.
 func (a *agentTranscripts) recordStart(ev *protocol.System) error {
-	depth, isAgent := field(ev.Fields, "spawn_depth").(int)
+	depth, isAgent := fieldValue(ev.Fields, "spawn_depth").(int)
 	if !isAgent {
 		return nil // another kind of task
 	}
@@ -180,7 +180,7 @@ func userText(text string) protocol.UserContent {
 	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
 }
 
-func field(fields []protocol.Field, key string) any {
+func fieldValue(fields []protocol.Field, key string) any {
 	for _, f := range fields {
 		if f.Key == key {
 			return f.Value
@@ -190,6 +190,6 @@ func field(fields []protocol.Field, key string) any {
 }
 
 func text(fields []protocol.Field, key string) string {
-	value, _ := field(fields, key).(string)
+	value, _ := fieldValue(fields, key).(string)
 	return value
 }

@@ -45,7 +45,7 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 
 // attachmentLine returns the line of an attachment.
 func (r *recorder) attachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
-	line := r.conversation.attachment(ev.AgentID, ev.Role, ev.Attachment)
+	line := r.conversation.attachmentLine(ev.AgentID, ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
 		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
 	}

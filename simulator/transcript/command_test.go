@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// picked returns the named members of the lines that have one of them.
-func picked(t *testing.T, s *transcript.Transcript, keys ...string) []map[string]any {
+// pickMembers returns the named members of the lines that have one of them.
+func pickMembers(t *testing.T, s *transcript.Transcript, keys ...string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
 	for _, line := range readLines(t, s.Path()) {
@@ -50,8 +50,8 @@ func TestExpandedCommand(t *testing.T) {
 		&protocol.PromptAccepted{UUID: "u4", PermissionMode: "default", Content: protocol.Content{Text: "more"}},
 		&protocol.Assistant{UUID: "a3", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("more")}}},
 	)
-	closed(t, s)
-	got := picked(t, s, "permissionMode", "turnCompanion", "sourceToolUseID", "attributionSkill", "attributionPlugin", "lastPrompt")
+	closeAll(t, s)
+	got := pickMembers(t, s, "permissionMode", "turnCompanion", "sourceToolUseID", "attributionSkill", "attributionPlugin", "lastPrompt")
 	want := []map[string]any{
 		{"turnCompanion": true},
 		{"attachment": map[string]any{"type": "command_permissions", "allowedTools": []any{"Read"}}},
@@ -81,8 +81,8 @@ func TestCompanion(t *testing.T) {
 		&protocol.PromptAccepted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "hello"}},
 		said("u2", "Go on.", true), said("u3", "The hook says no.", false),
 	)
-	closed(t, s)
-	got := picked(t, s, "turnCompanion", "isMeta")
+	closeAll(t, s)
+	got := pickMembers(t, s, "turnCompanion", "isMeta")
 	want := []map[string]any{{"isMeta": true, "turnCompanion": true}, {"isMeta": true}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
@@ -110,7 +110,7 @@ func TestMCPLines(t *testing.T) {
 		&protocol.User{UUID: "r5", Tool: "mcp__s__one", MCP: &protocol.MCPCall{Server: "s", Tool: "one"}, ToolResultMeta: []protocol.ToolResultMeta{{NonExecutionKind: "user-rejected"}}},
 		said("a5"),
 	)
-	got := picked(t, s, "toolUseResult", "mcpMeta", "mcpCallNotReadOnly", "attributionMcpServer", "attributionMcpTool")
+	got := pickMembers(t, s, "toolUseResult", "mcpMeta", "mcpCallNotReadOnly", "attributionMcpServer", "attributionMcpTool")
 	credited := map[string]any{"attributionMcpServer": "s", "attributionMcpTool": "two"}
 	want := []map[string]any{
 		{"toolUseResult": "kept", "mcpMeta": map[string]any{"_meta": map[string]any{"a": 1.0}, "structuredContent": map[string]any{"n": 1.0}}},
@@ -138,8 +138,8 @@ func TestCommandLines(t *testing.T) {
 			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.PromptOutcome{Kind: "blocked_by_hook", Reason: "why"}},
 		}},
 	)
-	closed(t, s)
-	got := picked(t, s, "submitUuid", "commandOutcome", "turnAttributionKey", "promptSubmitEnding", "mode", "atis")
+	closeAll(t, s)
+	got := pickMembers(t, s, "submitUuid", "commandOutcome", "turnAttributionKey", "promptSubmitEnding", "mode", "atis")
 	want := []map[string]any{
 		{"submitUuid": "u1"},
 		{"commandOutcome": map[string]any{"kind": "unavailable_headless"}},
@@ -170,7 +170,7 @@ func TestMembersOfLines(t *testing.T) {
 	record(t, s, &protocol.PromptAccepted{UUID: "u1", Content: protocol.Content{Text: "go"}}, result("r1", failed))
 	where.dir = "/elsewhere"
 	record(
-		t, s, result("r2", answer("t1")),
+		t, s, result("r2", toolResult("t1")),
 		&protocol.PromptAccepted{UUID: "u2", Source: "system", Content: protocol.Content{Text: "news"}},
 		&protocol.CLIRetry{Status: 529, Message: "Overloaded", Body: "529 {}", RequestID: "req_1", Attempt: 1},
 		&protocol.User{UUID: "u3", IsSynthetic: true, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("go on")}}}},
@@ -178,7 +178,7 @@ func TestMembersOfLines(t *testing.T) {
 		&protocol.Assistant{UUID: "a2", Message: protocol.SyntheticMessage("m2", "too long", "stop_sequence"), IsAPIErrorMessage: true, ErrorDetails: "400 {}"},
 	)
 	var got []map[string]any
-	for _, some := range picked(t, s, "cwd", "toolEndsTurn", "queueSkipAttachments", "error", "resendCannotCure", "errorDetails", "madeBy", "perTurnEffort") {
+	for _, some := range pickMembers(t, s, "cwd", "toolEndsTurn", "queueSkipAttachments", "error", "resendCannotCure", "errorDetails", "madeBy", "perTurnEffort") {
 		if some["cwd"] != "/elsewhere" {
 			delete(some, "cwd")
 		}

@@ -112,8 +112,8 @@ func (l *contextAttachments) sessionContext() SessionContext {
 	return l.conversation.options.Context.SessionContext()
 }
 
-// environment writes the environment with the first prompt of a conversation.
-func (l *contextAttachments) environment() error {
+// writeEnvironment writes the environment with the first prompt of a conversation.
+func (l *contextAttachments) writeEnvironment() error {
 	if l.environmentWritten {
 		return nil
 	}
@@ -121,14 +121,14 @@ func (l *contextAttachments) environment() error {
 	now := l.sessionContext()
 	lines := append(l.changeAttachments("", now), l.listingAttachments("", now, true)...)
 	if bypass := now.ShellMode == protocol.ModeBypass; bypass || now.ShellMode == protocol.ModeAuto {
-		lines = append(lines, l.conversation.reminder("", autoModeAttachment{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass},
+		lines = append(lines, l.conversation.reminderLine("", autoModeAttachment{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass},
 			"In this permission mode Bash is welcome wherever it is the simpler tool."))
 	}
 	return l.lines.write(lines...)
 }
 
-// context writes the remaining context with the first request.
-func (l *contextAttachments) context() error {
+// writeContext writes the remaining context with the first request.
+func (l *contextAttachments) writeContext() error {
 	if !l.contextPending {
 		return nil
 	}
@@ -176,14 +176,14 @@ func (l *contextAttachments) changeAttachments(agentID string, now SessionContex
 		told.Identity.MarketingName = &now.ModelName
 		told.Text = "You are powered by the model named " + now.ModelName + ". The exact model ID is " + now.Model + "."
 	}
-	if now.Cutoff != "" {
-		told.Identity.KnowledgeCutoff = &now.Cutoff
-		told.Text += " Assistant knowledge cutoff is " + now.Cutoff + "."
+	if now.KnowledgeCutoff != "" {
+		told.Identity.KnowledgeCutoff = &now.KnowledgeCutoff
+		told.Text += " Assistant knowledge cutoff is " + now.KnowledgeCutoff + "."
 	}
 	return []any{
-		l.conversation.reminder(agentID, environmentAttachment{Type: "environment", Snapshot: m.snapshot(dir, dirs, isWorktree)},
+		l.conversation.reminderLine(agentID, environmentAttachment{Type: "environment", Snapshot: m.snapshot(dir, dirs, isWorktree)},
 			"# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
-		l.conversation.reminder(agentID, told, told.Text),
+		l.conversation.reminderLine(agentID, told, told.Text),
 	}
 }
 
@@ -194,7 +194,7 @@ func (th *conversation) directoryReminder(before, now []string) *protocol.Attach
 		return nil
 	}
 	m := th.options.Machine
-	line := th.reminder("", environmentAttachment{
+	line := th.reminderLine("", environmentAttachment{
 		"environment", m.snapshot(th.options.CWD, now, m.IsWorktree), []environmentChange{change},
 	}, "The additional working directories are now: "+strings.Join(now, ", "))
 	return &line
@@ -224,7 +224,7 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 		if start {
 			tools.Pending, tools.NeedsAuth, tools.Failed = &[]string{}, &[]string{}, &[]string{}
 		}
-		lines = append(lines, l.conversation.reminder(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(tools.AddedLines, "\n")))
+		lines = append(lines, l.conversation.reminderLine(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(tools.AddedLines, "\n")))
 	}
 	if now.Agents != nil {
 		agents := agentListing{
@@ -236,7 +236,7 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 				agents.BuiltIn = append(agents.BuiltIn, a.Name)
 			}
 		}
-		lines = append(lines, l.conversation.reminder(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(agents.AddedLines, "\n")))
+		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(agents.AddedLines, "\n")))
 	}
 	if now.Skills != nil {
 		skills := skillListing{Type: "skill_listing", Count: len(now.Skills), IsInitial: true}
@@ -247,7 +247,7 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 			skills.Digests = append(skills.Digests, hex.EncodeToString(sum[:8]))
 		}
 		skills.Content = strings.Join(texts, "\n")
-		lines = append(lines, l.conversation.reminder(agentID, skills, "Skills of the Skill tool:\n"+skills.Content))
+		lines = append(lines, l.conversation.reminderLine(agentID, skills, "Skills of the Skill tool:\n"+skills.Content))
 	}
 	return lines
 }
@@ -262,8 +262,8 @@ func (l *contextAttachments) firstRequestLines(agentID string) []any {
 func (l *contextAttachments) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	return []any{
-		l.conversation.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
-		l.conversation.reminder(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."),
+		l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}}),
+		l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."),
 	}
 }
 
@@ -277,7 +277,7 @@ func (l *contextAttachments) directoryChange(agentID string) any {
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
 	}
-	line := l.conversation.reminder(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
+	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
 	line.RenderedRole, line.WithToolResult = "user", true
 	return line
 }

@@ -97,7 +97,7 @@ func TestConcurrentAppend(t *testing.T) {
 	wg.Wait()
 	lines := readLines(t, first.Path()) // fails on a mixed line
 	got := 0
-	for _, k := range kinds(lines) {
+	for _, k := range lineKinds(lines) {
 		if k == "user" {
 			got++
 		}
@@ -198,10 +198,10 @@ func TestSubagent(t *testing.T) {
 		"attachment:remote_session_change", "attachment:prompt_snapshot", "api-request-shape", "api-request-blob", "api-request", "assistant",
 		"attachment:prompt_snapshot",
 	}
-	if diff := cmp.Diff(want, kinds(lines)); diff != "" {
+	if diff := cmp.Diff(want, lineKinds(lines)); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if said := messages(lines); said[0]["uuid"] != prompt || said[0]["parentUuid"] != nil || said[1]["uuid"] != reply || said[1]["agentId"] != "a1" {
+	if said := messageLines(lines); said[0]["uuid"] != prompt || said[0]["parentUuid"] != nil || said[1]["uuid"] != reply || said[1]["agentId"] != "a1" {
 		t.Errorf("messages %v", said)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "agent-a1.meta.json"))
@@ -241,10 +241,10 @@ func TestCostState(t *testing.T) {
 		}
 	}
 	w.turn(t, s, "one")
-	closed(t, s)
+	closeAll(t, s)
 	again := w.mustOpen(t, transcript.Options{Resume: s.ID()})
 	w.turn(t, again, "two")
-	closed(t, again)
+	closeAll(t, again)
 	lines := readLines(t, s.Path())
 	got := lines[len(lines)-1]
 	want := line{

@@ -32,7 +32,7 @@ const lostResultText = "[Tool call interrupted: the session ended before this ca
 func (r *recorder) lostResultLines(promptID string) []any {
 	var lines []any
 	for _, c := range r.unanswered {
-		e := r.conversation.envelope("", "", "")
+		e := r.conversation.newEnvelope("", "", "")
 		e.PromptID, e.ParentUUID = promptID, &c.message
 		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostResultText}, IsError: new(true)}
 		lines = append(lines, protocol.UserLine{
@@ -41,7 +41,7 @@ func (r *recorder) lostResultLines(promptID string) []any {
 		})
 	}
 	if len(lines) > 0 || r.awaitsReply {
-		e, sequence := r.conversation.envelope("", "", ""), ""
+		e, sequence := r.conversation.newEnvelope("", "", ""), ""
 		message := protocol.SyntheticMessage(r.conversation.options.Clock.NewID(), "No response requested.", "stop_sequence")
 		message.StopSequence = &sequence
 		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineTrailer: e.LineTrailer})

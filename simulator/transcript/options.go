@@ -112,9 +112,9 @@ type Machine struct {
 // SessionContext is the context that the model reads in addition to the first prompt. Nil lists are
 // left out of transcripts.
 type SessionContext struct {
-	Model     string
-	ModelName string // as people call it; empty = unknown
-	Cutoff    string // month of the knowledge cutoff; empty = unknown
+	Model           string
+	ModelName       string // as people call it; empty = unknown
+	KnowledgeCutoff string // month of the knowledge cutoff; empty = unknown
 	// ShellMode is the permission mode if the model has Bash and Edit; in some modes the model is asked to prefer
 	// Bash. Empty without these tools.
 	ShellMode protocol.PermissionMode

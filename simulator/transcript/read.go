@@ -125,7 +125,7 @@ func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 		decodeKey(keys, "message", &message)
 		e.message = message.ID
 	case "attachment":
-		t.attachment(keys)
+		t.readAttachment(keys)
 	case "custom-title":
 		decodeKey(keys, "customTitle", &t.title)
 	case "ai-title":
@@ -147,8 +147,8 @@ func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 	t.entries = append(t.entries, e)
 }
 
-// attachment reads an attachment line.
-func (t *parsedTranscript) attachment(keys map[string]json.RawMessage) {
+// readAttachment reads an attachment line.
+func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	var a struct {
 		Type      string          `json:"type"`
 		ToolUseID string          `json:"toolUseID"`
@@ -211,10 +211,10 @@ func hasToolResult(c protocol.Content) bool {
 	})
 }
 
-// branch returns the lines of the conversation that ends with leaf, in file order: the chain of
+// branchLines returns the lines of the conversation that ends with leaf, in file order: the chain of
 // parents, the results of parallel calls, and the records of file copies. The walk ends at a
 // missing or repeated parent.
-func (t *parsedTranscript) branch(leaf string) []entry {
+func (t *parsedTranscript) branchLines(leaf string) []entry {
 	byID := make(map[string]entry, len(t.entries))
 	for _, e := range t.entries {
 		if e.uuid != "" {
@@ -240,22 +240,22 @@ func (t *parsedTranscript) branch(leaf string) []entry {
 	})
 }
 
-// chain returns the messages of the conversation that ends with leaf.
-func (t *parsedTranscript) chain(leaf string) []Message {
+// branchMessages returns the messages of the conversation that ends with leaf.
+func (t *parsedTranscript) branchMessages(leaf string) []Message {
 	var out []Message
-	for _, e := range t.branch(leaf) {
+	for _, e := range t.branchLines(leaf) {
 		if !e.isMessage() {
 			continue
 		}
-		if content, ok := e.content(); ok {
+		if content, ok := e.decodeContent(); ok {
 			out = append(out, Message{UUID: e.uuid, Role: e.kind, Content: content})
 		}
 	}
 	return out
 }
 
-// content decodes the entry's content; it returns false if that fails.
-func (e entry) content() (protocol.Content, bool) {
+// decodeContent decodes the entry's content; it returns false if that fails.
+func (e entry) decodeContent() (protocol.Content, bool) {
 	var line struct {
 		Message struct {
 			Content protocol.Content `json:"content"`
@@ -281,7 +281,7 @@ type PreviousReply struct {
 func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 	var last *PreviousReply
 	ids := map[string]bool{}
-	for _, e := range slices.Backward(t.branch(leaf)) {
+	for _, e := range slices.Backward(t.branchLines(leaf)) {
 		var line struct {
 			Timestamp time.Time
 			Message   struct {
@@ -314,11 +314,11 @@ func (t *parsedTranscript) endsWithoutText(leaf string) bool {
 // firstPrompt returns the first prompt of the conversation that ends with leaf, shortened for lists
 // of sessions.
 func (t *parsedTranscript) firstPrompt(leaf string) string {
-	for _, e := range t.branch(leaf) {
+	for _, e := range t.branchLines(leaf) {
 		if !e.isPrompt {
 			continue
 		}
-		content, _ := e.content()
+		content, _ := e.decodeContent()
 		if text := firstLine(content); text != "" && text[0] != '<' {
 			return text
 		}
@@ -330,9 +330,9 @@ type truncateError string
 
 func (e truncateError) Error() string { return string(e) }
 
-// truncate drops the lines after the one with uuid at. If drops is set, the next prompt must have that
+// dropAfter drops the lines after the one with uuid at. If drops is set, the next prompt must have that
 // uuid; an empty value demands that no prompt follows. The recorded costs stay.
-func (t *parsedTranscript) truncate(at string, drops *string) error {
+func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {
 		return truncateError("No message found with message.uuid of: " + at)
@@ -354,7 +354,7 @@ func (t *parsedTranscript) truncate(at string, drops *string) error {
 // uuids with another session id and a single prompt id.
 func (t *parsedTranscript) copyAs(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
-	for _, e := range t.branch(leaf) {
+	for _, e := range t.branchLines(leaf) {
 		line, err := plainjson.Parse(e.raw)
 		if err != nil {
 			continue

@@ -54,7 +54,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.PromptAbsorbed:
 		return r.recordAbsorbed(ev)
 	case *protocol.Init:
-		return r.attachments.context()
+		return r.attachments.writeContext()
 	case *protocol.Assistant:
 		return r.recordAssistant(ev)
 	case *protocol.User:
@@ -125,7 +125,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		return nil
 	}
 	mended := r.lostResultLines(ev.PromptID)
-	e := r.conversation.envelope("", ev.UUID, ev.Timestamp)
+	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptOf(ev)
 	line := protocol.UserLine{
 		LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
@@ -162,7 +162,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Expansion != nil {
 		return nil // the text precedes the images
 	}
-	return r.attachments.environment()
+	return r.attachments.writeEnvironment()
 }
 
 // commandPermissions is the attachment with the permission rules that a command or a skill grants.
@@ -174,10 +174,10 @@ type commandPermissions struct {
 // recordExpansion writes the lines that follow the text of a command or skill.
 func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	r.attribution.recordSkill(x.Name)
-	if err := r.attachments.environment(); err != nil {
+	if err := r.attachments.writeEnvironment(); err != nil {
 		return err
 	}
-	return r.lines.write(r.conversation.attachment("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
+	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
 // countTexts counts the text blocks of a content.
@@ -207,7 +207,7 @@ const commandCaveat = "<local-command-caveat>The command below was run directly 
 // recordCommand records a slash command that the CLI itself runs.
 func (r *recorder) recordCommand(ev *protocol.PromptAccepted) error {
 	if ev.UnknownCommand {
-		e := r.conversation.envelope("", "", ev.Timestamp)
+		e := r.conversation.newEnvelope("", "", ev.Timestamp)
 		return r.lines.write(protocol.LocalCommandLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineTrailer: e.LineTrailer,
@@ -224,7 +224,7 @@ func (r *recorder) recordCommand(ev *protocol.PromptAccepted) error {
 		{line: protocol.UserLine{Message: userText(commandCaveat), IsMeta: true}},
 		{ev.UUID, protocol.UserLine{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID}},
 	} {
-		e := r.conversation.envelope("", text.uuid, ev.Timestamp)
+		e := r.conversation.newEnvelope("", text.uuid, ev.Timestamp)
 		line := text.line
 		line.LineHead, line.LineID, line.LineTrailer, line.Type = e.LineHead, e.LineID, e.LineTrailer, "user"
 		line.PromptID = r.conversation.promptOf(ev)
@@ -245,7 +245,7 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	if ev.Notice {
 		mode = "task-notification"
 	}
-	line := r.conversation.attachment("", "user", protocol.QueuedCommand{
+	line := r.conversation.attachmentLine("", "user", protocol.QueuedCommand{
 		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: mode,
 		Origin: ev.Origin, Timestamp: ev.Timestamp,
 	})
@@ -286,8 +286,8 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 }
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
-	e := r.conversation.envelope(agentID, ev.UUID, ev.Timestamp)
-	level, perTurn := r.effort()
+	e := r.conversation.newEnvelope(agentID, ev.UUID, ev.Timestamp)
+	level, perTurn := r.effortLevels()
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
 		if ev.ErrorDetails != "" {
@@ -330,8 +330,8 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	return line
 }
 
-// effort returns the effort level and the per-turn effort; nil if the model has none.
-func (r *recorder) effort() (level string, perTurn *string) {
+// effortLevels returns the effort level and the per-turn effort; nil if the model has none.
+func (r *recorder) effortLevels() (level string, perTurn *string) {
 	if r.conversation.options.Context == nil {
 		return "", nil
 	}
@@ -342,8 +342,8 @@ func (r *recorder) effort() (level string, perTurn *string) {
 	return now.Effort, &now.Effort
 }
 
-// abridged returns the form of a structured result that transcripts keep.
-func abridged(result any) any {
+// abridgedResult returns the form of a structured result that transcripts keep.
+func abridgedResult(result any) any {
 	if r, ok := result.(protocol.AbridgedResult); ok {
 		return r.Abridged()
 	}
@@ -358,18 +358,18 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
 	endsTurn := ran && ev.Tool == "StructuredOutput" && !isError(ev)
 	if endsTurn && agentID == "" {
-		if err := r.lines.write(r.conversation.attachment("", "", r.structured)); err != nil {
+		if err := r.lines.write(r.conversation.attachmentLine("", "", r.structured)); err != nil {
 			return err
 		}
 	}
-	e := r.conversation.envelope(agentID, ev.UUID, ev.Timestamp)
+	e := r.conversation.newEnvelope(agentID, ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptID
 	if ev.SourceUUID != "" {
 		e.ParentUUID = &ev.SourceUUID
 	}
 	line := protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
-		ToolUseResult: abridged(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
+		ToolUseResult: abridgedResult(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
 	}
 	line.ToolEndsTurn = endsTurn
 	addOutcome(&line, ev)

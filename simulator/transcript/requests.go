@@ -22,9 +22,9 @@ type requestLog struct {
 // modelInput is a conversation as the model reads it.
 type modelInput struct {
 	messages      []inputMessage
-	sent          int            // messages of the last request
+	sentMessages  int            // messages of the last request
 	request       string         // id of the last request of this process
-	reply         string         // id of the message that answered it
+	replyID       string         // id of the message that answered it
 	context       RequestContext // of the last request
 	snapshots     int            // prompt_snapshot attachments so far
 	describedDirs *[]string      // additional directories that the model knows; nil = those of the first request
@@ -34,12 +34,12 @@ type modelInput struct {
 
 // inputMessage is a message of a request. A message that is not exactly one line of the transcript is kept in a blob.
 type inputMessage struct {
-	role, id string // id of a reply
-	content  []json.RawMessage
-	lines    int
-	hash     string // of a message that was sent
-	blocks   int    // of content, which is dropped then
-	rendered bool   // its content differs from every line
+	role, id   string // id of a reply
+	content    []json.RawMessage
+	lines      int
+	hash       string // of a message that was sent
+	blocks     int    // of content, which is dropped then
+	isRendered bool   // its content differs from every line
 }
 
 // The attachment that keeps the prompt: first the texts, and after the first reply also the tools.
@@ -118,7 +118,7 @@ func (l *requestLog) observe(value any) {
 		}
 	case protocol.CompactBoundaryLine:
 		c := l.inputOf(line.AgentID)
-		c.messages, c.sent, c.request = nil, 0, ""
+		c.messages, c.sentMessages, c.request = nil, 0, ""
 	}
 }
 
@@ -128,7 +128,7 @@ const noticeOrigin = "task_notification"
 // restore reads the conversation of a resumed transcript. The copy of a fork begins without requests.
 func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 	c := l.inputOf("")
-	for _, e := range t.branch(leaf) {
+	for _, e := range t.branchLines(leaf) {
 		var line struct {
 			Subtype, TurnOrigin, RenderedRole string
 			Message                           struct {
@@ -153,7 +153,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 			c.addRendered(line.RenderedRole, line.Rendered)
 			if line.Attachment.Type == "prompt_snapshot" {
 				c.snapshots++
-				c.effortSent, c.reply = true, "resumed"
+				c.effortSent, c.replyID = true, "resumed"
 			}
 		case "system":
 			if line.Subtype == "compact_boundary" {
@@ -195,15 +195,15 @@ func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
 
 // addMessage appends a line of a role. Lines of the same message, or of the same role, become one message.
 func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rendered bool) {
-	if n := len(c.messages); n > c.sent && c.messages[n-1].role == role && c.messages[n-1].id == id {
+	if n := len(c.messages); n > c.sentMessages && c.messages[n-1].role == role && c.messages[n-1].id == id {
 		last := &c.messages[n-1]
 		if k := len(last.content); role == "user" && k > 0 && len(content) > 0 {
 			last.content[k-1] = endLine(last.content[k-1], content[0])
 		}
-		last.content, last.lines, last.rendered = append(last.content, content...), last.lines+1, last.rendered || rendered
+		last.content, last.lines, last.isRendered = append(last.content, content...), last.lines+1, last.isRendered || rendered
 		return
 	}
-	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, lines: 1, rendered: rendered})
+	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, lines: 1, isRendered: rendered})
 }
 
 // addRendered adds the text of an attachment: as a separate message, or in the message of the user.
@@ -219,13 +219,13 @@ func (c *modelInput) addRendered(role string, rendered []protocol.RenderedText) 
 
 // insertReminder adds a reminder to the last message of the user before index end that was not sent yet.
 func (c *modelInput) insertReminder(end int, text string) {
-	for i := end - 1; i >= c.sent; i-- {
+	for i := end - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
 			at := m.countReminders()
 			if len(m.content) > 0 && isType(m.content[0], "tool_result") {
 				at = len(m.content)
 			}
-			m.content, m.rendered = slices.Insert(m.content, at, textBlock(text+"\n")), true
+			m.content, m.isRendered = slices.Insert(m.content, at, textBlock(text+"\n")), true
 			return
 		}
 	}
@@ -233,7 +233,7 @@ func (c *modelInput) insertReminder(end int, text string) {
 
 // countSilence counts the replies without text among the messages that were not sent yet.
 func (c *modelInput) countSilence() {
-	for _, m := range c.messages[c.sent:] {
+	for _, m := range c.messages[c.sentMessages:] {
 		isText := func(b json.RawMessage) bool { return isType(b, "text") }
 		switch {
 		case m.role == "system":
@@ -249,8 +249,8 @@ func (c *modelInput) countSilence() {
 // user message, or texts inside it.
 func (c *modelInput) placeReminders(systemTurns bool) {
 	var texts []string
-	messages := c.messages[c.sent:]
-	c.messages = slices.Clone(c.messages[:c.sent])
+	messages := c.messages[c.sentMessages:]
+	c.messages = slices.Clone(c.messages[:c.sentMessages])
 	flush := func() {
 		if len(texts) > 0 && systemTurns {
 			var plain []string
@@ -275,7 +275,7 @@ func (c *modelInput) placeReminders(systemTurns bool) {
 			}
 			continue
 		}
-		if i > 0 && len(c.messages) > c.sent {
+		if i > 0 && len(c.messages) > c.sentMessages {
 			flush()
 		}
 		c.messages = append(c.messages, m)
@@ -295,7 +295,7 @@ func (m *inputMessage) countReminders() int {
 func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any {
 	c := l.inputOf(agentID)
 	failed := ev.IsAPIErrorMessage
-	if l.conversation.writer.disabled || ev.Message.Model == protocol.SyntheticModel && !failed || ev.Message.ID == c.reply && !failed {
+	if l.conversation.writer.isDisabled || ev.Message.Model == protocol.SyntheticModel && !failed || ev.Message.ID == c.replyID && !failed {
 		return nil
 	}
 	for _, value := range l.conversation.writer.valuesSinceRequest {
@@ -310,7 +310,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	var lines []any
 	if c.snapshots == 0 {
 		c.snapshots++
-		lines = append(lines, l.conversation.attachment(agentID, "", promptSnapshot{
+		lines = append(lines, l.conversation.attachmentLine(agentID, "", promptSnapshot{
 			Type: "prompt_snapshot", SystemPrompt: []string{promptText}, ContextRendering: "announced",
 		}))
 	} else {
@@ -345,15 +345,15 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 		QuerySource: querySource(ev.SubagentType), ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI),
 	}
 	if c.request != "" {
-		line.Keep = c.sent
+		line.Keep = c.sentMessages
 	}
 	for _, m := range c.messages[line.Keep:] {
 		line.Tail = append(line.Tail, m.hash)
 	}
 	line.RequestDigest = hashOf(line.ID, shapeHash)
-	c.request, c.sent = line.ID, len(c.messages)
+	c.request, c.sentMessages = line.ID, len(c.messages)
 	if !failed {
-		c.reply = ev.Message.ID
+		c.replyID = ev.Message.ID
 	}
 	return append(lines, line)
 }
@@ -361,7 +361,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 // reminders returns the reminders that a request of the main conversation adds.
 func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []protocol.AttachmentLine) {
 	if c.silentReplies == silentTurns {
-		lines = append(lines, l.conversation.reminder("", silentTurnReminder{"silent_turn_reminder", silentText}, silentText))
+		lines = append(lines, l.conversation.reminderLine("", silentTurnReminder{"silent_turn_reminder", silentText}, silentText))
 	}
 	if line := l.conversation.directoryReminder(*cmp.Or(c.describedDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
 		lines = append(lines, *line)
@@ -387,7 +387,7 @@ func requestShape(now RequestContext) protocol.RequestShape {
 
 // requestRef returns the id of the last request of a conversation.
 func (l *requestLog) requestRef(agentID string) string {
-	if l.conversation.writer.disabled {
+	if l.conversation.writer.isDisabled {
 		return ""
 	}
 	return l.inputOf(agentID).request
@@ -413,7 +413,7 @@ func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *prot
 // needsBlob reports whether the message cannot be assembled from lines of the transcript. Replies and results of
 // parallel calls can.
 func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
-	return m.rendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isType(b, "tool_result") })
+	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isType(b, "tool_result") })
 }
 
 // isFirst reports whether a hash is new in the file of an agent.
@@ -441,7 +441,7 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 // snapshotWithTools returns the attachment with the prompt and the tools, once after the first reply.
 func (l *requestLog) snapshotWithTools(agentID string) []any {
 	c := l.inputOf(agentID)
-	if l.conversation.writer.disabled || c.snapshots != 1 || c.reply == "" {
+	if l.conversation.writer.isDisabled || c.snapshots != 1 || c.replyID == "" {
 		return nil
 	}
 	c.snapshots++
@@ -453,7 +453,7 @@ func (l *requestLog) snapshotWithTools(agentID string) []any {
 	for _, t := range requestTools(c.context.Tools) {
 		snapshot.Tools = append(snapshot.Tools, snapshotTool{t.Name, t.Description, t})
 	}
-	return []any{l.conversation.attachment(agentID, "", snapshot)}
+	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
 }
 
 // anyObjectSchema is the schema of a tool without one.

@@ -34,10 +34,10 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	}
 	var lines []any
 	if limit, hit := maxTurns(ev); hit && r.conversation.hasStarted() {
-		lines = append(lines, r.conversation.attachment("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
+		lines = append(lines, r.conversation.attachmentLine("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
 	if d := ev.DeferredToolUse; d != nil {
-		lines = append(lines, r.conversation.attachment("", "", deferredTool{deferredType, d.ID, d.Name, d.Input}))
+		lines = append(lines, r.conversation.attachmentLine("", "", deferredTool{deferredType, d.ID, d.Name, d.Input}))
 	}
 	if !r.labels.lastPromptWritten && r.conversation.hasStarted() {
 		lines = append(lines, r.labels.closingLines()...)
@@ -75,7 +75,7 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
 	lines := r.linesBefore("", &protocol.Assistant{IsAPIErrorMessage: true})
-	e := r.conversation.envelope("", "", "")
+	e := r.conversation.newEnvelope("", "", "")
 	return r.lines.write(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
@@ -102,11 +102,11 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		if ev.StreamOnly {
 			return nil
 		}
-		e := r.conversation.envelope("", ev.UUID, "")
+		e := r.conversation.newEnvelope("", ev.UUID, "")
 		return r.lines.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
-			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineTrailer: e.LineTrailer,
+			PreventContinuing: fieldValue(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineTrailer: e.LineTrailer,
 		})
 	case "model_fallback": // its line follows the next request
 		lines := r.linesBefore("", &protocol.Assistant{IsAPIErrorMessage: true})
@@ -133,7 +133,7 @@ func (r *recorder) linesBefore(agentID string, ev *protocol.Assistant) []any {
 		return lines
 	}
 	r.fallback = nil
-	e := r.conversation.envelope("", changed.UUID, "")
+	e := r.conversation.newEnvelope("", changed.UUID, "")
 	return append(lines, protocol.FallbackLine{
 		LineHead: e.LineHead, Type: "system", Subtype: changed.Subtype, SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 		Content: text(changed.Fields, "content"), Trigger: text(changed.Fields, "trigger"), Original: text(changed.Fields, "original_model"),
@@ -143,7 +143,7 @@ func (r *recorder) linesBefore(agentID string, ev *protocol.Assistant) []any {
 
 // promptOutcome returns the decision of hooks about a prompt; nil if the event has none.
 func promptOutcome(fields []protocol.Field) *protocol.LinePromptOutcome {
-	outcome, is := field(fields, "prompt_submit_outcome").(protocol.PromptOutcome)
+	outcome, is := fieldValue(fields, "prompt_submit_outcome").(protocol.PromptOutcome)
 	if !is || outcome.NoVerdict != "" {
 		return nil
 	}
@@ -154,7 +154,7 @@ func promptOutcome(fields []protocol.Field) *protocol.LinePromptOutcome {
 
 // recordStopHooks records the outcome of the hooks at the end of a turn.
 func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
-	e := r.conversation.envelope("", "", "")
+	e := r.conversation.newEnvelope("", "", "")
 	return r.lines.write(protocol.StopHookLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopHookSummary: ev.Summary, Level: "suggestion",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineTrailer: e.LineTrailer,
@@ -165,9 +165,9 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 // message.
 func (r *recorder) recordBoundary(ev *protocol.System) error {
 	before := r.conversation.leaves[""]
-	meta, _ := field(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
+	meta, _ := fieldValue(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
 	delete(r.conversation.leaves, "")
-	e := r.conversation.envelope("", ev.UUID, "")
+	e := r.conversation.newEnvelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
 	line := protocol.CompactBoundaryLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
@@ -200,7 +200,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	if ev.Command == nil {
 		return r.recordCompactionInTurn(ev, line)
 	}
-	e := r.conversation.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptOf(ev.Command)
 	line.LineHead, line.LineID, line.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
 	if err := r.lines.write(line); err != nil {
@@ -209,7 +209,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	if err := r.recordCommand(ev.Command); err != nil {
 		return err
 	}
-	e = r.conversation.envelope("", ev.Output.UUID, ev.Output.Timestamp)
+	e = r.conversation.newEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
 	if err := r.lines.write(protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, LineID: e.LineID, LineTrailer: e.LineTrailer,
@@ -223,7 +223,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 // once. A preserved prompt is not listed as summarized.
 func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
 	lines := r.attachments.openingAttachments("")
-	e := r.conversation.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptID
 	line.LineHead, line.LineID, line.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
 	line.TurnOrigin, line.SummarizedPrompts = "sdk", []string{ev.Prompt}
@@ -236,7 +236,7 @@ func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, li
 
 // recordLocalCommand writes the output of a command of the CLI itself.
 func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
-	e := r.conversation.envelope("", ev.UUID, ev.Timestamp)
+	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
 	return r.lines.write(protocol.LocalCommandLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,

@@ -21,7 +21,7 @@ func record(t *testing.T, s *transcript.Transcript, events ...protocol.Event) {
 	}
 }
 
-func fields(pairs ...any) []protocol.Field {
+func newFields(pairs ...any) []protocol.Field {
 	var out []protocol.Field
 	for i := 0; i < len(pairs); i += 2 {
 		out = append(out, protocol.Field{Key: pairs[i].(string), Value: pairs[i+1]})
@@ -38,8 +38,8 @@ func TestNestedSubagent(t *testing.T) {
 	parent := "toolu_1"
 	record(
 		t, s,
-		&protocol.System{Subtype: "task_started", Fields: fields("task_id", "b1", "tool_use_id", "toolu_0", "description", "sleep")},
-		&protocol.System{Subtype: "task_started", Fields: fields(
+		&protocol.System{Subtype: "task_started", Fields: newFields("task_id", "b1", "tool_use_id", "toolu_0", "description", "sleep")},
+		&protocol.System{Subtype: "task_started", Fields: newFields(
 			"task_id", "a2", "tool_use_id", parent, "description", "inner", "subagent_type", "mine", "spawn_depth", 2, "parent_task_id", "a1",
 		)},
 		&protocol.HiddenEvent{Event: &protocol.Assistant{
@@ -59,7 +59,7 @@ func TestNestedSubagent(t *testing.T) {
 	if diff := cmp.Diff(want, meta()); diff != "" {
 		t.Errorf("meta (-want +got):\n%s", diff)
 	}
-	record(t, s, &protocol.System{Subtype: "task_notification", Fields: fields("task_id", "a2")})
+	record(t, s, &protocol.System{Subtype: "task_notification", Fields: newFields("task_id", "a2")})
 	if diff := cmp.Diff(strings.Replace(want, `"finished":false`, `"finished":true`, 1), meta()); diff != "" {
 		t.Errorf("meta at the end (-want +got):\n%s", diff)
 	}
@@ -85,9 +85,9 @@ func TestLostCall(t *testing.T) {
 	for range 2 { // the second process finds nothing to mend
 		next := w.mustOpen(t, transcript.Options{Resume: s.ID()})
 		w.turn(t, next, "two")
-		closed(t, next)
+		closeAll(t, next)
 	}
-	said := messages(readLines(t, s.Path()))
+	said := messageLines(readLines(t, s.Path()))
 	if got := len(said); got != 2+2+2*2 {
 		t.Fatalf("%d messages: %v", got, said)
 	}
@@ -112,7 +112,7 @@ func TestCompactedTranscript(t *testing.T) {
 	said := &protocol.User{UUID: w.id(), IsReplay: &yes, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "Compacted"}}}
 	record(
 		t, s,
-		&protocol.System{Subtype: "compact_boundary", UUID: boundary, Fields: fields("compact_metadata", protocol.CompactMetadata{Trigger: "manual", PreTokens: 7})},
+		&protocol.System{Subtype: "compact_boundary", UUID: boundary, Fields: newFields("compact_metadata", protocol.CompactMetadata{Trigger: "manual", PreTokens: 7})},
 		&protocol.ConversationCompacted{Summary: shown, Command: &protocol.PromptAccepted{LocalCommand: true, Content: protocol.Content{Text: "/compact"}}, Output: said},
 		shown, said,
 		&protocol.Assistant{
@@ -138,7 +138,7 @@ func TestCompactedTranscript(t *testing.T) {
 	if l := found[after[0]]; l["parentUuid"] != cost {
 		t.Errorf("next prompt %v", l)
 	}
-	closed(t, s)
+	closeAll(t, s)
 	var texts []string
 	for _, m := range w.mustOpen(t, transcript.Options{Resume: s.ID()}).History() {
 		if text := m.Content.Plain(); !strings.HasPrefix(text, "<local-command-caveat>") {

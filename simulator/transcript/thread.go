@@ -42,8 +42,8 @@ func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 	return ev.PromptID
 }
 
-// envelope makes the common keys of a line that follows the agent's last line.
-func (th *conversation) envelope(agentID, uuid, timestamp string) protocol.Envelope {
+// newEnvelope makes the common keys of a line that follows the agent's last line.
+func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = th.options.Clock.NewID()
 	}
@@ -85,14 +85,14 @@ func (th *conversation) timestampOr(timestamp string) string {
 	return th.options.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-func (th *conversation) attachment(agentID, role string, value any) protocol.AttachmentLine {
-	e := th.envelope(agentID, "", "")
+func (th *conversation) attachmentLine(agentID, role string, value any) protocol.AttachmentLine {
+	e := th.newEnvelope(agentID, "", "")
 	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineTrailer: e.LineTrailer}
 }
 
-// reminder makes the line of an attachment that the model reads as a text between its messages.
-func (th *conversation) reminder(agentID string, value any, text string) protocol.AttachmentLine {
-	line := th.attachment(agentID, "system", value)
+// reminderLine makes the line of an attachment that the model reads as a text between its messages.
+func (th *conversation) reminderLine(agentID string, value any, text string) protocol.AttachmentLine {
+	line := th.attachmentLine(agentID, "system", value)
 	line.Rendered = []protocol.RenderedText{{Content: protocol.Reminder(text)}}
 	return line
 }

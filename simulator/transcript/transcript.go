@@ -55,7 +55,7 @@ func Open(o Options) (*Transcript, error) {
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &conversation{options: o, writer: transcriptWriter{disabled: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptLines()}}
+	th := &conversation{options: o, writer: transcriptWriter{isDisabled: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptLines()}}
 	s := &Transcript{conversation: th, recorder: newRecorder(th)}
 	path, err := o.find()
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Transcript) resume(path string) error {
 	}
 	leaf := t.leaf
 	if s.conversation.options.ResumeAt != "" {
-		if err := t.truncate(s.conversation.options.ResumeAt, s.conversation.options.DropsTurn); err != nil {
+		if err := t.dropAfter(s.conversation.options.ResumeAt, s.conversation.options.DropsTurn); err != nil {
 			return &RefusedError{SessionID: s.conversation.startSource, Message: err.Error()}
 		}
 		leaf = s.conversation.options.ResumeAt
@@ -156,7 +156,7 @@ func (s *Transcript) resume(path string) error {
 		th.forked, rec.lines.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
 	}
 	rec.lines.endsInPartialLine = !th.forked && !t.hasEnded
-	s.history, s.previousReply, s.deferred, s.instructionFiles, s.hookTexts = t.chain(leaf), t.previousReply(leaf), t.deferred, t.instructionFiles, t.hookTexts
+	s.history, s.previousReply, s.deferred, s.instructionFiles, s.hookTexts = t.branchMessages(leaf), t.previousReply(leaf), t.deferred, t.instructionFiles, t.hookTexts
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
 			s.files = append(s.files, e.raw)
@@ -209,7 +209,7 @@ func (s *Transcript) ToolResultsDir() string {
 // HistoryDir returns the directory for copies of changed files; empty if none are kept. It may not
 // exist yet.
 func (s *Transcript) HistoryDir() string {
-	if s.conversation.writer.disabled {
+	if s.conversation.writer.isDisabled {
 		return ""
 	}
 	return s.historyDirOf(s.conversation.id)

@@ -111,8 +111,8 @@ func (w *testEnvironment) turn(t *testing.T, s *transcript.Transcript, prompt st
 	return ids
 }
 
-// closed ends the sessions as processes do.
-func closed(t *testing.T, sessions ...*transcript.Transcript) {
+// closeAll ends the sessions as processes do.
+func closeAll(t *testing.T, sessions ...*transcript.Transcript) {
 	t.Helper()
 	for _, s := range sessions {
 		if err := s.Close(); err != nil {
@@ -146,8 +146,8 @@ func readLines(t *testing.T, path string) []line {
 	return out
 }
 
-// kinds abbreviates lines: type, or type and subtype or attachment.
-func kinds(lines []line) []string {
+// lineKinds abbreviates lines: type, or type and subtype or attachment.
+func lineKinds(lines []line) []string {
 	var out []string
 	for _, l := range lines {
 		kind, _ := l["type"].(string)
@@ -165,7 +165,7 @@ func kinds(lines []line) []string {
 	return out
 }
 
-func messages(lines []line) []line {
+func messageLines(lines []line) []line {
 	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l["type"] != "user" && l["type"] != "assistant" })
 }
 
@@ -173,7 +173,7 @@ func call(id string) protocol.ToolUse {
 	return protocol.ToolUse{Type: "tool_use", ID: id, Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}
 }
 
-func answer(id string) protocol.ToolResultBlock {
+func toolResult(id string) protocol.ToolResultBlock {
 	return protocol.ToolResultBlock{ToolUseID: id, Type: "tool_result", Content: protocol.Content{Text: "x"}}
 }
 
@@ -230,9 +230,9 @@ func TestTranscript(t *testing.T) {
 	if _, err := os.Stat(w.state); err == nil {
 		t.Error("something is written before the first record")
 	}
-	ids := w.turn(t, s, "one", call("toolu_1"), answer("toolu_1"))
+	ids := w.turn(t, s, "one", call("toolu_1"), toolResult("toolu_1"))
 	ids = append(ids, w.turn(t, s, "two")...)
-	closed(t, s, s)
+	closeAll(t, s, s)
 
 	info, err := os.Stat(s.Path())
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -247,7 +247,7 @@ func TestTranscript(t *testing.T) {
 		"tools-used", "assistant", "last-prompt", "atis-latch", "user", "assistant", "attachment:prompt_snapshot",
 		"queue-operation:enqueue", "queue-operation:dequeue", "user", "assistant", "last-prompt", "atis-latch", "cost-state",
 	}
-	if diff := cmp.Diff(want, kinds(lines)); diff != "" {
+	if diff := cmp.Diff(want, lineKinds(lines)); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 	var parent any
@@ -259,7 +259,7 @@ func TestTranscript(t *testing.T) {
 			parent = l["uuid"]
 		}
 	}
-	for i, l := range messages(lines) {
+	for i, l := range messageLines(lines) {
 		if l["uuid"] != ids[i] {
 			t.Errorf("message %d: uuid %v, want %s", i, l["uuid"], ids[i])
 		}
@@ -267,21 +267,21 @@ func TestTranscript(t *testing.T) {
 			t.Errorf("message %d: envelope %v", i, l)
 		}
 	}
-	prompt, position := messages(lines)[0], line{"promptIndex": 0.0, "turnIndex": 2.0}
-	if diff := cmp.Diff(position, messages(lines)[4]["turnPosition"]); diff != "" {
+	prompt, position := messageLines(lines)[0], line{"promptIndex": 0.0, "turnIndex": 2.0}
+	if diff := cmp.Diff(position, messageLines(lines)[4]["turnPosition"]); diff != "" {
 		t.Errorf("position of the second prompt (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(line{"role": "user", "content": "one"}, prompt["message"]); diff != "" {
 		t.Errorf("prompt (-want +got):\n%s", diff)
 	}
-	first := messages(lines)[1]["message"].(line)
+	first := messageLines(lines)[1]["message"].(line)
 	if first["stop_reason"] != "end_turn" || first["usage"].(line)["output_tokens"] != 7.0 {
 		t.Errorf("assistant line without the final values: %v", first)
 	}
-	if l := messages(lines)[1]; l["effort"] != "low" || l["requestedModel"] != "claude-opus-5-5" {
+	if l := messageLines(lines)[1]; l["effort"] != "low" || l["requestedModel"] != "claude-opus-5-5" {
 		t.Errorf("assistant line: %v", l)
 	}
-	result := messages(lines)[2]
+	result := messageLines(lines)[2]
 	if result["sourceToolAssistantUUID"] != ids[1] || !cmp.Equal(result["toolUseResult"], any(line{"stdout": "x"})) ||
 		!cmp.Equal(result["permissionDecision"], any(line{"decision": "accept", "source": "config", "reasonType": "rule"})) {
 		t.Errorf("tool result line: %v", result)
@@ -292,7 +292,7 @@ func TestTranscript(t *testing.T) {
 func TestLineShapes(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
-	w.turn(t, s, "one", protocol.ThinkingBlock{Type: "thinking", Thinking: "hm", Signature: "s"}, call("toolu_1"), answer("toolu_1"))
+	w.turn(t, s, "one", protocol.ThinkingBlock{Type: "thinking", Thinking: "hm", Signature: "s"}, call("toolu_1"), toolResult("toolu_1"))
 	for _, ev := range []protocol.Event{
 		&protocol.CLIRetry{Status: 529, Message: "Overloaded", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
 		&protocol.CLIRetry{Message: "Connection refused (ECONNREFUSED)", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
@@ -310,10 +310,10 @@ func TestLineShapes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	closed(t, s)
+	closeAll(t, s)
 	again := w.mustOpen(t, transcript.Options{Resume: s.ID()})
 	w.turn(t, again, "two")
-	closed(t, again)
+	closeAll(t, again)
 
 	data, err := os.ReadFile("testdata/transcript_lines.json")
 	if err != nil {
@@ -325,7 +325,7 @@ func TestLineShapes(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	lines := readLines(t, s.Path())
-	for i, kind := range kinds(lines) {
+	for i, kind := range lineKinds(lines) {
 		name := strings.TrimSuffix(strings.TrimSuffix(kind, ":enqueue"), ":dequeue")
 		shape, known := shapes[name]
 		if !known {
@@ -394,7 +394,7 @@ func TestResume(t *testing.T) {
 	if err := s.SetScenarioState([]byte(`{"n":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	closed(t, s)
+	closeAll(t, s)
 	appendLine(t, s.Path(), `{"type":"tag","tag":"t","sessionId":"`+s.ID()+`","uuid":"6f0b2f9e-0000-4000-8000-00000000000d"}`) // as the SDKs do
 	last := lastLine(t, s.Path())
 	for name, o := range map[string]transcript.Options{
@@ -421,16 +421,16 @@ func TestResume(t *testing.T) {
 				t.Errorf("history %+v", history)
 			}
 			next := w.turn(t, r, "again")
-			lines := messages(readLines(t, s.Path()))
+			lines := messageLines(readLines(t, s.Path()))
 			prompt := lines[len(lines)-2]
 			if prompt["uuid"] != next[0] || prompt["parentUuid"] != last {
 				t.Errorf("prompt %v follows %v, want %s", prompt["uuid"], prompt["parentUuid"], last)
 			}
-			closed(t, r)
+			closeAll(t, r)
 			last = lastLine(t, s.Path())
 		})
 	}
-	if got := kinds(readLines(t, s.Path())); slices.Index(got, "mode") < 0 || strings.Count(strings.Join(got, " "), "attachment:environment") != 1 {
+	if got := lineKinds(readLines(t, s.Path())); slices.Index(got, "mode") < 0 || strings.Count(strings.Join(got, " "), "attachment:environment") != 1 {
 		t.Errorf("lines of resumed runs: %q", got)
 	}
 }
@@ -443,7 +443,7 @@ func TestContinue(t *testing.T) {
 	older, newer := w.mustOpen(t, transcript.Options{}), w.mustOpen(t, transcript.Options{})
 	w.turn(t, newer, "newer")
 	w.turn(t, older, "older")
-	closed(t, newer, older)
+	closeAll(t, newer, older)
 	for i, s := range []*transcript.Transcript{older, newer} {
 		at := w.now.Add(time.Duration(i) * time.Hour)
 		if err := os.Chtimes(s.Path(), at, at); err != nil {
@@ -470,7 +470,7 @@ func TestOpenErrors(t *testing.T) {
 	w.turn(t, s, "two")
 	second := w.mustOpen(t, transcript.Options{})
 	w.turn(t, second, "three")
-	closed(t, s, second)
+	closeAll(t, s, second)
 	missing := w.id()
 	none, other := "", w.id()
 	tests := []struct {
@@ -521,7 +521,7 @@ func TestFork(t *testing.T) {
 	s := w.mustOpen(t, transcript.Options{})
 	one := w.turn(t, s, "one")
 	two := w.turn(t, s, "two")
-	closed(t, s)
+	closeAll(t, s)
 	if err := s.SetScenarioState([]byte(`{"n":2}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -621,7 +621,7 @@ func TestLastPrompt(t *testing.T) {
 		w := newWorld(t)
 		s := w.mustOpen(t, transcript.Options{})
 		record(t, s, events...)
-		closed(t, s)
+		closeAll(t, s)
 		if got := lastPrompt(t, s); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -663,8 +663,8 @@ func TestReset(t *testing.T) {
 		t.Errorf("the old transcript ends with %v", last)
 	}
 	w.turn(t, s, "two")
-	if lines := readLines(t, s.Path()); messages(lines)[0]["parentUuid"] != nil || len(messages(lines)) != 2 || lines[0]["type"] != "mode" {
-		t.Errorf("new transcript %q", kinds(lines))
+	if lines := readLines(t, s.Path()); messageLines(lines)[0]["parentUuid"] != nil || len(messageLines(lines)) != 2 || lines[0]["type"] != "mode" {
+		t.Errorf("new transcript %q", lineKinds(lines))
 	}
 	if after := readLines(t, oldPath); len(after) != len(before) {
 		t.Errorf("old transcript grew from %d to %d lines", len(before), len(after))

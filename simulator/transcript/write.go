@@ -14,9 +14,9 @@ import (
 // transcriptWriter appends lines. After the first failure it writes nothing more, because a gap in a
 // transcript is worse than a truncated one.
 type transcriptWriter struct {
-	disabled  bool
-	directory string // directory known to exist
-	onLine    func(path string, line []byte)
+	isDisabled bool
+	directory  string // directory known to exist
+	onLine     func(path string, line []byte)
 	// valuesSinceRequest are the values since the last request to the model.
 	valuesSinceRequest []any
 	filter             *claudecode.KeyFilter // keys that the simulated version does not write
@@ -32,7 +32,7 @@ type appendFile struct {
 
 // writeLines appends the lines of one event to the file at path, in a single write.
 func (w *transcriptWriter) writeLines(path string, values ...any) error {
-	if w.disabled || len(values) == 0 {
+	if w.isDisabled || len(values) == 0 {
 		return nil
 	}
 	var all []byte
@@ -65,7 +65,7 @@ func (w *transcriptWriter) writeCopy(path string, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	if err := w.writeBytes(path, data); err != nil || w.onLine == nil || w.disabled {
+	if err := w.writeBytes(path, data); err != nil || w.onLine == nil || w.isDisabled {
 		return err
 	}
 	for line := range bytes.Lines(data) {
@@ -76,7 +76,7 @@ func (w *transcriptWriter) writeCopy(path string, data []byte) error {
 
 // writeBytes appends data in a single write, so that lines of several processes do not mix.
 func (w *transcriptWriter) writeBytes(path string, data []byte) error {
-	if w.disabled {
+	if w.isDisabled {
 		return nil
 	}
 	if err := w.openFile(path); err != nil {
@@ -130,7 +130,7 @@ func (w *transcriptWriter) close() error {
 
 // replace writes a whole file atomically.
 func (w *transcriptWriter) replace(path string, data []byte, mode os.FileMode) error {
-	if w.disabled {
+	if w.isDisabled {
 		return nil
 	}
 	dir := filepath.Dir(path)
@@ -159,7 +159,7 @@ func (w *transcriptWriter) replace(path string, data []byte, mode os.FileMode) e
 }
 
 func (w *transcriptWriter) recordFailure(err error) error {
-	w.disabled = true
+	w.isDisabled = true
 	_ = w.close() // the failure is reported already
 	return fmt.Errorf("saving the session: %w", err)
 }

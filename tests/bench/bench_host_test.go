@@ -19,16 +19,15 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// BenchmarkInitialize measures what a host waits for: from the spawn of the
-// process to the answer to initialize, against a hello world's whole life, and
-// the answer of a process that runs already.
+// BenchmarkInitialize measures how long a host waits: from the start of the process to the answer to initialize,
+// compared with a complete run of hello world, and the answer of a process that is already running.
 func BenchmarkInitialize(b *testing.B) {
-	bin, hello := build(b, tree.Root, "./cmd/claudeless"), buildHello(b)
+	bin, hello := buildProgram(b, tree.Root, "./cmd/claudeless"), buildHello(b)
 	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	for b.Loop() {
 		var base, first, again []float64
-		for range rounds {
+		for range sampleRuns {
 			d, _ := run.exec(nil, hello)
 			base = append(base, d)
 			start := time.Now()
@@ -51,7 +50,7 @@ func BenchmarkInitialize(b *testing.B) {
 // BenchmarkTurns plays 1,000 turns in one process, each after the result of the
 // one before, and compares the memory in use near the beginning and at the end.
 func BenchmarkTurns(b *testing.B) {
-	bin := build(b, tree.Root, "./cmd/claudeless")
+	bin := buildProgram(b, tree.Root, "./cmd/claudeless")
 	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	const turns, early = 1_000, 200
@@ -77,7 +76,7 @@ func BenchmarkTurns(b *testing.B) {
 
 // BenchmarkProcesses compares 100 runs at once with 100 hello worlds at once.
 func BenchmarkProcesses(b *testing.B) {
-	bin, hello := build(b, tree.Root, "./cmd/claudeless"), buildHello(b)
+	bin, hello := buildProgram(b, tree.Root, "./cmd/claudeless"), buildHello(b)
 	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	together := func(program string, args ...string) float64 {
@@ -105,10 +104,9 @@ func BenchmarkProcesses(b *testing.B) {
 	}
 }
 
-// BenchmarkPace streams 400 tokens at 200 a second and measures how late they
-// are, on average, against the scenario's pace.
+// BenchmarkPace streams 400 tokens at 200 a second and measures the average delay against the scenario's pace.
 func BenchmarkPace(b *testing.B) {
-	bin := build(b, tree.Root, "./cmd/claudeless")
+	bin := buildProgram(b, tree.Root, "./cmd/claudeless")
 	run := benchDir{b, b.TempDir()}
 	const tokens, perSecond = 400, 200
 	scenario := run.write("s.toml", fmt.Sprintf(
@@ -181,7 +179,7 @@ func (d *drivenProgram) until(text string) {
 	}
 }
 
-// memory is the heap in use, in bytes.
+// memory returns the heap in use, in bytes.
 func (d *drivenProgram) memory() float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
 	if err != nil {

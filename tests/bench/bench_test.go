@@ -24,15 +24,16 @@ import (
 // The benchmarks print ratios measured inside one run (docs/performance.md). A figure is the median of several runs,
 // with the sides alternating, so that other load affects both.
 
-const rounds = 21
+// sampleRuns is how often a benchmark measures each of its sides.
+const sampleRuns = 21
 
 func BenchmarkStart(b *testing.B) {
-	bin, hello := build(b, tree.Root, "./cmd/claudeless"), buildHello(b)
+	bin, hello := buildProgram(b, tree.Root, "./cmd/claudeless"), buildHello(b)
 	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	for b.Loop() {
 		var base, ours, memory []float64
-		for range rounds {
+		for range sampleRuns {
 			d, _ := run.exec(nil, hello)
 			base = append(base, d)
 			d, m := run.exec(nil, bin, "-p", "hi", "--scenario", scenario)
@@ -44,16 +45,16 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkServer compares what one stdio server adds to a run with spawning
-// the same server, shaking hands and listing its tools.
+// BenchmarkServer compares the time that one stdio server adds to a run with starting the same server, shaking hands
+// and listing its tools.
 func BenchmarkServer(b *testing.B) {
-	bin, self := build(b, tree.Root, "./cmd/claudeless"), mcpsrv(b)
+	bin, self := buildProgram(b, tree.Root, "./cmd/claudeless"), mcpServerPath(b)
 	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	config := run.write("m.json", fmt.Sprintf(`{"mcpServers":{"s":{"command":%q}}}`, self))
 	for b.Loop() {
 		var bare, without, with []float64
-		for range rounds {
+		for range sampleRuns {
 			bare = append(bare, run.handshake(self))
 			d, _ := run.exec(nil, bin, "-p", "hi", "--scenario", scenario)
 			without = append(without, d)
@@ -65,17 +66,16 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
-// BenchmarkCall measures one MCP call more in a run against one round trip on
-// the bare pipe.
+// BenchmarkCall compares one additional MCP call in a run with one round trip over the bare pipe.
 func BenchmarkCall(b *testing.B) {
-	bin, self := build(b, tree.Root, "./cmd/claudeless"), mcpsrv(b)
+	bin, self := buildProgram(b, tree.Root, "./cmd/claudeless"), mcpServerPath(b)
 	run := benchDir{b, b.TempDir()}
 	config := run.write("m.json", fmt.Sprintf(`{"mcpServers":{"s":{"command":%q}}}`, self))
 	const calls = 200
-	few, many := run.write("few.toml", calling(1)), run.write("many.toml", calling(calls+1))
+	few, many := run.write("few.toml", callScenario(1)), run.write("many.toml", callScenario(calls+1))
 	for b.Loop() {
 		var bare, short, long []float64
-		for range rounds {
+		for range sampleRuns {
 			bare = append(bare, run.roundTrips(self, calls))
 			args := []string{"-p", "hi", "--mcp-config", config, "--allowedTools", "mcp__s", "--scenario"}
 			d, _ := run.exec(nil, bin, append(args, few)...)
@@ -89,7 +89,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func BenchmarkRules(b *testing.B) {
-	bin := build(b, tree.Root, "./cmd/claudeless")
+	bin := buildProgram(b, tree.Root, "./cmd/claudeless")
 	run := benchDir{b, b.TempDir()}
 	patterns := map[string]string{
 		"contains": `{ type = "contains", text = "needle %d" }`,
@@ -97,11 +97,11 @@ func BenchmarkRules(b *testing.B) {
 	}
 	for _, kind := range []string{"contains", "regex"} {
 		pattern := patterns[kind]
-		few, many := run.write(kind+"-few.toml", rules(10, pattern)), run.write(kind+"-many.toml", rules(10_000, pattern))
+		few, many := run.write(kind+"-few.toml", ruleScenario(10, pattern)), run.write(kind+"-many.toml", ruleScenario(10_000, pattern))
 		b.Run(kind, func(b *testing.B) {
 			for b.Loop() {
 				var short, long []float64
-				for range rounds {
+				for range sampleRuns {
 					short = append(short, run.processorTime(bin, "-p", "last", "--scenario", few))
 					long = append(long, run.processorTime(bin, "-p", "last", "--scenario", many))
 				}
@@ -115,7 +115,7 @@ func BenchmarkRules(b *testing.B) {
 // BenchmarkEvents compares the peak memory of a run of 100,000 events (partial
 // messages of one long text) with that of 1,000.
 func BenchmarkEvents(b *testing.B) {
-	bin := build(b, tree.Root, "./cmd/claudeless")
+	bin := buildProgram(b, tree.Root, "./cmd/claudeless")
 	run := benchDir{b, b.TempDir()}
 	long := func(events int) string {
 		return fmt.Sprintf("[stream]\nchunk = \"word\"\n[[responses]]\npattern = { type = \"any\" }\nresponse = \"%s\"\n", strings.Repeat("w ", events))
@@ -153,7 +153,7 @@ func (l benchDir) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// exec runs a program to its end and gives the seconds and the peak bytes.
+// exec runs a program to its end and returns the seconds and the peak memory in bytes.
 func (l benchDir) exec(stdout io.Writer, program string, args ...string) (seconds, peak float64) {
 	l.b.Helper()
 	start := time.Now()
@@ -165,8 +165,8 @@ func (l benchDir) exec(stdout io.Writer, program string, args ...string) (second
 	return seconds, peak
 }
 
-// processorTime runs a program to its end and gives the seconds that its threads ran. Other work on the machine changes them
-// less than the time on the clock.
+// processorTime runs a program to its end and returns the seconds of its threads. Other work on the machine changes
+// them less than the elapsed time.
 func (l benchDir) processorTime(program string, args ...string) float64 {
 	l.b.Helper()
 	state := l.run(nil, program, args...)
@@ -191,7 +191,7 @@ func (l benchDir) handshake(server string) float64 {
 	return time.Since(start).Seconds()
 }
 
-// roundTrips measures n calls on the bare pipe, without start and end.
+// roundTrips measures n calls over the bare pipe, without start and end.
 func (l benchDir) roundTrips(server string, n int) float64 {
 	var seconds float64
 	l.dialogue(server, func(ask func(method string, params any)) {
@@ -240,8 +240,8 @@ func (l benchDir) dialogue(server string, then func(ask func(method string, para
 	}
 }
 
-// calling is a scenario of n MCP calls, one after the other.
-func calling(n int) string {
+// callScenario returns a scenario with n MCP calls, one after the other.
+func callScenario(n int) string {
 	var s strings.Builder
 	s.WriteString("[[responses]]\npattern = { type = \"any\" }\n")
 	for range n {
@@ -250,10 +250,9 @@ func calling(n int) string {
 	return s.String()
 }
 
-// rules is a scenario of n rules of which the last one matches.
-// rules are n of them; the last one answers "last", the others have a pattern with
-// a number in it.
-func rules(n int, pattern string) string {
+// ruleScenario returns a scenario of n rules. The last one answers "last"; the others have a pattern with a number in
+// it.
+func ruleScenario(n int, pattern string) string {
 	var s strings.Builder
 	for i := range n - 1 {
 		fmt.Fprintf(&s, "[[responses]]\npattern = "+pattern+"\nresponse = \"no\"\n", i)
@@ -262,8 +261,8 @@ func rules(n int, pattern string) string {
 	return s.String()
 }
 
-// build compiles a program as `make build` does.
-func build(b *testing.B, dir, pkg string) string {
+// buildProgram compiles a program as `make build` does.
+func buildProgram(b *testing.B, dir, pkg string) string {
 	b.Helper()
 	bin := filepath.Join(b.TempDir(), "bin")
 	cmd := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin, pkg)
@@ -285,11 +284,11 @@ func buildHello(b *testing.B) string {
 			b.Fatal(err)
 		}
 	}
-	return build(b, dir, ".")
+	return buildProgram(b, dir, ".")
 }
 
-// mcpsrv finds the MCP server that TestMain put on PATH.
-func mcpsrv(b *testing.B) string {
+// mcpServerPath returns the path of the MCP server that TestMain put on PATH.
+func mcpServerPath(b *testing.B) string {
 	b.Helper()
 	path, err := exec.LookPath("mcpsrv")
 	if err != nil {

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs the own tests of the Anthropic SDKs for messages and models against
+# Runs the tests that the Anthropic SDKs have for messages and models against
 # `claudeless serve`: those of the Python SDK from its source distribution, those of
 # the Go module from the module cache.
 #
 #   tests/conformance/api.sh [CLAUDELESS]
 #
-# CLAUDELESS is the binary; without it, it is built. What is fetched is pinned and
-# stays in CONFORMANCE_DIR, or in the user's cache directory. Exit 0 = all tests passed.
+# CLAUDELESS is the binary; by default it is built. Downloads have pinned versions and
+# stay in CONFORMANCE_DIR, or in the user's cache directory. Exit 0 = all tests passed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,14 +1,14 @@
 #!/bin/sh
 # The client under test, as the conformance suite runs it: the URL of the
 # suite's server is the last argument, the name of the scenario is in
-# MCP_CONFORMANCE_SCENARIO. The model's side is client/SCENARIO.toml; a scenario
-# without one gets client/default.toml, which connects and says goodbye.
+# MCP_CONFORMANCE_SCENARIO. client/SCENARIO.toml plays the model. If that file does
+# not exist, client/default.toml does, which only connects and disconnects.
 #
 # Scenarios about authorization log in first, and once more when a call needs more
 # permissions. Each has a separate home directory.
 #
 # CLAUDELESS is the binary (default: claudeless in PATH), CONFORMANCE_HOME an
-# empty directory in place of the user's own.
+# empty directory that replaces the user's home.
 set -eu
 
 for url; do :; done
@@ -41,7 +41,7 @@ MCP_CLIENT_SECRET=$(member client_secret)
 [ -n "$MCP_CLIENT_SECRET" ] || MCP_CLIENT_SECRET=$(printf %b "$(member private_key_pem)")
 export MCP_CLIENT_SECRET
 id=$(member client_id)
-# The suite names the client metadata document that clients are to use.
+# The suite names the client metadata document that clients must use.
 [ "$MCP_CONFORMANCE_SCENARIO" != auth/basic-cimd ] || id=https://conformance-test.local/client-metadata.json
 if [ -n "$MCP_CLIENT_SECRET" ]; then
 	"$claudeless" mcp add --transport http conf "$url" --client-id "$id" --client-secret

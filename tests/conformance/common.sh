@@ -1,6 +1,7 @@
-# What the scripts beside this one begin with; sourced, with here as their
-# directory. It makes the scratch directory tmp, which goes with the script as the
-# process server does, and finds the binary bin: the first argument, or it is built.
+# The beginning of the scripts in this directory. They source it after setting here to
+# their directory. It creates the temporary directory tmp, which is removed at the end
+# of the script, like the process server, and sets bin to the binary: the first
+# argument, or a new build.
 tmp=$(mktemp -d)
 server=
 cleanup() {
@@ -16,7 +17,7 @@ if [ -z "$bin" ]; then
 	(cd "$here/../.." && go build -o "$bin" ./cmd/claudeless)
 fi
 
-# up waits for the port file of the server, and puts the port into port.
+# up waits for the port file of the server and sets port.
 up() {
 	tries=0
 	until [ -s "$tmp/port" ]; do

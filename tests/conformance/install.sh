@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the official MCP conformance suite, pinned, unless it is there
-# already, and prints the path of its program.
+# Installs the official MCP conformance suite, with a pinned version, unless it is
+# installed already, and prints the path of its program.
 #
 #   tests/conformance/install.sh [DIR]
 #
@@ -13,7 +13,7 @@ dir=${1:-${CONFORMANCE_DIR:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/claudeless-inter
 main=$dir/node_modules/@modelcontextprotocol/conformance/dist/index.js
 if [ ! -f "$main" ]; then
 	mkdir -p "$(dirname "$dir")"
-	new=$(mktemp -d "$dir.XXXXXX") # an install that breaks off leaves no half suite behind
+	new=$(mktemp -d "$dir.XXXXXX") # an interrupted install leaves no partial suite
 	trap 'rm -rf "$new"' EXIT
 	(cd "$new" && npm install --silent --no-audit --no-fund --no-package-lock --prefix . "@modelcontextprotocol/conformance@$version") >&2
 	# The suite imports fs.globSync, which node has since version 22; the

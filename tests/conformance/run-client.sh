@@ -4,9 +4,9 @@
 #
 #   tests/conformance/run-client.sh [CLAUDELESS]
 #
-# CLAUDELESS is the binary; without it, it is built. install.sh says where the
-# suite is. Exit 0 = all scored scenarios passed, and the unscored ones below: a
-# schema that is kept, and logins that the real CLI does not have.
+# CLAUDELESS is the binary; by default it is built. install.sh says where the suite
+# is. Exit 0 = all scored scenarios passed, and the unscored ones listed below: a
+# schema that is preserved, and logins that the real CLI does not have.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

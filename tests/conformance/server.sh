@@ -5,8 +5,8 @@
 #
 #   tests/conformance/server.sh [CLAUDELESS]
 #
-# CLAUDELESS is the binary; without it, it is built. install.sh says where the
-# suite is. Exit 0 = all scored scenarios passed: 30 and 37. No failure is expected.
+# CLAUDELESS is the binary; by default it is built. install.sh says where the suite
+# is. Exit 0 = all scored scenarios passed: 30 and 37. No failure is expected.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

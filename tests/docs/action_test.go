@@ -25,7 +25,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// githubAction is the part of action.yml that the tests play.
+// githubAction is the part of action.yml that the tests use.
 type githubAction struct {
 	Inputs map[string]struct{ Default string }
 	Runs   struct{ Steps []actionStep }
@@ -230,7 +230,7 @@ func installByAction(t *testing.T, bash, temp, releases string) (string, error) 
 	return play("Install", variables...)
 }
 
-// archiveOf is a release archive whose program prints one line.
+// archiveOf returns a release archive whose program prints one line.
 func archiveOf(t *testing.T, name string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -251,8 +251,8 @@ func archiveOf(t *testing.T, name string) []byte {
 	return b.Bytes()
 }
 
-// TestActionDocumented holds the page about the Action to the Action: the workflow is the one that init writes, and the table
-// has every input with its default.
+// TestActionDocumented compares the page about the Action with the Action: the workflow is the one that init writes,
+// and the table has every input with its default.
 func TestActionDocumented(t *testing.T) {
 	t.Parallel()
 	page := tree.ReadFile(t, "docs/github-action.md")
@@ -271,7 +271,7 @@ func TestActionDocumented(t *testing.T) {
 	}
 }
 
-// TestActionPins holds every workflow and the action to actions that are pinned by commit, with the version next to it.
+// TestActionPins checks that every workflow and the action use actions pinned by commit, with the version next to it.
 func TestActionPins(t *testing.T) {
 	t.Parallel()
 	pinned := regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)

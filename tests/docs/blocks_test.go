@@ -11,9 +11,9 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// followed returns the documents with commands, each with the test that runs them. A test that skips a command states
-// the reason.
-func followed() map[string]string {
+// documentTests returns the documents with commands, each with the test that runs them. A test that skips a command
+// states the reason.
+func documentTests() map[string]string {
 	return map[string]string{
 		"README.md":                    "TestPages, TestReadme",
 		"docs/cookbook.md":             "TestPages",
@@ -61,7 +61,7 @@ func TestDocumentBlocks(t *testing.T) {
 					t.Errorf("%s: %v in\n%s", doc, diag.List{*doubt}, body)
 				}
 			case "sh":
-				if followed()[doc] == "" {
+				if documentTests()[doc] == "" {
 					t.Errorf("%s has commands that no test runs:\n%s", doc, body)
 				}
 			}

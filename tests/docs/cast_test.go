@@ -32,8 +32,8 @@ var castScript = [...]string{
 	"$ claudeless exec -s triage.toml --faults no-result,529-storm -- sh triage.sh 7",
 }
 
-// TestCast types the commands of the cast and compares what they print with
-// docs/cast.svg; -update draws it again.
+// TestCast runs the commands of the cast and compares their output with docs/cast.svg. With -update it draws the file
+// again.
 func TestCast(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -51,7 +51,7 @@ func TestCast(t *testing.T) {
 		starts = append(starts, len(lines))
 		lines = append(lines, entry)
 		for line := range strings.Lines(castText(out, at.dir)) {
-			lines = append(lines, wrapped(strings.TrimRight(line, "\n"), castColumns)...)
+			lines = append(lines, wrapLine(strings.TrimRight(line, "\n"), castColumns)...)
 		}
 		lines = append(lines, "")
 	}
@@ -72,8 +72,8 @@ func castText(out, dir string) string {
 	return regexp.MustCompile(`\d+\.\d s\b`).ReplaceAllString(out, "0.1 s")
 }
 
-// wrapped cuts a line as a terminal of so many columns does.
-func wrapped(line string, columns int) (rows []string) {
+// wrapLine cuts a line as a terminal with this number of columns does.
+func wrapLine(line string, columns int) (rows []string) {
 	for text := []rune(line); ; text = text[columns:] {
 		if len(text) <= columns {
 			return append(rows, string(text))
@@ -82,8 +82,8 @@ func wrapped(line string, columns int) (rows []string) {
 	}
 }
 
-// drawCast draws a terminal in which one command after the other appears with its output. A reader who wants no motion
-// sees all of it at once.
+// drawCast draws a terminal in which the commands appear one after the other with their output. Readers who prefer no
+// motion see everything at once.
 func drawCast(lines []string, starts []int) string {
 	var b strings.Builder
 	width, height := castColumns*8+40, (len(lines)+1)*castLine+10

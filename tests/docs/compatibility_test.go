@@ -36,7 +36,7 @@ func TestCompatibilityStates(t *testing.T) {
 	all := parityCases(t)
 	placed, left := map[string]bool{}, map[string]string{}
 	for _, name := range all {
-		left[name] = excused(known, name)
+		left[name] = excusedDifferences(known, name)
 	}
 	for _, row := range rows {
 		area, state := row[1], row[2]
@@ -51,7 +51,7 @@ func TestCompatibilityStates(t *testing.T) {
 				if left[name] != "" && state == "full" {
 					state = "partial"
 					t.Errorf("docs/compatibility.md: %s: the page says full, but in the case %s known.toml excuses %s: say partial, and what differs (-update says partial)", area, name, left[name])
-					rewrite(t, row[0], strings.Replace(row[0], "| full |", "| partial |", 1))
+					rewriteRow(t, row[0], strings.Replace(row[0], "| full |", "| partial |", 1))
 				}
 			}
 			if !found && glob != "–" {
@@ -81,9 +81,9 @@ func parityCases(t *testing.T) (names []string) {
 	return names
 }
 
-// excused returns the differences that known.toml excuses in this case but not in all cases; empty = none. It ignores
+// excusedDifferences returns the differences that known.toml excuses in this case but not in all cases; empty = none. It ignores
 // transcripts and estimated tokens, which have separate rows.
-func excused(all *parity.KnownFile, name string) string {
+func excusedDifferences(all *parity.KnownFile, name string) string {
 	for _, k := range all.Known {
 		one := &parity.KnownFile{Known: []*parity.KnownDifference{{Path: parity.Globs{"*"}, Case: k.Case, Reason: k.Reason}}}
 		found := []parity.Difference{{}}
@@ -100,8 +100,8 @@ func excused(all *parity.KnownFile, name string) string {
 	return ""
 }
 
-// rewrite replaces a row with -update.
-func rewrite(t *testing.T, row, with string) {
+// rewriteRow replaces a row if the flag -update is set.
+func rewriteRow(t *testing.T, row, with string) {
 	t.Helper()
 	if *tree.Update {
 		text := strings.Replace(tree.ReadFile(t, "docs/compatibility.md"), row, with, 1)

@@ -14,9 +14,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestDebuggingGuide types the commands of docs/debugging.md into a shell, as
-// written there, and compares what they print with the output shown below
-// them, in which "…" is anything. It also checks the scenario of the page.
+// TestDebuggingGuide runs the commands of docs/debugging.md in a shell and compares their output with the output shown
+// in the document, in which "…" matches any text. It also checks the scenario of the page.
 func TestDebuggingGuide(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -52,10 +51,10 @@ func TestDebuggingGuide(t *testing.T) {
 				if strings.HasSuffix(printed(), "{\"paused\":[]}\n") {
 					printed = sh.enter(b[2])
 				}
-				return shown(want).MatchString(printed())
+				return outputPattern(want).MatchString(printed())
 			})
 		case want != "":
-			sh.until("the output "+want, func() bool { return shown(want).MatchString(printed()) })
+			sh.until("the output "+want, func() bool { return outputPattern(want).MatchString(printed()) })
 		}
 	}
 	if commands != 6 {
@@ -72,8 +71,8 @@ func TestDebuggingGuide(t *testing.T) {
 	sh.until("the check of the page's scenario", func() bool { return printed() == "page.toml: ok (scenario)\n" })
 }
 
-// shown is the output of a document as a pattern: "…" is anything.
-func shown(output string) *regexp.Regexp {
+// outputPattern returns the output of a document as a pattern, in which "…" matches any text.
+func outputPattern(output string) *regexp.Regexp {
 	return regexp.MustCompile("(?s)" + strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(output)), "…", ".*"))
 }
 
@@ -85,7 +84,7 @@ type shell struct {
 	out   outputWatcher // stdout and stderr
 }
 
-// outputWatcher is the output so far.
+// outputWatcher collects the output.
 type outputWatcher struct {
 	mu  sync.Mutex
 	out strings.Builder
@@ -103,8 +102,8 @@ func (p *outputWatcher) String() string {
 	return p.out.String()
 }
 
-// startShell starts one in an empty directory, which is its home. It ends with
-// the test, and the program whose id is in $debugger before it.
+// startShell starts a shell in an empty directory, which is its home. It ends with the test, after the program whose id
+// is in $debugger.
 func startShell(t *testing.T) *shell {
 	t.Helper()
 	sh := &shell{t: t, dir: t.TempDir()}
@@ -127,7 +126,7 @@ func startShell(t *testing.T) *shell {
 	return sh
 }
 
-// enter types a line and returns what gives the output since then.
+// enter types a line and returns a function that returns the output since then.
 func (sh *shell) enter(line string) (printed func() string) {
 	from := len(sh.out.String())
 	if _, err := io.WriteString(sh.stdin, line); err != nil {
@@ -136,7 +135,7 @@ func (sh *shell) enter(line string) (printed func() string) {
 	return func() string { return sh.out.String()[from:] }
 }
 
-// until waits for something that the programs do.
+// until waits until done returns true.
 func (sh *shell) until(what string, done func() bool) {
 	sh.t.Helper()
 	deadline, tick := time.Now().Add(20*time.Second), time.NewTicker(50*time.Millisecond)

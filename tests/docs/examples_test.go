@@ -62,14 +62,14 @@ func TestExamples(t *testing.T) {
 			if len(runs) < 2 || !strings.Contains(text, "\nexit ") {
 				t.Error("its README shows no green and no red run")
 			}
-			e.require(t)
+			e.skipUnlessRunnable(t)
 			at := &page{dir: filepath.Join(t.TempDir(), e.name)}
 			if err := os.CopyFS(at.dir, os.DirFS(filepath.Join(tree.Root, "examples", e.name))); err != nil {
 				t.Fatal(err)
 			}
-			at.dress(t)
+			at.installPackages(t)
 			for _, r := range runs {
-				if out := at.run(t, r.command); r.output == "" || !shown(r.output).MatchString(out) {
+				if out := at.run(t, r.command); r.output == "" || !outputPattern(r.output).MatchString(out) {
 					t.Errorf("%s\nprints\n%s\nthe README says\n%s", r.command, out, r.output)
 				}
 			}
@@ -77,8 +77,9 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// require skips the test of a project that cannot run here. Where runners are named in CI, its programs must be there.
-func (e example) require(t *testing.T) {
+// skipUnlessRunnable skips the test of a project that cannot run here. If CI names runners, their programs must be
+// installed.
+func (e example) skipUnlessRunnable(t *testing.T) {
 	t.Helper()
 	if e.runner != "" && !slices.Contains(strings.Fields(os.Getenv("PAGES_RUNNERS")), e.runner) {
 		t.Skipf("PAGES_RUNNERS does not name %s; make packages or make balancer does", e.runner)
@@ -92,7 +93,7 @@ func (e example) require(t *testing.T) {
 	}
 }
 
-// consoleRun is a command of a console block with what it prints.
+// consoleRun is a command of a console block and its output.
 type consoleRun struct{ command, output string }
 
 // transcript reads the console blocks of a document.

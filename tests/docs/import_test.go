@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestImportGuide types the five commands of docs/import.md into a shell, as written there, and compares the output
-// with the page.
+// TestImportGuide runs the five commands of docs/import.md in a shell and compares the output with the page.
 func TestImportGuide(t *testing.T) {
 	t.Parallel()
 	_, walk, _ := strings.Cut(tree.ReadFile(t, "docs/import.md"), "## Five commands\n")
@@ -27,7 +26,7 @@ func TestImportGuide(t *testing.T) {
 		if i+1 < len(blocks) && blocks[i+1][1] == "text" {
 			want = blocks[i+1][2] + "…" + want
 		}
-		sh.until("the output "+want, func() bool { return shown(want).MatchString(printed()) })
+		sh.until("the output "+want, func() bool { return outputPattern(want).MatchString(printed()) })
 	}
 	if commands != 5 {
 		t.Errorf("%d commands, the heading says five", commands)

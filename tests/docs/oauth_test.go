@@ -25,7 +25,7 @@ func TestOAuthGuide(t *testing.T) {
 			}
 		}
 	})
-	ran := (&page{dir: dir}).follow(t, tree.ReadFile(t, "docs/oauth.md"), func(string) string { return "" })
+	ran := (&page{dir: dir}).runBlocks(t, tree.ReadFile(t, "docs/oauth.md"), func(string) string { return "" })
 	if ran < 6 {
 		t.Errorf("%d commands were tried, the page has more", ran)
 	}

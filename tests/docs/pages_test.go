@@ -14,9 +14,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// page is a document whose blocks are typed into a shell: one that begins with the
-// name of a file is that file, a block of `sh` is run, and what it prints is compared
-// with the block of `text` below, in which "…" is anything.
+// page is a document whose blocks are run: one that begins with the name of a file is written to that file, a block of
+// `sh` is run, and its output is compared with the block of `text` below, in which "…" matches any text.
 type page struct {
 	dir string
 	env []string
@@ -27,9 +26,9 @@ var (
 	fileName = regexp.MustCompile(`^(?:#!.*\n)?(?:#|//) (\S+\.\w+)\n`)
 )
 
-// follow does what a text says; it returns how many commands ran. A command is
-// passed over where skip gives a reason.
-func (p *page) follow(t *testing.T, text string, skip func(command string) string) int {
+// runBlocks does what the blocks of a text say and returns the number of commands that ran. A command is skipped if
+// skip returns a reason.
+func (p *page) runBlocks(t *testing.T, text string, skip func(command string) string) int {
 	t.Helper()
 	blocks := fence.FindAllStringSubmatch(text, -1)
 	ran := 0
@@ -50,14 +49,14 @@ func (p *page) follow(t *testing.T, text string, skip func(command string) strin
 		if i+1 == len(blocks) || blocks[i+1][1] != "text" {
 			t.Fatalf("the page does not say what this prints: %s", body)
 		}
-		if out, want := p.run(t, body), blocks[i+1][2]; !shown(want).MatchString(out) {
+		if out, want := p.run(t, body), blocks[i+1][2]; !outputPattern(want).MatchString(out) {
 			t.Errorf("%s\nprints\n%s\nthe page says\n%s", body, out, want)
 		}
 	}
 	return ran
 }
 
-// write writes a file; the line with its name is not part of one that has no comments.
+// write writes a file. The line with its name is left out if the format has no comments.
 func (p *page) write(t *testing.T, name, kind, body string) {
 	t.Helper()
 	if kind == "json" || kind == "md" {
@@ -72,8 +71,8 @@ func (p *page) write(t *testing.T, name, kind, body string) {
 	}
 }
 
-// run types a command at a desk, where CI is not set (pytest and vitest print other
-// things where it is), and gives what it prints on both streams.
+// run runs a command and returns its output on both streams. CI is not set, because pytest and vitest print other text
+// if it is.
 func (p *page) run(t *testing.T, command string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -89,9 +88,8 @@ func (p *page) run(t *testing.T, command string) string {
 	return string(out)
 }
 
-// The sections of the cookbook, each in its own directory, and the pages of the
-// languages. What wants a package of ours installed is run where PAGES_RUNNERS names
-// its runner (`make packages`).
+// TestPages runs the sections of the cookbook, each in its own directory, and the pages of the languages. Commands that
+// need one of our packages run if PAGES_RUNNERS names their runner (`make packages`).
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for _, p := range []struct {
@@ -121,11 +119,11 @@ func TestPages(t *testing.T) {
 			ran := 0
 			for _, section := range sections {
 				at := &page{dir: t.TempDir()}
-				at.dress(t)
+				at.installPackages(t)
 				for file := range strings.FieldsSeq(p.files) {
 					at.write(t, filepath.Base(file), "", tree.ReadFile(t, "examples/"+file))
 				}
-				ran += at.follow(t, section, wanting)
+				ran += at.runBlocks(t, section, missingPrerequisite)
 			}
 			if ran < p.least {
 				t.Errorf("%d commands were tried, the page has more", ran)
@@ -136,8 +134,8 @@ func TestPages(t *testing.T) {
 
 var runner = regexp.MustCompile(`(?m)^(?:\w+=(?:"[^"]*"|\S*) )*(?:npx )?(pytest|vitest|jest|node|go|aimock)\b`)
 
-// notRun returns why a page's commands are not run by TestPages; a key is a part of the command.
-func notRun() map[string]string {
+// skippedCommands returns why a page's commands are not run by TestPages; a key is a part of the command.
+func skippedCommands() map[string]string {
 	return map[string]string{
 		"go run ./cmd/claudeless":     "TestReadme runs it",
 		"go install ":                 "it needs the network",
@@ -147,9 +145,9 @@ func notRun() map[string]string {
 	}
 }
 
-// wanting is why a command cannot be run here; empty = it can.
-func wanting(command string) string {
-	for part, why := range notRun() {
+// missingPrerequisite returns why a command cannot be run here; empty = it can.
+func missingPrerequisite(command string) string {
+	for part, why := range skippedCommands() {
 		if strings.Contains(command, part) {
 			return why
 		}
@@ -161,9 +159,8 @@ func wanting(command string) string {
 	return "there is no " + m[1] + " with our package here"
 }
 
-// dress gives a directory what an installation leaves there: node_modules, and a
-// module that requires ours.
-func (p *page) dress(t *testing.T) {
+// installPackages creates what an installation leaves in a directory: node_modules, and a module that requires ours.
+func (p *page) installPackages(t *testing.T) {
 	t.Helper()
 	if modules := os.Getenv("PAGES_NODE_MODULES"); modules != "" {
 		if err := os.Symlink(modules, filepath.Join(p.dir, "node_modules")); err != nil {

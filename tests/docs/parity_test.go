@@ -11,9 +11,9 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// greets replaces a version of the real CLI: it is the double with the scenario
-// of the real lane, whose requests are recorded as those of the API would be.
-const greets = `#!/bin/sh
+// fakeCLI replaces a version of the real CLI. It is claudeless with the scenario of the real lane; its requests are
+// recorded as those of the API would be.
+const fakeCLI = `#!/bin/sh
 [ "$1" = --version ] && { echo '@V@ (Claude Code)'; exit; }
 case "$*" in *stream-json*) CLAUDELESS_SCENARIO=$PWD/../../scenario.json exec claude "$@" ;; esac
 CLAUDELESS_CLAUDE_VERSION=@V@ CLAUDELESS_SCENARIO=$PWD/../scenario.toml CLAUDELESS_CAPTURE=$PWD/../rec/api.jsonl claude "$@" | sed 's/^hello$/@G@/'
@@ -31,7 +31,7 @@ func TestParityPage(t *testing.T) {
 	bin := ""
 	for version, greeting := range map[string]string{"2.1.329": "hello", "2.1.330": "hello there"} {
 		file := filepath.Join(".cache", "claudeless-parity", version, "node_modules", "@anthropic-ai", "claude-code-"+runtime.GOOS+"-"+arch, "claude")
-		p.write(t, file, "sh", strings.NewReplacer("@V@", version, "@G@", greeting).Replace(greets))
+		p.write(t, file, "sh", strings.NewReplacer("@V@", version, "@G@", greeting).Replace(fakeCLI))
 		if err := os.Chmod(filepath.Join(dir, file), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -40,12 +40,13 @@ func TestParityPage(t *testing.T) {
 		}
 	}
 	p.env = []string{"CLAUDE_BIN=" + bin, "XDG_CACHE_HOME=" + filepath.Join(dir, ".cache")}
-	if ran := p.follow(t, tree.ReadFile(t, "docs/parity.md"), func(string) string { return "" }); ran != 6 {
+	if ran := p.runBlocks(t, tree.ReadFile(t, "docs/parity.md"), func(string) string { return "" }); ran != 6 {
 		t.Errorf("%d commands were tried, the page has 6", ran)
 	}
 }
 
-// TestParityFigures holds what the README says of parity against the cases and versions that make parity-full plays.
+// TestParityFigures compares the figures about parity in the README with the cases and versions that make parity-full
+// plays.
 func TestParityFigures(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(tree.Root, "tests", "parity", "*", "*.txtar"))

@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestFlagTable keeps the flag table of docs/compatibility.md equal to the
-// options that the program has.
+// TestFlagTable checks that the flag table of docs/compatibility.md lists the options of the program.
 func TestFlagTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| flag | state | remarks |\n|---|---|---|\n")
@@ -24,8 +23,8 @@ func TestFlagTable(t *testing.T) {
 	tree.ReplaceSection(t, "docs/compatibility.md", "<!-- flags:begin -->\n", "<!-- flags:end -->", b.String())
 }
 
-// TestReadme runs the command of the README that needs nothing but a clone and Go, in the
-// tree as committed, with an empty home, within a minute.
+// TestReadme runs the command of the README that needs only a clone and Go, in the tree as committed, with an empty
+// home, within a minute.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	_, rest, ok := strings.Cut(tree.ReadFile(t, "README.md"), "```sh\ngo run ")

@@ -28,8 +28,8 @@ func schemaEntries(t *testing.T) []schemaEntry {
 	return catalog.Schemas
 }
 
-// TestSchemaStoreCatalog holds the entries for SchemaStore to the schemas: each names a committed schema by its $id, and
-// no file name belongs to two of them.
+// TestSchemaStoreCatalog compares the entries for SchemaStore with the schemas: each entry names a committed schema by
+// its $id, and no file name belongs to two of them.
 func TestSchemaStoreCatalog(t *testing.T) {
 	t.Parallel()
 	var schemas, patterns []string
@@ -66,7 +66,7 @@ func TestSchemaStoreCatalog(t *testing.T) {
 	}
 }
 
-// TestTaplo has Taplo, the TOML tool behind most editors, check the library against the schemas. `make packages` runs it
+// TestTaplo checks the library against the schemas with Taplo, the TOML tool of most editors. `make packages` runs it
 // with TAPLO naming the program.
 func TestTaplo(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestServeClients holds that the lines which docs/serve.md has for clients are in
-// the programs that make interop runs.
+// TestServeClients checks that the client code in docs/serve.md is part of the programs that make interop runs.
 func TestServeClients(t *testing.T) {
 	var programs strings.Builder
 	err := filepath.WalkDir("../interop/api", func(path string, d fs.DirEntry, err error) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// workflow is as much of the files of docs/shards.md as decides what runs where.
+// workflow has the keys of the files in docs/shards.md that decide which commands run where.
 type workflow struct {
 	// GitHub
 	Jobs map[string]struct {
@@ -50,8 +50,8 @@ type workflow struct {
 	}
 }
 
-// TestShards runs the commands of each recipe of docs/shards.md with the variables
-// that its system sets: the shards, then the verdict. It fails for one shard less.
+// TestShards runs the commands of each recipe of docs/shards.md with the variables that its system sets: the shards,
+// then the verdict. With one shard less the verdict must fail.
 func TestShards(t *testing.T) {
 	t.Parallel()
 	recipes := map[string]func(t *testing.T, at *page) (shards []string, verdict string){
@@ -106,7 +106,7 @@ func TestShards(t *testing.T) {
 			t.Parallel()
 			for _, missing := range []int{0, 1} {
 				at := &page{dir: t.TempDir()}
-				at.follow(t, tree.ReadFile(t, "docs/shards.md"), func(string) string { return "TestPages runs it" })
+				at.runBlocks(t, tree.ReadFile(t, "docs/shards.md"), func(string) string { return "TestPages runs it" })
 				shards, verdict := recipe(t, at)
 				if len(shards) != 3 {
 					t.Fatalf("the recipe has %d shards", len(shards))
@@ -115,7 +115,7 @@ func TestShards(t *testing.T) {
 					at.run(t, shard)
 				}
 				out := at.run(t, verdict+`; echo "exit $?"`)
-				if want := [...]string{"verdict: ok: 7 runs of claude…exit 0", "S18: expected 3 shards, got 2…exit 3"}[missing]; !shown(want).MatchString(out) {
+				if want := [...]string{"verdict: ok: 7 runs of claude…exit 0", "S18: expected 3 shards, got 2…exit 3"}[missing]; !outputPattern(want).MatchString(out) {
 					t.Errorf("with %d shards missing, the verdict is\n%s", missing, out)
 				}
 			}
@@ -145,8 +145,8 @@ func lastRun(steps []struct{ Run string }) (command string) {
 	return command
 }
 
-// TestDeployment starts one replica of examples/serve-replicas/deployment.yml with its
-// arguments, its paths in a directory, and asks it as a client of the cluster does.
+// TestDeployment starts one replica of examples/serve-replicas/deployment.yml with its arguments, with its paths in a
+// directory, and sends requests as a client of the cluster does.
 func TestDeployment(t *testing.T) {
 	t.Parallel()
 	example := filepath.Join(tree.Root, "examples", "serve-replicas")

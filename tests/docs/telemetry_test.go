@@ -9,7 +9,7 @@ import (
 // TestTelemetryGuide does what docs/telemetry.md says, block by block.
 func TestTelemetryGuide(t *testing.T) {
 	t.Parallel()
-	if ran := (&page{dir: t.TempDir()}).follow(t, tree.ReadFile(t, "docs/telemetry.md"), func(string) string { return "" }); ran != 1 {
+	if ran := (&page{dir: t.TempDir()}).runBlocks(t, tree.ReadFile(t, "docs/telemetry.md"), func(string) string { return "" }); ran != 1 {
 		t.Errorf("%d commands were tried, the page has one", ran)
 	}
 }

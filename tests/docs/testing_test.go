@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// standIn is as much of a real claude as docs/testing-your-program.md needs: it asks
-// the API, runs the calls of Bash, and prints the last text.
-const standIn = `#!/usr/bin/env python3
+// fakeClaude has the functions of a real claude that docs/testing-your-program.md needs: it asks the API, runs the
+// calls of Bash, and prints the last text.
+const fakeClaude = `#!/usr/bin/env python3
 import json, os, subprocess, sys, urllib.request
 messages = [{"role": "user", "content": sys.argv[sys.argv.index("-p") + 1]}]
 while True:
@@ -35,11 +35,11 @@ func TestTestingGuide(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	stand := filepath.Join(dir, "a-real-claude")
-	if err := os.WriteFile(stand, []byte(standIn), 0o700); err != nil {
+	if err := os.WriteFile(stand, []byte(fakeClaude), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, noPython := exec.LookPath("python3")
-	ran := (&page{dir: dir, env: []string{"CLAUDE_BIN=" + stand}}).follow(t, tree.ReadFile(t, "docs/testing-your-program.md"), func(command string) string {
+	ran := (&page{dir: dir, env: []string{"CLAUDE_BIN=" + stand}}).runBlocks(t, tree.ReadFile(t, "docs/testing-your-program.md"), func(command string) string {
 		if noPython != nil && strings.Contains(command, "--real") {
 			return "there is no python3 to stand in for a real claude"
 		}

@@ -49,9 +49,8 @@ func (d *debugger) resume(pause object, decision object) {
 	d.rest("POST", "/api/paused/"+pause["id"].(string)+"/continue", decision)
 }
 
-// TestScriptedPage: the JavaScript client in a page of another origin of this
-// machine that was let in: with and without waiting, with an expression at the
-// pause.
+// TestScriptedPage uses the JavaScript client in an allowed page of another origin of this machine, with and without
+// waiting, and evaluates an expression during the pause.
 func TestScriptedPage(t *testing.T) {
 	d := startDebugger(t, "--allow-origin", "http://127.0.0.1:*")
 	s := servePage(t, d)
@@ -86,8 +85,7 @@ func TestScriptedPage(t *testing.T) {
 	}
 }
 
-// TestForeignPage: a page of another machine, here by its name alone, gets
-// neither the client nor an answer.
+// TestForeignPage: a page of another machine, here recognized by its name, gets neither the client nor an answer.
 func TestForeignPage(t *testing.T) {
 	d := startDebugger(t)
 	s := servePage(t, d)
@@ -105,8 +103,8 @@ func TestForeignPage(t *testing.T) {
 	}
 }
 
-// TestNeighbourPage: a page of another server on this machine, which was not let
-// in, gets neither the client nor an answer, and changes nothing.
+// TestNeighbourPage: a page of another server on this machine that is not allowed gets neither the client nor an
+// answer, and changes nothing.
 func TestNeighbourPage(t *testing.T) {
 	d := startDebugger(t)
 	s := servePage(t, d)

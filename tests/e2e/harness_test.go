@@ -1,9 +1,8 @@
-// Package e2e tries the breakpoint page in a real browser: Chromium, as Debian
-// packages it, against a claudeless process. It is a separate module so that
-// the browser's driver is not a dependency of the program.
+// Package e2e tests the breakpoint page in a real browser: Chromium, as packaged by Debian, against a claudeless
+// process. It is a separate module so that the driver of the browser is not a dependency of the program.
 //
-// CHROMIUM names the browser ("chromium" without), CLAUDELESS_BIN a program to
-// use in place of one that is built. -update rewrites the screenshots in docs/.
+// CHROMIUM names the browser (default: "chromium"). CLAUDELESS_BIN names a program to use instead of building one.
+// -update rewrites the screenshots in docs/.
 package e2e
 
 import (
@@ -35,7 +34,7 @@ const root = "../.."
 
 var update = flag.Bool("update", false, "rewrite the screenshots in docs/")
 
-// deadline of everything a test waits for.
+// patience is the time limit of everything that a test waits for.
 const patience = 20 * time.Second
 
 // program builds the binary once.
@@ -82,8 +81,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 type debugger struct {
 	t   *testing.T
 	url string
-	// mistakes says that its pages are to send what is refused, which the browser
-	// writes to the console.
+	// mistakes allows its pages to send requests that are refused. The browser writes these to the console.
 	mistakes bool
 }
 
@@ -108,7 +106,7 @@ func startDebugger(t *testing.T, args ...string) *debugger {
 	return &debugger{t: t, url: "http://127.0.0.1:" + strings.TrimSpace(string(port))}
 }
 
-// until polls a process.
+// until polls until a condition holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !holds(); {
@@ -151,7 +149,7 @@ func (d *debugger) breakpoint(name string) {
 	d.rest("POST", "/api/breakpoints", object{"function_name": name, "after_behavior": "go"})
 }
 
-// call begins a call as an agent does; it returns the pause's id.
+// call starts a call as an agent does and returns the id of its pause.
 func (d *debugger) call(tool string, input any) string {
 	d.t.Helper()
 	begun := d.rest("POST", "/api/call/start", object{"client": "claudeless", "method_name": tool, "input": input, "session_id": "agent"})
@@ -181,7 +179,7 @@ type page struct {
 	t *testing.T
 }
 
-// newTab is a browser with one tab, and more of its options.
+// newTab returns a browser with one tab; more are further options.
 func newTab(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	browser := os.Getenv("CHROMIUM")
@@ -259,8 +257,7 @@ func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// wait waits until a JavaScript expression holds, perhaps on the page that comes
-// next.
+// wait waits until a JavaScript expression is true, possibly on the next page.
 func (p *page) wait(expr string) {
 	p.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -284,7 +281,7 @@ func (p *page) value(selector string) string {
 	return eval[string](p, `document.querySelector(`+quote(selector)+`).value`)
 }
 
-// replace types over what a field holds, as a person does.
+// replace replaces the content of a field by typing, as a user does.
 func (p *page) replace(selector, text string) {
 	p.t.Helper()
 	p.do(chromedp.Focus(chromedp.CSS(selector)), chromedp.Evaluate[chromedp.Void](`document.querySelector(`+quote(selector)+`).select()`), chromedp.KeyEvent(text))
@@ -319,10 +316,10 @@ func quote(text string) string {
 	return string(raw)
 }
 
-// in is the selector of something in the card of a pause.
+// in returns the selector of an element in the card of a pause.
 func in(pause, rest string) string { return `[data-pause-id="` + pause + `"] ` + rest }
 
-// text is the body of an answer, unchanged.
+// text returns the body of an answer, unchanged.
 func (d *debugger) text(path string) string {
 	d.t.Helper()
 	r, err := http.Get(d.url + path)

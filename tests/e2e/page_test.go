@@ -24,8 +24,7 @@ text = "done"
 tool_calls = [{ tool = "Bash", input = { command = "echo one", description = "Say one" } }]
 `
 
-// TestEditedRun: a person sets a breakpoint, a run hits it, its input is edited,
-// and the run ends with the effect.
+// TestEditedRun: a user sets a breakpoint, a run stops at it, its input is edited, and the run ends with the effect.
 func TestEditedRun(t *testing.T) {
 	d := startDebugger(t)
 	p := d.open(1100, 900)
@@ -92,7 +91,7 @@ func TestEditedRun(t *testing.T) {
 	p.wait(`document.title === "claudeless debug" && !document.querySelector("[data-pause-id]")`)
 }
 
-// TestDecisions: each button, and what the caller receives.
+// TestDecisions checks for each button what the caller receives.
 func TestDecisions(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("*")
@@ -137,7 +136,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestTypingStays: changes around a field leaves it as it is.
+// TestTypingStays: changes elsewhere on the page do not change a field that the user edits.
 func TestTypingStays(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("*")
@@ -164,7 +163,7 @@ func TestTypingStays(t *testing.T) {
 	p.wait(`document.activeElement.closest("[data-pause-id]")?.dataset.pauseId === ` + quote(third))
 }
 
-// TestAfter: after the call there is a result to change and nothing to skip.
+// TestAfter: a pause after the call offers to change the result but not to skip the call.
 func TestAfter(t *testing.T) {
 	d := startDebugger(t)
 	d.rest("POST", "/api/breakpoints", object{"function_name": "Tool", "behavior": "go", "after_behavior": "stop_exception"})
@@ -194,8 +193,8 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestOlderClient: a call of an older client shows its arguments, which are
-// sent back in its own format.
+// TestOlderClient: the page shows the arguments of an older client's call and sends them back in the client's own
+// format.
 func TestOlderClient(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("add")
@@ -248,8 +247,7 @@ func TestEvaluator(t *testing.T) {
 	p.wait(`document.querySelector(` + quote(in(id, "ol li.error")) + `)?.innerText.includes("column")`)
 }
 
-// TestSettings: behaviours, conditions, replacements, the default; what others
-// change appears.
+// TestSettings changes behaviours, conditions, replacements and the default. Changes by others appear on the page.
 func TestSettings(t *testing.T) {
 	d := startDebugger(t)
 	schema := `{"type":"object"}`
@@ -337,7 +335,7 @@ func TestNewcomer(t *testing.T) {
 	p.wait(`document.querySelector("#attach").checkVisibility() && !document.querySelector("#attach").open`)
 }
 
-// TestServers: external servers appear with their health.
+// TestServers: external servers appear with their state.
 func TestServers(t *testing.T) {
 	bin, err := program()
 	if err != nil {
@@ -353,7 +351,7 @@ func TestServers(t *testing.T) {
 	p.wait(`document.querySelector('#servers [data-key="good"] .badge').textContent === "connected"`)
 }
 
-// TestManyRecords: 10,000 records keep the first paint under 200 ms.
+// TestManyRecords: with 10,000 records the first paint takes less than 200 ms.
 func TestManyRecords(t *testing.T) {
 	d := startDebugger(t)
 	var wg sync.WaitGroup
@@ -381,8 +379,8 @@ func TestManyRecords(t *testing.T) {
 	}
 }
 
-// TestLooks: the page is readable at 400 px and in both colour schemes. With
-// -update its pictures go to docs/.
+// TestLooks: the page is readable at a width of 400 px and in both colour schemes. With -update its screenshots are
+// written to docs/.
 func TestLooks(t *testing.T) {
 	d := startDebugger(t)
 	d.rest("POST", "/api/functions", object{"function_name": "mcp__files__read_file", "signature": `{"type":"object"}`})
@@ -421,7 +419,7 @@ func TestLooks(t *testing.T) {
 	p.shot("debug-page-narrow.png")
 }
 
-// shot takes a picture for docs/.
+// shot takes a screenshot for docs/.
 func (p *page) shot(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p, chromedp.CaptureScreenshot())

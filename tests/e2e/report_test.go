@@ -23,7 +23,7 @@ text = "done"
 tool = "Edit"
 `
 
-// failedReport runs a command under exec that ends red, and returns the URL of its HTML report.
+// failedReport runs a command under exec that fails, and returns the URL of its HTML report.
 func failedReport(t *testing.T) string {
 	t.Helper()
 	cmd := command(t, "exec", "-s", "s.toml", "--html", "report.html", "--", "sh", "-c",
@@ -37,8 +37,8 @@ func failedReport(t *testing.T) string {
 	return "file://" + filepath.Join(cmd.Dir, "report.html")
 }
 
-// TestReportPage reads the report of a red run as its user does: the cause is on the first screen, a problem leads to
-// the event that shows it, events open, and the search finds what a tool printed.
+// TestReportPage reads the report of a failed run as a user does: the cause is on the first screen, a problem links to
+// the event that shows it, events can be opened, and the search finds the output of a tool.
 func TestReportPage(t *testing.T) {
 	p := openPage(t, failedReport(t), 1200, 800, false)
 	if first := p.text("header") + p.text(".problem"); !strings.Contains(first, "FAILED") || !strings.Contains(first, "expected a call to Edit") {
@@ -66,7 +66,7 @@ func TestReportPage(t *testing.T) {
 	p.wait(`document.querySelector(".stream pre")?.textContent === "done"`)
 }
 
-// TestReportNarrow: nothing is wider than a telephone, in the dark too.
+// TestReportNarrow: nothing is wider than the screen of a telephone, in the dark colour scheme too.
 func TestReportNarrow(t *testing.T) {
 	p := openPage(t, failedReport(t), 400, 800, false)
 	p.dark()
@@ -79,7 +79,7 @@ func TestReportNarrow(t *testing.T) {
 	}
 }
 
-// TestReportManyEvents: 10,000 calls are all there and can be searched.
+// TestReportManyEvents: a report shows all of 10,000 calls, and they can be searched.
 func TestReportManyEvents(t *testing.T) {
 	cmd := command(t, "report", "run.jsonl")
 	var b strings.Builder
@@ -105,7 +105,7 @@ func TestReportManyEvents(t *testing.T) {
 	p.wait(`document.querySelectorAll(".event:not([hidden])").length === 1`)
 }
 
-// TestReportLooks takes the picture of docs/report-page.png: a red run whose cause is on the first screen.
+// TestReportLooks takes the screenshot for docs/report-page.png: a failed run whose cause is on the first screen.
 func TestReportLooks(t *testing.T) {
 	cmd := command(t, "exec", "-s", "triage.toml", "--html", "report.html", "--", "sh", "test.sh")
 	const scenario = `[[responses]]

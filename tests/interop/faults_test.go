@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// careful is a caller of the real CLI that takes nothing on trust, and does not wait
-// for ever.
-const careful = `#!/bin/sh
+// carefulCaller is a caller of the real CLI that checks every result and does not wait forever.
+const carefulCaller = `#!/bin/sh
 timeout -k 1 "${PATIENCE:-10}" claude -p hi --allowedTools Bash --output-format stream-json --verbose </dev/null >out.$$
 code=$?
 grep -a -q '"result":"all good"' out.$$ && grep -a -q '"is_error":false' out.$$ && test $code = 0; found=$?
@@ -19,8 +18,8 @@ rm out.$$
 exit $found
 `
 
-// faulty is a scenario whose run has a call of a tool in it.
-const faulty = `[[responses]]
+// faultScenario is a scenario whose run has a tool call.
+const faultScenario = `[[responses]]
 pattern = { type = "any" }
 [[responses.response.steps]]
 tool_calls = [{ tool = "Bash", input = { command = "echo hello" } }]
@@ -28,14 +27,13 @@ tool_calls = [{ tool = "Bash", input = { command = "echo hello" } }]
 text = "all good"
 `
 
-// Every fault of the catalogue can be put between the real CLI and its caller: one
-// that is careful comes through each, or says that it failed; and the runs of the
-// real CLI are counted. The home directory is fresh: what a shell does at start in
-// the only one can take the real CLI a minute.
+// Every fault of the catalogue can be applied between the real CLI and its caller. A careful caller survives each, or
+// reports that it failed, and the runs of the real CLI are counted. The home directory is fresh, because start-up files
+// of a shell in the user's home can delay the real CLI by a minute.
 func TestFaultsOfTheRealCLI(t *testing.T) {
 	modules, bin := realCLI(t)
 	dir := t.TempDir()
-	for name, text := range map[string]string{"careful.sh": careful, "s.toml": faulty, "net.sh": "ip link set lo up 2>/dev/null || ifconfig lo up\nexec \"$@\"\n"} {
+	for name, text := range map[string]string{"careful.sh": carefulCaller, "s.toml": faultScenario, "net.sh": "ip link set lo up 2>/dev/null || ifconfig lo up\nexec \"$@\"\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -56,9 +56,9 @@ func TestRealSessionsAreImported(t *testing.T) {
 		{"the guide", newest, "tools-demo", []string{"-p", "run echo hello", "--allowedTools", "Bash"}, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := recorded(t, bin, c.scenario, append(c.cli, c.args...), c.fails)
+			s := recordSession(t, bin, c.scenario, append(c.cli, c.args...), c.fails)
 			if c.scenario == "tools-demo" {
-				s.guide(t)
+				s.runGuide(t)
 			}
 			for _, files := range [][]string{{s.transcript}, {"log.jsonl"}, {"traffic.jsonl"}, {"log.jsonl", s.transcript, "traffic.jsonl"}} {
 				out := s.claudeless(t, append([]string{"import", "-o", "kit", "--force", "--check"}, files...)...)
@@ -73,8 +73,7 @@ func TestRealSessionsAreImported(t *testing.T) {
 	}
 }
 
-// realCLI installs the real CLI, and builds the binary; the test is skipped where it
-// cannot be run.
+// realCLI installs the real CLI and builds the binary. The test is skipped if that is not possible.
 func realCLI(t *testing.T) (modules, bin string) {
 	t.Helper()
 	mode := os.Getenv("CLAUDELESS_INTEROP")
@@ -87,7 +86,7 @@ func realCLI(t *testing.T) (modules, bin string) {
 		}
 		return run(ctx, dir, "npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund")
 	}}
-	dir, err := h.installed(t.Context())
+	dir, err := h.installDir(t.Context())
 	if err == nil {
 		err = run(t.Context(), ".", "unshare", "-n", "true")
 	}
@@ -108,8 +107,8 @@ func realCLI(t *testing.T) (modules, bin string) {
 // realSession is the recorded data of a session of the real CLI.
 type realSession struct{ dir, bin, transcript string }
 
-// recorded runs the real CLI once.
-func recorded(t *testing.T, bin, scenario string, command []string, fails bool) realSession {
+// recordSession runs the real CLI once.
+func recordSession(t *testing.T, bin, scenario string, command []string, fails bool) realSession {
 	t.Helper()
 	s := realSession{dir: t.TempDir(), bin: bin}
 	home := filepath.Join(s.dir, "home")
@@ -137,7 +136,7 @@ func recorded(t *testing.T, bin, scenario string, command []string, fails bool) 
 	return s
 }
 
-// claudeless runs a command of ours that has to succeed; it gives all output.
+// claudeless runs a command of claudeless that must succeed, and returns all output.
 func (s realSession) claudeless(t *testing.T, args ...string) string {
 	t.Helper()
 	return s.output(t, exec.CommandContext(t.Context(), filepath.Join(s.bin, "claudeless"), args...))
@@ -155,8 +154,8 @@ func (s realSession) output(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// guide types what docs/import.md does with a session of yesterday.
-func (s realSession) guide(t *testing.T) {
+// runGuide runs the commands that docs/import.md shows for an older session.
+func (s realSession) runGuide(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/import.md")
 	if err != nil {

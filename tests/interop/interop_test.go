@@ -25,14 +25,15 @@ import (
 // command that runs a program with them.
 type sdkProject struct {
 	name, programs string
-	tool           string // without which there is no such half; "" = it must be there
-	api            bool   // its programs ask the Messages API, whose address is API
-	pins           string // file that names the versions
-	install        func(ctx context.Context, dir, pins string) error
-	command        func(dir, program string) []string
+	// program that must be installed, otherwise the project is skipped; "" = it must not be skipped
+	tool    string
+	api     bool   // its programs ask the Messages API, whose address is API
+	pins    string // file that names the versions
+	install func(ctx context.Context, dir, pins string) error
+	command func(dir, program string) []string
 }
 
-func halves() []sdkProject {
+func sdkProjects() []sdkProject {
 	inPython := func(name string) sdkProject {
 		return sdkProject{
 			name: name, programs: name + "/*.py", pins: name + "/requirements.txt",
@@ -122,8 +123,8 @@ func TestInterop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := served(t, filepath.Join(filepath.Dir(binary), "claudeless"))
-	for _, h := range halves() {
+	api := serveAPI(t, filepath.Join(filepath.Dir(binary), "claudeless"))
+	for _, h := range sdkProjects() {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
 			if h.api {
@@ -133,7 +134,7 @@ func TestInterop(t *testing.T) {
 				fmt.Fprintf(os.Stderr, "\n*** SKIPPED: the %s half needs %s, which is not here ***\n\n", h.name, h.tool)
 				t.SkipNow()
 			}
-			dir, err := h.installed(t.Context())
+			dir, err := h.installDir(t.Context())
 			switch {
 			case err != nil && mode == "require":
 				t.Fatalf("the %s half cannot be installed: %v", h.name, err)
@@ -152,8 +153,8 @@ func TestInterop(t *testing.T) {
 	}
 }
 
-// served serves the scenario of the Messages API until the test ends.
-func served(t *testing.T, binary string) (url string) {
+// serveAPI serves the scenario of the Messages API until the test ends.
+func serveAPI(t *testing.T, binary string) (url string) {
 	t.Helper()
 	port := filepath.Join(t.TempDir(), "port")
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "serve", "api/scenario.toml", "--port-file", port)
@@ -204,7 +205,7 @@ func (h sdkProject) run(t *testing.T, dir, program, binary, scenario string) {
 	}
 }
 
-// toolchains are where those that look below HOME have their caches.
+// toolchains returns variables that locate the caches of toolchains, which are usually below HOME.
 func toolchains() []string {
 	home, _ := os.UserHomeDir() // without one they say so
 	cache, _ := os.UserCacheDir()
@@ -220,9 +221,9 @@ func toolchains() []string {
 	return env
 }
 
-// installed returns the cached directory for the pinned versions, and fills it first if necessary. A directory that
+// installDir returns the cached directory for the pinned versions, and fills it first if necessary. A directory that
 // was filled only in part is not used.
-func (h sdkProject) installed(ctx context.Context) (string, error) {
+func (h sdkProject) installDir(ctx context.Context) (string, error) {
 	pins, err := filepath.Abs(h.pins)
 	if err != nil {
 		return "", err

@@ -5,8 +5,8 @@
 #
 #   tests/parity/follow.sh CLAUDELESS VERSION [CASE…]
 #
-# The report is bin/follow-VERSION.md. The status is that of the corpus: 0 if nothing differs that
-# is not known.
+# The report is bin/follow-VERSION.md. The exit code is that of the corpus: 0 if all differences are
+# known.
 set -eu
 cd "$(dirname "$0")/../.."
 program=$1

@@ -1,25 +1,26 @@
 #!/bin/sh
-# Compares the corpus with the versions of the real CLI that are claimed, each
-# fetched from npm once, pinned, into the user's cache: the cases, and the permission
-# decisions about the calls in tests/parity/calls. The last lines are the figures, two
-# for each version.
+# Compares the corpus with the supported versions of the real CLI: the cases, and the
+# permission decisions about the calls in tests/parity/calls. Each version is fetched
+# from npm once, into the user's cache. The last lines are the figures, two for each
+# version.
 #
 #   tests/parity/run.sh CLAUDELESS [full]
 #
 # Without "full" it plays a third: of each directory, sorted by name, the first case
-# and every third after it, against the version that the double reports. The choice
+# and every third after it, against the version that claudeless reports. The choice
 # depends on names only, so that two runs of one tree compare the same cases.
 #
-# Fixtures speak every revision of MCP. With "full" the cases about MCP are played twice
-# more, with fixtures that speak one revision alone: an older one, and the newest. Left
-# out are SSE, which the newest does not have, and cases about the revision itself.
+# Fixtures support every revision of MCP. With "full" the cases about MCP are played two
+# more times, with fixtures that support a single revision: an older one, and the newest.
+# SSE, which the newest revision does not have, and cases about the revision itself are
+# left out.
 #
 # CLAUDE_VERSIONS names other versions for "full".
 #
-# If npm's package is not available, the script says so and succeeds; in CI (CI is set)
-# that fails. A version that differs keeps no other from being compared. A case that
-# differs is compared again: the real CLI races with itself now and then, when a signal
-# meets a question for instance.
+# If the package of npm is not available, the script says so and succeeds; in CI (CI is
+# set) it fails. All versions are compared, even if one differs. A case that differs is
+# compared again, because the real CLI has races, for instance between a signal and a
+# question.
 set -eu
 cd "$(dirname "$0")/../.."
 program=$1
@@ -29,7 +30,7 @@ trap 'rm -f "$out"' EXIT
 worst=0
 figures=
 
-# compare LABEL ARGUMENT… runs one comparison and keeps its last line.
+# compare LABEL ARGUMENT… runs one comparison and stores its last line.
 compare() {
 	label=$1
 	shift

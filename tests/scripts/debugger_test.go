@@ -24,8 +24,7 @@ type debugger struct {
 	stdout string // the file that its standard output goes to
 }
 
-// startDebugger starts one with environment entries and words; it ends with
-// the test.
+// startDebugger starts a debugger with environment entries and command-line words. It ends with the test.
 func startDebugger(t *testing.T, environ []string, words ...string) *debugger {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "port")
@@ -45,7 +44,7 @@ func startDebugger(t *testing.T, environ []string, words ...string) *debugger {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.cmd.Wait() })
-	eventually(t, "a port", func() bool {
+	waitUntil(t, "a port", func() bool {
 		port, err := os.ReadFile(file)
 		d.url = "http://127.0.0.1:" + strings.TrimSpace(string(port))
 		return err == nil
@@ -63,7 +62,7 @@ func (d *debugger) printed() string {
 	return string(out)
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
+func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	deadline, tick := time.Now().Add(10*time.Second), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
@@ -111,12 +110,12 @@ func TestDebuggerServers(t *testing.T) {
 	d := startDebugger(t, []string{mark}, "--mcp-clients-config", file, "--mcp-client", "inline:mcpsrv", "--mcp-client", "sse:"+peer.url+"/mcp/sse")
 	clients, _ := d.ask("GET", "/api/mcp-clients", "")
 	for name, tool := range map[string]string{"file": "file/extra", "inline": "inline/echo", "sse": "sse/breakpoint_add"} {
-		status, _ := at(clients, "clients."+name+".status").(string)
-		if tools := compact(at(clients, "clients."+name+".tools")); status != "connected" || !strings.Contains(tools, `"`+tool+`"`) {
+		status, _ := valueAt(clients, "clients."+name+".status").(string)
+		if tools := compactJSON(valueAt(clients, "clients."+name+".tools")); status != "connected" || !strings.Contains(tools, `"`+tool+`"`) {
 			t.Errorf("%s is %s with tools %s", name, status, tools)
 		}
 	}
-	if tools := compact(at(clients, "clients.inline.tools")); strings.Contains(tools, "extra") || strings.Contains(tools, "breakpoint_add") {
+	if tools := compactJSON(valueAt(clients, "clients.inline.tools")); strings.Contains(tools, "extra") || strings.Contains(tools, "breakpoint_add") {
 		t.Errorf("tools of others: %s", tools)
 	}
 	if _, text := d.ask("POST", "/api/mcp-tools/call", `{"tool":"inline/echo","arguments":{"text":"hello"}}`); !strings.Contains(text, "echo: hello") {
@@ -136,7 +135,7 @@ func TestDebuggerServers(t *testing.T) {
 	}
 	count(4) // the debugger itself and its servers over stdio
 	d.ask("POST", "/api/mcp-clients/late/disconnect", "")
-	eventually(t, "the end of a server", func() bool { return len(processesWith(mark)) <= 3 })
+	waitUntil(t, "the end of a server", func() bool { return len(processesWith(mark)) <= 3 })
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -144,15 +143,14 @@ func TestDebuggerServers(t *testing.T) {
 	count(0)
 }
 
-// send writes one message to the MCP server on stdin and waits for the answer,
-// which is the n-th line on stdout.
+// send writes one message to the MCP server on stdin and waits for the answer, which is line n of stdout.
 func (d *debugger) send(n int, message string) (answer string) {
 	d.t.Helper()
 	if _, err := io.WriteString(d.stdin, message+"\n"); err != nil {
 		d.t.Error(err)
 	}
 	var lines []string
-	eventually(d.t, "an answer to "+message, func() bool {
+	waitUntil(d.t, "an answer to "+message, func() bool {
 		lines = strings.Split(d.printed(), "\n")
 		return len(lines) > n
 	})

@@ -15,10 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDialogues plays captured dialogues of the real CLI over pipes:
-// testdata/dialogue/*/*.txt, in the form of the goldens. A line of the host is
-// sent when everything that precedes it has come. Commands, agents and
-// models are compared by their form, for their descriptions are our own.
+// TestDialogues plays captured dialogues of the real CLI over pipes: testdata/dialogue/*/*.txt, in the format of the
+// goldens. A line of the host is sent when everything before it has arrived. Commands, agents and models are compared
+// by their form, because their descriptions are our own.
 //
 // Checklist rows 7, 8, 14 to 17, 19, 20, 23, 27, 28, 30, 52, 58, 65.
 func TestDialogues(t *testing.T) {
@@ -43,7 +42,7 @@ func playDialogue(t *testing.T, file string) {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	dir := t.TempDir()
 	g, args := dialogueGolden(t, lines)
-	fill := newFiller([]string{"<path>=" + filepath.Join(dir, "work", "out.txt")})
+	fill := newPlaceholderFiller([]string{"<path>=" + filepath.Join(dir, "work", "out.txt")})
 	scenario := filepath.Join(dir, "scenario.json")
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o755), os.WriteFile(scenario, g.scenario(fill), 0o644)); err != nil {
 		t.Fatal(err)
@@ -54,7 +53,7 @@ func playDialogue(t *testing.T, file string) {
 		mark, rest := line[:2], line[2:]
 		switch {
 		case mark == "> ":
-			for name, value := range m.bound {
+			for name, value := range m.values {
 				rest = strings.ReplaceAll(rest, name, value)
 			}
 			d.send(strings.ReplaceAll(rest, "<path>", filepath.Join(dir, "work", "out.txt")))
@@ -66,7 +65,7 @@ func playDialogue(t *testing.T, file string) {
 				t.Fatal(err)
 			}
 			got := d.receive()
-			m.match(kindOf(want), loosen(want), loosen(got))
+			m.match(kindOf(want), removeUncompared(want), removeUncompared(got))
 		}
 	}
 	d.end()
@@ -92,22 +91,21 @@ func dialogueGolden(t *testing.T, lines []string) (g *golden, args []string) {
 	return g, shellWords(command)[1:]
 }
 
-// loosen takes out of an event what is not compared: the lists of an answer to
-// initialize whose texts are ours, what a machine brings along, and keys that
-// depend on things that are not simulated: tools that only some models have, the
-// host's view of our MCP client.
-func loosen(event any) any {
+// removeUncompared returns an event without the parts that are not compared: the lists of an answer to initialize whose
+// texts are ours, values of the machine, and keys that depend on features that are not simulated (tools that only some
+// models have, the host's view of our MCP client).
+func removeUncompared(event any) any {
 	if init, ok := event.(map[string]any); ok && init["model"] == "claude-sonnet-4-5" {
 		delete(init, "tools")
 		delete(init, "per_turn_effort_active")
 	}
-	if info, ok := at(event, "request.message.params.clientInfo").(map[string]any); ok {
+	if info, ok := valueAt(event, "request.message.params.clientInfo").(map[string]any); ok {
 		delete(info, "description")
 	}
-	if meta, ok := at(event, "request.message.params._meta").(map[string]any); ok {
+	if meta, ok := valueAt(event, "request.message.params._meta").(map[string]any); ok {
 		delete(meta, "progressToken")
 	}
-	body, ok := at(event, "response.response").(map[string]any)
+	body, ok := valueAt(event, "response.response").(map[string]any)
 	if !ok {
 		return event
 	}
@@ -129,7 +127,7 @@ func loosen(event any) any {
 	return event
 }
 
-// dialogue is a run of the binary with both its streams.
+// dialogue is a run of the binary with its stdin and stdout.
 type dialogue struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -189,7 +187,7 @@ func (d *dialogue) receive() any {
 	}
 }
 
-// end closes stdin and wants the process to end well and without more words.
+// end closes stdin and checks that the process succeeds without further output.
 func (d *dialogue) end() {
 	if err := d.in.Close(); err != nil {
 		d.t.Error(err)
@@ -202,7 +200,7 @@ func (d *dialogue) end() {
 	}
 }
 
-// Checklist rows 59 and 63: what a host does to servers that are processes.
+// Checklist rows 59 and 63: requests of a host about servers that are processes.
 func TestHostServers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -218,20 +216,20 @@ func TestHostServers(t *testing.T) {
 	d := startDialogue(t, filepath.Join(dir, "work"), args, scenario)
 	statuses := func() map[string]string {
 		all := map[string]string{}
-		list, _ := at(d.request(`{"subtype":"mcp_status"}`), "response.mcpServers").([]any)
+		list, _ := valueAt(d.request(`{"subtype":"mcp_status"}`), "response.mcpServers").([]any)
 		for _, server := range list {
-			all[str(at(server, "name"))] = str(at(server, "status"))
+			all[str(valueAt(server, "name"))] = str(valueAt(server, "status"))
 		}
 		return all
 	}
 	d.send(`{"type":"user","message":{"role":"user","content":"x"}}`)
 	init := d.receive()
-	if got := compact(at(init, "mcp_servers")); got != `[{"name":"s","source":"dynamic","status":"connected"},{"name":"bad","source":"dynamic","status":"failed"}]` {
+	if got := compactJSON(valueAt(init, "mcp_servers")); got != `[{"name":"s","source":"dynamic","status":"connected"},{"name":"bad","source":"dynamic","status":"failed"}]` {
 		t.Errorf("init shows %s", got)
 	}
 	for kindOf(d.receive()) != "result/success" {
 	}
-	if got := compact(at(d.request(`{"subtype":"mcp_status"}`), "response.mcpServers.0.config")); got != `{"args":[],"command":"mcpsrv","type":"stdio"}` {
+	if got := compactJSON(valueAt(d.request(`{"subtype":"mcp_status"}`), "response.mcpServers.0.config")); got != `{"args":[],"command":"mcpsrv","type":"stdio"}` {
 		t.Errorf("mcp_status shows the configuration %s", got)
 	}
 	steps := []struct {
@@ -248,7 +246,7 @@ func TestHostServers(t *testing.T) {
 		{`{"subtype":"mcp_set_servers","servers":{}}`, `{"added":[],"errors":{},"removed":["bad"]}`, map[string]string{"s": "connected"}},
 	}
 	for _, step := range steps {
-		if got := compact(at(d.request(step.request), "response")); got != step.answer {
+		if got := compactJSON(valueAt(d.request(step.request), "response")); got != step.answer {
 			t.Errorf("%s is answered %s, want %s", step.request, got, step.answer)
 		}
 		if step.after == nil {
@@ -258,19 +256,19 @@ func TestHostServers(t *testing.T) {
 			t.Errorf("after %s (-want +got):\n%s", step.request, diff)
 		}
 	}
-	if got := str(at(d.request(`{"subtype":"mcp_reconnect","serverName":"bad"}`), "error")); got != "Server not found: bad" {
+	if got := str(valueAt(d.request(`{"subtype":"mcp_reconnect","serverName":"bad"}`), "error")); got != "Server not found: bad" {
 		t.Errorf("a server that is gone: %s", got)
 	}
 	d.end()
 }
 
-// request asks and returns the answer; nothing else may come.
+// request sends a control request and returns the answer. No other line may arrive.
 func (d *dialogue) request(body string) any {
 	d.t.Helper()
 	d.send(`{"type":"control_request","request_id":"r","request":` + body + `}`)
 	event := d.receive()
-	if at(event, "type") != "control_response" {
-		d.t.Fatalf("no answer to %s: %s", body, compact(event))
+	if valueAt(event, "type") != "control_response" {
+		d.t.Fatalf("no answer to %s: %s", body, compactJSON(event))
 	}
-	return at(event, "response")
+	return valueAt(event, "response")
 }

@@ -11,6 +11,7 @@ import (
 // The commands of the scripts must be able to fail: each case is a way in which
 // a run differs from a captured one.
 
+// The commands of the scripts must be able to fail: each case differs from a captured run in one way.
 func TestMatcher(t *testing.T) {
 	const u1, u2 = "6f0b2f9e-0000-4000-8000-000000000001", "6f0b2f9e-0000-4000-8000-000000000002"
 	for _, tt := range []struct {
@@ -75,8 +76,8 @@ func TestCompareRuns(t *testing.T) {
 	}
 }
 
-// TestShapesKnowTheGoldens holds the captured runs to the captured shapes; then
-// breaks one.
+// TestShapesKnowTheGoldens compares the captured runs with the captured shapes, and then checks that a changed run
+// differs.
 func TestShapesKnowTheGoldens(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "testdata", "cli-shapes.json"))
 	if err != nil {
@@ -109,7 +110,7 @@ func TestShapesKnowTheGoldens(t *testing.T) {
 		".bogus is a key":      func(e map[string]any) { e["bogus"] = 1.0 },
 		"no system/frobnicate": func(e map[string]any) { e["subtype"] = "frobnicate" },
 	} {
-		event := decode(t, compact(g.stdout[0])).(map[string]any)
+		event := decode(t, compactJSON(g.stdout[0])).(map[string]any)
 		change(event)
 		problem := ""
 		if err := sh.check([]any{event}); err != nil {

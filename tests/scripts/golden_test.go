@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// goldenVersion is the version of the real CLI that the captured runs are of.
+// goldenVersion is the version of the real CLI that made the captured runs.
 const goldenVersion = "2.1.329"
 
 // golden is one captured run of the real CLI: `# command`, `< stdout`, `> stdin`, `! stderr`, `# exit N`. Ids, times,
@@ -70,8 +70,7 @@ func readGolden(name string) (*golden, error) {
 
 var taskID = regexp.MustCompile(`"(task|run)_id":"([^"<]+)"`)
 
-// withTaskIDs puts placeholders in place of the ids of tasks, which the
-// captured files hold as they were.
+// withTaskIDs replaces the ids of tasks, which the captured files contain, by placeholders.
 func withTaskIDs(text string) string {
 	names := map[string]string{}
 	for _, m := range taskID.FindAllStringSubmatch(text, -1) {
@@ -90,7 +89,7 @@ func cmdGolden(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	g, err := readGolden(args[0])
 	ts.Check(err)
-	fill := newFiller(args[1:])
+	fill := newPlaceholderFiller(args[1:])
 	scenario := filepath.Join(ts.Getenv("WORK"), "golden-"+args[0]+".json")
 	ts.Check(os.WriteFile(scenario, g.scenario(fill), 0o666))
 	for _, kv := range g.env {
@@ -110,7 +109,7 @@ func cmdGolden(ts *testscript.TestScript, neg bool, args []string) {
 	status := runStatus(ts, "claude", argv)
 	events, err := parseEvents(ts.ReadFile("stdout"))
 	ts.Check(err)
-	problems := append(compareRuns(g.stdout, events, fill.bound), compareOrder(g.raw, ts.ReadFile("stdout"))...)
+	problems := append(compareRuns(g.stdout, events, fill.values), compareOrder(g.raw, ts.ReadFile("stdout"))...)
 	if status != g.exit {
 		problems = append(problems, fmt.Sprintf("exit %d, want %d", status, g.exit))
 	}
@@ -122,19 +121,19 @@ func cmdGolden(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// placeholderFiller puts values in place of placeholders: ids by their name, paths and
-// texts of tool inputs one after the other.
+// placeholderFiller replaces placeholders by values: ids by their name, paths and texts of tool inputs one after the
+// other.
 type placeholderFiller struct {
-	queue map[string][]string
-	bound map[string]string
+	queue  map[string][]string
+	values map[string]string
 }
 
-func newFiller(args []string) *placeholderFiller {
-	f := &placeholderFiller{queue: map[string][]string{}, bound: map[string]string{}}
+func newPlaceholderFiller(args []string) *placeholderFiller {
+	f := &placeholderFiller{queue: map[string][]string{}, values: map[string]string{}}
 	for _, a := range args {
 		name, value, _ := strings.Cut(a, "=")
 		if strings.Contains(name, "-") {
-			f.bound[name] = value
+			f.values[name] = value
 			continue
 		}
 		f.queue[name] = append(f.queue[name], value)
@@ -143,16 +142,16 @@ func newFiller(args []string) *placeholderFiller {
 }
 
 func (f *placeholderFiller) ids(s string) string {
-	for name, value := range f.bound {
+	for name, value := range f.values {
 		s = strings.ReplaceAll(s, name, value)
 	}
 	return s
 }
 
-// input replaces the placeholders inside the JSON of a tool input; the last
-// value of a kind repeats. The order of the keys stays.
+// input replaces the placeholders inside the JSON of a tool input. If there are fewer values than placeholders, the
+// last value of a kind repeats. The order of the keys is kept.
 func (f *placeholderFiller) input(raw json.RawMessage) json.RawMessage {
-	return inputHole.ReplaceAllFunc(raw, func(name []byte) []byte {
+	return inputPlaceholder.ReplaceAllFunc(raw, func(name []byte) []byte {
 		values := f.queue[string(name)]
 		if len(values) == 0 {
 			return name
@@ -181,32 +180,32 @@ func (g *golden) scenario(fill *placeholderFiller) []byte {
 	}
 	last := ""
 	for i, e := range g.stdout {
-		if at(e, "local_command_run") != nil {
+		if valueAt(e, "local_command_run") != nil {
 			continue // the CLI's own words
 		}
-		if at(e, "message.model") == "<synthetic>" {
+		if valueAt(e, "message.model") == "<synthetic>" {
 			rules = append(rules, map[string]any{"pattern": map[string]any{"type": "any"}, "failure": failureOf(e)})
 			continue
 		}
 		// Injected text and the end of background work: the model is asked again.
-		if kindOf(e) == "user[text]" && at(e, "parent_tool_use_id") == nil || at(e, "type") == "result" {
+		if kindOf(e) == "user[text]" && valueAt(e, "parent_tool_use_id") == nil || valueAt(e, "type") == "result" {
 			add()
 		}
-		if at(e, "type") != "assistant" {
+		if valueAt(e, "type") != "assistant" {
 			continue
 		}
-		if id := str(at(e, "message.id")); id != last {
+		if id := str(valueAt(e, "message.id")); id != last {
 			steps, last = append(steps, map[string]any{}), id
 		}
 		g.block(steps[len(steps)-1], i, fill)
 	}
 	add()
-	if len(rules) == 0 && g.stdout != nil && at(g.stdout[len(g.stdout)-1], "local_command") == nil {
+	if len(rules) == 0 && g.stdout != nil && valueAt(g.stdout[len(g.stdout)-1], "local_command") == nil {
 		steps = g.stepsOfResult(fill)
 		add()
 	}
 	for i, rule := range rules {
-		rule["source"] = "any" // also texts that the CLI writes
+		rule["source"] = "any" // the rule also matches texts that the CLI itself sends
 		if i < len(rules)-1 {
 			rule["max_matches"] = 1
 		}
@@ -220,8 +219,8 @@ func (g *golden) scenario(fill *placeholderFiller) []byte {
 
 // block adds the content block of event i to a step.
 func (g *golden) block(step map[string]any, i int, fill *placeholderFiller) {
-	block := at(g.stdout[i], "message.content.0")
-	if at(block, "type") == "tool_use" {
+	block := valueAt(g.stdout[i], "message.content.0")
+	if valueAt(block, "type") == "tool_use" {
 		var raw struct {
 			Message struct {
 				Content []struct{ Input json.RawMessage }
@@ -231,66 +230,65 @@ func (g *golden) block(step map[string]any, i int, fill *placeholderFiller) {
 			panic(err)
 		}
 		calls, _ := step["tool_calls"].([]any)
-		call := map[string]any{"tool": at(block, "name"), "input": fill.input(raw.Message.Content[0].Input)}
-		if steps := g.agentSteps(str(at(block, "id"))); steps != nil {
+		call := map[string]any{"tool": valueAt(block, "name"), "input": fill.input(raw.Message.Content[0].Input)}
+		if steps := g.agentSteps(str(valueAt(block, "id"))); steps != nil {
 			call["subagent"] = map[string]any{"steps": steps}
 		}
 		step["tool_calls"] = append(calls, call)
 	} else {
-		kind := str(at(block, "type"))
-		step[kind] = at(block, kind)
+		kind := str(valueAt(block, "type"))
+		step[kind] = valueAt(block, kind)
 	}
 	if m := scriptedUsage.FindStringSubmatch(strings.Join(g.args, " ")); m != nil {
 		step["usage"] = json.RawMessage(m[1])
 	}
 }
 
-// agentSteps are the replies of a call's agent; the last text is in the call's result.
+// agentSteps returns the replies of a call's agent. The last text is in the call's result.
 func (g *golden) agentSteps(id string) []map[string]any {
 	for _, e := range g.stdout {
-		if at(e, "message.content.0.tool_use_id") == id && at(e, "tool_use_result.agentId") != nil {
-			return []map[string]any{{"text": at(e, "tool_use_result.content.0.text")}}
+		if valueAt(e, "message.content.0.tool_use_id") == id && valueAt(e, "tool_use_result.agentId") != nil {
+			return []map[string]any{{"text": valueAt(e, "tool_use_result.content.0.text")}}
 		}
 	}
 	return nil
 }
 
-// stepsOfResult guesses the model's steps where only the result was captured:
-// the calls that were denied, then the text.
+// stepsOfResult guesses the model's steps if only the result was captured: the calls that were denied, then the text.
 func (g *golden) stepsOfResult(fill *placeholderFiller) []map[string]any {
 	var steps []map[string]any
 	for i := 0; ; i++ {
-		denial := at(g.stdout[0], fmt.Sprintf("permission_denials.%d", i))
+		denial := valueAt(g.stdout[0], fmt.Sprintf("permission_denials.%d", i))
 		if denial == nil {
 			break
 		}
-		input := fill.input(json.RawMessage(compact(at(denial, "tool_input"))))
-		steps = append(steps, map[string]any{"tool_calls": []any{map[string]any{"tool": at(denial, "tool_name"), "input": input}}})
+		input := fill.input(json.RawMessage(compactJSON(valueAt(denial, "tool_input"))))
+		steps = append(steps, map[string]any{"tool_calls": []any{map[string]any{"tool": valueAt(denial, "tool_name"), "input": input}}})
 	}
-	return append(steps, map[string]any{"text": str(at(g.stdout[0], "result"))})
+	return append(steps, map[string]any{"text": str(valueAt(g.stdout[0], "result"))})
 }
 
 func failureOf(e any) map[string]any {
-	status, _ := at(e, "api_error_status").(float64)
+	status, _ := valueAt(e, "api_error_status").(float64)
 	switch status {
 	case 0:
 		return map[string]any{"type": "network_unreachable"}
 	case 529:
 		return map[string]any{"type": "overloaded"}
 	}
-	text := strings.TrimPrefix(str(at(e, "message.content.0.text")), fmt.Sprintf("API Error: %v ", status))
-	return map[string]any{"type": "api_error", "status": status, "error_type": at(e, "api_error_type"), "message": text}
+	text := strings.TrimPrefix(str(valueAt(e, "message.content.0.text")), fmt.Sprintf("API Error: %v ", status))
+	return map[string]any{"type": "api_error", "status": status, "error_type": valueAt(e, "api_error_type"), "message": text}
 }
 
-// compareRuns holds the events of a run to those of a golden, key by key.
-// Results of parallel calls may come in any order.
+// compareRuns compares the events of a run with those of a golden, key by key. Results of parallel calls may arrive in
+// any order.
 func compareRuns(want, got []any, bound map[string]string) []string {
 	want, got = joinDeltas(want), joinDeltas(got)
-	byCall(want)
-	byCall(got)
+	sortByCall(want)
+	sortByCall(got)
 	m := newMatcher()
 	for name, value := range bound {
-		m.bound[name], m.taken[value] = value, name
+		m.values[name], m.placeholders[value] = value, name
 	}
 	for i := range min(len(want), len(got)) {
 		m.match(fmt.Sprintf("event %d, %s", i, kindOf(want[i])), want[i], got[i])
@@ -349,13 +347,12 @@ func keysOf(raw []byte) (kind string, keys []string) {
 	}
 }
 
-// joinDeltas makes one event of the pieces of a content block: how a model cuts
-// its answer is its own affair.
+// joinDeltas joins the pieces of a content block to one event, because the pieces differ from run to run.
 func joinDeltas(events []any) []any {
 	var all []any
 	for _, e := range events {
 		if kindOf(e) == "stream_event/content_block_delta" && len(all) > 0 && kindOf(all[len(all)-1]) == kindOf(e) {
-			into, from := at(all[len(all)-1], "event.delta").(map[string]any), at(e, "event.delta").(map[string]any)
+			into, from := valueAt(all[len(all)-1], "event.delta").(map[string]any), valueAt(e, "event.delta").(map[string]any)
 			if into["type"] == from["type"] {
 				for _, key := range []string{"text", "partial_json", "thinking"} {
 					if piece, ok := from[key].(string); ok {
@@ -370,12 +367,12 @@ func joinDeltas(events []any) []any {
 	return all
 }
 
-// byCall sorts neighbouring tool results by the order of their calls.
-func byCall(events []any) {
+// sortByCall sorts neighbouring tool results by the order of their calls.
+func sortByCall(events []any) {
 	rank := map[string]int{}
 	for _, e := range events {
 		if kindOf(e) == "assistant[tool_use]" {
-			rank[str(at(e, "message.content.0.id"))] = len(rank)
+			rank[str(valueAt(e, "message.content.0.id"))] = len(rank)
 		}
 	}
 	for i := 0; i < len(events); i++ {
@@ -384,7 +381,7 @@ func byCall(events []any) {
 			j++
 		}
 		slices.SortStableFunc(events[i:j], func(a, b any) int {
-			return rank[str(at(a, "message.content.0.tool_use_id"))] - rank[str(at(b, "message.content.0.tool_use_id"))]
+			return rank[str(valueAt(a, "message.content.0.tool_use_id"))] - rank[str(valueAt(b, "message.content.0.tool_use_id"))]
 		})
 		i = max(i, j-1)
 	}
@@ -401,27 +398,26 @@ func kindsOf(events []any) []string {
 // matcher compares a value with one that contains placeholders. A numbered placeholder always represents the same
 // value. Values that differ in every run are replaced as in package parity.
 type matcher struct {
-	bound    map[string]string // placeholder → value
-	taken    map[string]string // value → placeholder
-	problems []string
-	table    *parity.Normaliser
+	values       map[string]string // placeholder → value
+	placeholders map[string]string // value → placeholder
+	problems     []string
+	normaliser   *parity.Normaliser
 }
 
 func newMatcher() *matcher {
-	return &matcher{bound: map[string]string{}, taken: map[string]string{}, table: parity.New(parity.Options{})}
+	return &matcher{values: map[string]string{}, placeholders: map[string]string{}, normaliser: parity.New(parity.Options{})}
 }
 
-// differs reports whether two numbers at a place count as different.
-func differs(path string, want, got float64) bool {
+// numbersDiffer reports whether two numbers at a path count as different.
+func numbersDiffer(path string, want, got float64) bool {
 	key := lastKey(path)
 	emptied := want == 0 && strings.Contains(strings.ToLower(key), "tokens") // by who made the captures
 	return want != got && !emptied && !parity.IsReplacedKey(key)
 }
 
-// replaced reports whether the table takes a value in a text for one that differs from
-// run to run.
-func (m *matcher) replaced(path, text, value string) bool {
-	return parity.IsReplacedKey(lastKey(path)) || !strings.Contains(m.table.Text(text), value)
+// isReplaced reports whether the normaliser replaces a value in a text because it differs from run to run.
+func (m *matcher) isReplaced(path, text, value string) bool {
+	return parity.IsReplacedKey(lastKey(path)) || !strings.Contains(m.normaliser.Text(text), value)
 }
 
 func lastKey(path string) string {
@@ -431,10 +427,10 @@ func lastKey(path string) string {
 }
 
 var (
-	placeholder   = regexp.MustCompile(`<(path|text|time|base64|signature|(?:uuid|msg|toolu|req|task|run)-\d+)>|blob-\d+-[a-z0-9]+`)
-	inputHole     = regexp.MustCompile(`<(?:path|text)>`)
-	scriptedUsage = regexp.MustCompile(`USAGE:(\{[^}]*\})`)
-	moreItems     = regexp.MustCompile(`^<\d+ more>$`)
+	placeholder      = regexp.MustCompile(`<(path|text|time|base64|signature|(?:uuid|msg|toolu|req|task|run)-\d+)>|blob-\d+-[a-z0-9]+`)
+	inputPlaceholder = regexp.MustCompile(`<(?:path|text)>`)
+	scriptedUsage    = regexp.MustCompile(`USAGE:(\{[^}]*\})`)
+	moreItems        = regexp.MustCompile(`^<\d+ more>$`)
 )
 
 func (m *matcher) match(path string, want, got any) {
@@ -442,19 +438,19 @@ func (m *matcher) match(path string, want, got any) {
 	case map[string]any:
 		g, ok := got.(map[string]any)
 		if !ok {
-			m.wrong(path, want, got)
+			m.addProblem(path, want, got)
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(w)) {
 			if value, there := g[key]; there {
 				m.match(path+"."+key, w[key], value)
 			} else {
-				m.problems = append(m.problems, path+"."+key+" is missing, want "+brief(w[key]))
+				m.problems = append(m.problems, path+"."+key+" is missing, want "+shortJSON(w[key]))
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(g)) {
 			if _, there := w[key]; !there {
-				m.problems = append(m.problems, path+"."+key+" is too much: "+brief(g[key]))
+				m.problems = append(m.problems, path+"."+key+" is too much: "+shortJSON(g[key]))
 			}
 		}
 	case []any:
@@ -463,30 +459,30 @@ func (m *matcher) match(path string, want, got any) {
 			w, g = w[:n-1], g[:n-1]
 		}
 		if !ok || len(w) != len(g) {
-			m.wrong(path, want, got)
+			m.addProblem(path, want, got)
 			return
 		}
 		for i := range w {
 			m.match(fmt.Sprintf("%s[%d]", path, i), w[i], g[i])
 		}
 	case float64:
-		if g, ok := got.(float64); !ok || differs(path, w, g) {
-			m.wrong(path, want, got)
+		if g, ok := got.(float64); !ok || numbersDiffer(path, w, g) {
+			m.addProblem(path, want, got)
 		}
 	case string:
 		g, ok := got.(string)
 		if !ok || !m.text(path, w, g) {
-			m.wrong(path, want, got)
+			m.addProblem(path, want, got)
 		}
 	default:
 		if want != got {
-			m.wrong(path, want, got)
+			m.addProblem(path, want, got)
 		}
 	}
 }
 
-func (m *matcher) wrong(path string, want, got any) {
-	m.problems = append(m.problems, fmt.Sprintf("%s is %s, want %s", path, brief(got), brief(want)))
+func (m *matcher) addProblem(path string, want, got any) {
+	m.problems = append(m.problems, fmt.Sprintf("%s is %s, want %s", path, shortJSON(got), shortJSON(want)))
 }
 
 // text matches a string and binds its numbered placeholders.
@@ -513,13 +509,13 @@ func (m *matcher) text(path, want, got string) bool {
 			continue
 		}
 		value := groups[i+1]
-		if !m.replaced(path, got, value) {
+		if !m.isReplaced(path, got, value) {
 			m.problems = append(m.problems, fmt.Sprintf("%s: %s differs from run to run, but no table of parity says so", path, value))
 		}
-		if m.bound[name] == "" && m.taken[value] == "" {
-			m.bound[name], m.taken[value] = value, name
+		if m.values[name] == "" && m.placeholders[value] == "" {
+			m.values[name], m.placeholders[value] = value, name
 		}
-		if m.bound[name] != value || m.taken[value] != name {
+		if m.values[name] != value || m.placeholders[value] != name {
 			return false
 		}
 	}

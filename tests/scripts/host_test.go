@@ -19,7 +19,7 @@ func TestHostDecisions(t *testing.T) {
 	d.send(`{"type":"user","message":{"role":"user","content":"run rm -f a"}}`)
 	d.answer("control_request/can_use_tool", `{"behavior":"allow","updatedInput":{"command":"echo changed"}}`)
 	hook, _ := d.answer("control_request/hook_callback", `{}`)
-	if got := str(at(hook, "request.input.tool_input.command")); got != "echo changed" {
+	if got := str(valueAt(hook, "request.input.tool_input.command")); got != "echo changed" {
 		t.Errorf("after a call that the host has changed, the hook sees the command %q", got)
 	}
 	d.until("result/success")
@@ -33,7 +33,7 @@ func TestHostDecisions(t *testing.T) {
 	}
 	d.until("result/success")
 	d.send(`{"type":"user","message":{"role":"user","content":"hello"}}`)
-	if got := compact(at(d.until("system/init"), "additional_directories")); got != `["`+d.dir+`"]` {
+	if got := compactJSON(valueAt(d.until("system/init"), "additional_directories")); got != `["`+d.dir+`"]` {
 		t.Errorf("init lists the additional directories %s", got)
 	}
 	d.until("result/success")
@@ -47,7 +47,7 @@ func TestHostHookForAnotherEvent(t *testing.T) {
 	d.send(`{"type":"user","message":{"role":"user","content":"hello"}}`)
 	d.answer("control_request/hook_callback", `{"hookSpecificOutput":{"hookEventName":"PreToolUse"}}`)
 	result := d.until("result/error_during_execution")
-	if got := compact(at(result, "errors.1")) + compact(at(result, "subagent_stats")); got != `"[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none"null` {
+	if got := compactJSON(valueAt(result, "errors.1")) + compactJSON(valueAt(result, "subagent_stats")); got != `"[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none"null` {
 		t.Errorf("the result has %s", got)
 	}
 	select {
@@ -84,7 +84,7 @@ response = { text = "done", tool_calls = [{ tool = "Bash", input = { command = "
 		t.Fatal(err)
 	}
 	d := hostDialogue{startDialogue(t, dir, strings.Fields("--input-format stream-json --output-format stream-json --verbose --permission-prompt-tool stdio"), scenario), dir}
-	if got := at(d.request(`{"subtype":"initialize","hooks":{"`+event+`":[{"hookCallbackIds":["h"]}]}}`), "subtype"); got != "success" {
+	if got := valueAt(d.request(`{"subtype":"initialize","hooks":{"`+event+`":[{"hookCallbackIds":["h"]}]}}`), "subtype"); got != "success" {
 		t.Fatalf("initialize: %v", got)
 	}
 	return d
@@ -96,7 +96,7 @@ func (d hostDialogue) answer(kind, response string) (question any, before []stri
 	for {
 		question = d.receive()
 		if kindOf(question) == kind {
-			d.send(`{"type":"control_response","response":{"subtype":"success","request_id":"` + str(at(question, "request_id")) + `","response":` + response + `}}`)
+			d.send(`{"type":"control_response","response":{"subtype":"success","request_id":"` + str(valueAt(question, "request_id")) + `","response":` + response + `}}`)
 			return question, before
 		}
 		before = append(before, kindOf(question))

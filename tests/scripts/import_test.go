@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// R1, R3: random scenario → run → each kind of record → import → run → the same
-// normalised events, which is what --check compares.
+// R1, R3: a random scenario is played, each kind of record is imported and played again, and the normalised events must
+// be the same, which is what --check compares.
 func TestImportedSessionsPlayTheSame(t *testing.T) {
 	t.Parallel()
 	const rounds = 8
@@ -63,7 +63,7 @@ func importedPlaysTheSame(t *testing.T, r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		args = append(args, "--replay-user-messages")
 	}
-	stdin = typedFrames(t, prompts)
+	stdin = promptFrames(t, prompts)
 	write("log.jsonl", run(args...))
 	stdin = ""
 	transcripts, err := filepath.Glob(filepath.Join(dir, ".claudeless", "projects", "*", "*.jsonl"))
@@ -78,8 +78,8 @@ func importedPlaysTheSame(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// typedFrames are prompts as a host sends them.
-func typedFrames(t *testing.T, prompts []string) string {
+// promptFrames returns prompts as a host sends them.
+func promptFrames(t *testing.T, prompts []string) string {
 	t.Helper()
 	var b strings.Builder
 	for _, p := range prompts {
@@ -92,7 +92,7 @@ func typedFrames(t *testing.T, prompts []string) string {
 	return b.String()
 }
 
-// randomScenario answers each prompt in some steps.
+// randomScenario returns a scenario that answers each prompt in some steps.
 func randomScenario(r *rand.Rand, prompts []string) string {
 	var b strings.Builder
 	for _, p := range prompts {
@@ -140,7 +140,7 @@ func randomRule(r *rand.Rand, prompt string) string {
 	return b.String()
 }
 
-// tomlString is a basic string.
+// tomlString returns a TOML basic string.
 func tomlString(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s) + `"`
 }
@@ -159,7 +159,7 @@ func readFileAt(t *testing.T, name string) string {
 func tapeOf(t *testing.T, prompts []string, log string) string {
 	t.Helper()
 	var b strings.Builder
-	typed := strings.SplitAfter(typedFrames(t, prompts), "\n")
+	typed := strings.SplitAfter(promptFrames(t, prompts), "\n")
 	sent := func() {
 		fmt.Fprintf(&b, `{"direction":"in","frame":%s}`+"\n", strings.TrimSuffix(typed[0], "\n"))
 		typed = typed[1:]
@@ -177,17 +177,16 @@ func tapeOf(t *testing.T, prompts []string, log string) string {
 // recordedTraffic returns the recording of serve --record between a client and serve.
 func recordedTraffic(t *testing.T, dir string, prompts []string, r *rand.Rand) string {
 	t.Helper()
-	api, _ := serving(t, dir, "s.toml")
-	recorder, stop := serving(t, dir, "--record", api, "--capture", "record.jsonl")
+	api, _ := startServe(t, dir, "s.toml")
+	recorder, stop := startServe(t, dir, "--record", api, "--capture", "record.jsonl")
 	client := apiClient{url: recorder + "/v1/messages", session: "5e550000-0000-4000-8000-00000000000" + fmt.Sprint(r.IntN(10)), stream: r.IntN(2) == 0}
 	client.converse(t, prompts)
 	stop() // then all of it is written
 	return readFileAt(t, filepath.Join(dir, "record.jsonl"))
 }
 
-// serving starts serve and gives its address; stop ends it, the test does at the
-// latest.
-func serving(t *testing.T, dir string, args ...string) (url string, stop func()) {
+// startServe starts serve and returns its address. stop ends it; otherwise the end of the test does.
+func startServe(t *testing.T, dir string, args ...string) (url string, stop func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "claudeless", append([]string{"serve"}, args...)...)
 	cmd.Dir = dir
@@ -229,7 +228,7 @@ func (c apiClient) converse(t *testing.T, prompts []string) {
 	}
 }
 
-// turn runs one prompt to its end and gives the conversation; nil = it failed.
+// turn runs one prompt to its end and returns the conversation; nil = it failed.
 func (c apiClient) turn(t *testing.T, messages []any) []any {
 	t.Helper()
 	var tools []any
@@ -262,7 +261,7 @@ func (c apiClient) turn(t *testing.T, messages []any) []any {
 	return nil
 }
 
-// ask gives the blocks of the answer, streamed or not; none = it failed.
+// ask returns the blocks of the answer, streamed or not; nil = it failed.
 func (c apiClient) ask(t *testing.T, body []byte) []map[string]any {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, bytes.NewReader(body))
@@ -291,11 +290,11 @@ func (c apiClient) ask(t *testing.T, body []byte) []map[string]any {
 		}
 		return m.Content
 	}
-	return streamed(t, string(data))
+	return joinStream(t, string(data))
 }
 
-// streamed puts the blocks of a stream together.
-func streamed(t *testing.T, stream string) []map[string]any {
+// joinStream assembles the blocks of a stream.
+func joinStream(t *testing.T, stream string) []map[string]any {
 	t.Helper()
 	var blocks []map[string]any
 	inputs := map[int]string{}

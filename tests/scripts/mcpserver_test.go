@@ -19,15 +19,15 @@ import (
 //	TOOLS   names of further tools, separated by blanks; they answer like echo
 //	MCPLOG  file that every received line is appended to
 type mcpServer struct {
-	mode   string
-	extra  []string
-	log    io.Writer
-	tools  []mcpTool
-	calls  sync.WaitGroup
-	mu     sync.Mutex
-	out    *bufio.Writer
-	asked  int
-	answer map[string]chan json.RawMessage
+	mode         string
+	extra        []string
+	log          io.Writer
+	tools        []mcpTool
+	calls        sync.WaitGroup
+	mu           sync.Mutex
+	out          *bufio.Writer
+	requestCount int
+	answer       map[string]chan json.RawMessage
 }
 
 type mcpTool struct {
@@ -177,11 +177,11 @@ func (s *mcpServer) send(v any) {
 	s.out.Flush()
 }
 
-// ask sends a request to the client and gives back its result or error, raw.
+// ask sends a request to the client and returns its result or error as JSON.
 func (s *mcpServer) ask(method string, params map[string]any) string {
 	s.mu.Lock()
-	s.asked++
-	id := fmt.Sprintf(`"ask-%d"`, s.asked)
+	s.requestCount++
+	id := fmt.Sprintf(`"ask-%d"`, s.requestCount)
 	c := make(chan json.RawMessage, 1)
 	s.answer[id] = c
 	s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *mcpServer) ask(method string, params map[string]any) string {
 func (s *mcpServer) catalogue() []mcpTool {
 	if s.mode == "everything" {
 		s.extra = append(s.extra, strings.Fields("get-annotated-message get-env get-resource-links get-resource-reference get-roots-list get-structured-content get-sum get-tiny-image gzip-file-as-resource simulate-research-query toggle-simulated-logging toggle-subscriber-updates trigger-elicitation-request trigger-long-running-operation trigger-url-elicitation")...)
-		return s.named(append(s.extra, "echo"), "Echo: ", "message")
+		return s.namedTools(append(s.extra, "echo"), "Echo: ", "message")
 	}
 	tool := func(name string, call func(s *mcpServer, args map[string]any, token any) (any, error)) mcpTool {
 		return mcpTool{Name: name, Description: "The tool " + name + ".", InputSchema: map[string]any{"type": "object"}, call: call}
@@ -223,7 +223,7 @@ func (s *mcpServer) catalogue() []mcpTool {
 		asking("sample", "sampling/createMessage", map[string]any{"messages": []any{}, "maxTokens": 1}),
 		tool("addtool", (*mcpServer).addTool),
 		tool("big", func(_ *mcpServer, args map[string]any, _ any) (any, error) {
-			return content(textBlock(strings.Repeat("x", number(args["n"])))), nil
+			return content(textBlock(strings.Repeat("x", intOf(args["n"])))), nil
 		}),
 		tool("crash", func(*mcpServer, map[string]any, any) (any, error) { os.Exit(3); return nil, nil }),
 		tool("log", func(s *mcpServer, _ map[string]any, _ any) (any, error) {
@@ -233,15 +233,15 @@ func (s *mcpServer) catalogue() []mcpTool {
 		tool("progress", (*mcpServer).progress),
 		tool("rpcerr", func(*mcpServer, map[string]any, any) (any, error) { return nil, fmt.Errorf("bad params from server") }),
 		tool("sleep", func(_ *mcpServer, args map[string]any, _ any) (any, error) {
-			<-time.After(time.Duration(number(args["ms"])) * time.Millisecond)
+			<-time.After(time.Duration(intOf(args["ms"])) * time.Millisecond)
 			return content(textBlock("slept")), nil
 		}),
 	}
-	return append(tools, s.named(append(s.extra, "echo"), "echo: ", "text")...)
+	return append(tools, s.namedTools(append(s.extra, "echo"), "echo: ", "text")...)
 }
 
-// named makes tools that answer with the text they were given.
-func (s *mcpServer) named(names []string, prefix, key string) []mcpTool {
+// namedTools returns tools with these names that answer with the text of their argument key.
+func (s *mcpServer) namedTools(names []string, prefix, key string) []mcpTool {
 	var tools []mcpTool
 	for _, name := range names {
 		tools = append(tools, mcpTool{
@@ -258,7 +258,7 @@ func (s *mcpServer) named(names []string, prefix, key string) []mcpTool {
 
 func (s *mcpServer) addTool(map[string]any, any) (any, error) {
 	s.mu.Lock()
-	s.tools = append(s.tools, s.named([]string{"added"}, "added: ", "text")...)
+	s.tools = append(s.tools, s.namedTools([]string{"added"}, "added: ", "text")...)
 	s.mu.Unlock()
 	s.notify("notifications/tools/list_changed", nil)
 	return content(textBlock("added a tool")), nil
@@ -266,7 +266,7 @@ func (s *mcpServer) addTool(map[string]any, any) (any, error) {
 
 // progress reports n steps of ms milliseconds each.
 func (s *mcpServer) progress(args map[string]any, token any) (any, error) {
-	n, ms := number(args["n"]), number(args["ms"])
+	n, ms := intOf(args["n"]), intOf(args["ms"])
 	for i := range n {
 		<-time.After(time.Duration(ms) * time.Millisecond)
 		s.notify("notifications/progress", map[string]any{"progressToken": token, "progress": i + 1, "total": n})
@@ -283,7 +283,7 @@ func content(blocks ...any) map[string]any {
 
 func textBlock(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
 
-func number(v any) int {
+func intOf(v any) int {
 	f, _ := v.(float64)
 	return int(f)
 }

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"claudeless": run, "claude": run, "mcpsrv": mcpServerMain})
 }
 
-// TestScripts runs ../testdata/script/*.txtar. docs/testing.md is the manual.
+// TestScripts runs ../testdata/script/*.txtar. docs/testing.md describes their commands.
 func TestScripts(t *testing.T) {
 	dir, err := filepath.Abs(tree.Root)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		ContinueOnError:     true,
 		UpdateScripts:       *tree.Update,
-		Setup:               func(env *testscript.Env) error { return setup(env, dir) },
+		Setup:               func(env *testscript.Env) error { return setupScript(env, dir) },
 		Condition: func(name string) (bool, error) {
 			switch name {
 			case "root":
@@ -95,9 +95,8 @@ func TestGoldensArePlayed(t *testing.T) {
 	}
 }
 
-// setup gives every script its own environment: nothing of the machine
-// but PATH comes in.
-func setup(env *testscript.Env, tree string) error {
+// setupScript gives every script its own environment. Only PATH comes from the machine.
+func setupScript(env *testscript.Env, tree string) error {
 	home := filepath.Join(env.WorkDir, "home")
 	if err := os.MkdirAll(home, 0o777); err != nil {
 		return err
@@ -114,7 +113,7 @@ func setup(env *testscript.Env, tree string) error {
 	return nil
 }
 
-// cmdStatus is `status N PROGRAM ARG…`: run, and exit with exactly N.
+// cmdStatus is `status N PROGRAM ARG…`: run the program, which must exit with N.
 func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N PROGRAM [ARG...]")
@@ -126,8 +125,9 @@ func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdUsage is `usage TEXT ARG…`: claude refuses ARG… with exactly TEXT on
-// stderr, nothing on stdout and status 1. In TEXT \n is a new line.
+// cmdUsage is `usage TEXT ARG…`: claude must refuse ARG… with exactly TEXT on stderr, nothing on stdout, and status
+// 1. In TEXT
+// is a new line.
 func cmdUsage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: usage TEXT [ARG...]")
@@ -167,7 +167,7 @@ func cmdShape(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(sh.check(events))
 }
 
-// cmdKinds is `kinds [-f FILE] KIND…`: exactly these events, in this order.
+// cmdKinds is `kinds [-f FILE] KIND…`: the events must be exactly these, in this order.
 func cmdKinds(ts *testscript.TestScript, neg bool, args []string) {
 	events, want := fileEvents(ts, args)
 	if diff := cmp.Diff(want, kindsOf(events)); (diff != "") != neg {
@@ -175,8 +175,7 @@ func cmdKinds(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdEvent is `[!] event [-f FILE] KIND [CONDITION…]`: some event of the kind
-// meets all conditions.
+// cmdEvent is `[!] event [-f FILE] KIND [CONDITION…]`: at least one event of the kind must meet all conditions.
 func cmdEvent(ts *testscript.TestScript, neg bool, args []string) {
 	events, rest := fileEvents(ts, args)
 	if len(rest) == 0 {
@@ -184,38 +183,38 @@ func cmdEvent(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	var seen []string
 	for _, e := range events {
-		if kind := kindOf(e); kind != rest[0] && at(e, "type") != rest[0] && rest[0] != "any" {
+		if kind := kindOf(e); kind != rest[0] && valueAt(e, "type") != rest[0] && rest[0] != "any" {
 			continue
 		}
 		failed := slices.IndexFunc(rest[1:], func(c string) bool {
-			ok, err := holds(c, e)
+			ok, err := conditionHolds(c, e)
 			ts.Check(err)
 			return !ok
 		})
 		if failed < 0 {
 			if neg {
-				ts.Fatalf("there is such an event: %s", brief(e))
+				ts.Fatalf("there is such an event: %s", shortJSON(e))
 			}
 			return
 		}
 		path := regexp.MustCompile(`[=~]`).Split(strings.TrimPrefix(rest[1+failed], "!"), 2)[0]
-		seen = append(seen, fmt.Sprintf("%s: %s is %s", rest[1+failed], path, brief(at(e, path))))
+		seen = append(seen, fmt.Sprintf("%s: %s is %s", rest[1+failed], path, shortJSON(valueAt(e, path))))
 	}
 	if !neg {
 		ts.Fatalf("no such %s among %v\n  %s", rest[0], kindsOf(events), strings.Join(seen, "\n  "))
 	}
 }
 
-// holds evaluates one condition: PATH=VALUE (JSON, or else text), PATH~REGEXP, PATH (exists), each with ! in front
+// conditionHolds evaluates one condition: PATH=VALUE (JSON, or else text), PATH~REGEXP, PATH (exists), each with ! in front
 // for the opposite.
-func holds(condition string, e any) (bool, error) {
+func conditionHolds(condition string, e any) (bool, error) {
 	c, negated := strings.CutPrefix(condition, "!")
 	ok := false
 	switch i := strings.IndexAny(c, "=~"); {
 	case i < 0:
-		ok = at(e, c) != nil
+		ok = valueAt(e, c) != nil
 	case c[i] == '=':
-		got := at(e, c[:i])
+		got := valueAt(e, c[:i])
 		var want any
 		if json.Unmarshal([]byte(c[i+1:]), &want) != nil {
 			want = c[i+1:]
@@ -226,17 +225,17 @@ func holds(condition string, e any) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		got := at(e, c[:i])
+		got := valueAt(e, c[:i])
 		text, isText := got.(string)
 		if !isText {
-			text = compact(got)
+			text = compactJSON(got)
 		}
 		ok = got != nil && re.MatchString(text)
 	}
 	return ok != negated, nil
 }
 
-// cmdAlone is `alone`: within 400 ms no process started by this script is left.
+// cmdAlone is `alone`: after at most 400 ms no process started by this script may be left.
 func cmdAlone(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: alone")
@@ -274,8 +273,8 @@ func processesWith(entry string) []string {
 	return found
 }
 
-// cmdSame is `[!] same A B`: two files hold the same bytes; unlike cmp it shows
-// the first difference only and never updates a script.
+// cmdSame is `[!] same A B`: two files must have the same bytes. Unlike cmp it shows only the first difference and
+// never updates a script.
 func cmdSame(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: same A B")

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// TestRecordsKeepSecretsToThemselves: a run with secrets of every kind, plain and encoded, in every part (the command
-// line, settings, the environment, prompts, replies, commands and their output, servers, hooks). None of them is in
-// the capture file, the trace of MCP messages or the debug log. The secrets are assembled here, so that no scanner
-// reports them.
+// TestRecordsKeepSecretsToThemselves plays a run with secrets of every kind, plain and encoded, in every part (the
+// command line, settings, the environment, prompts, replies, commands and their output, servers, hooks). None of them
+// may be in the capture file, the trace of MCP messages or the debug log. The secrets are assembled here, so that no
+// scanner reports them.
 func TestRecordsKeepSecretsToThemselves(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -61,16 +61,16 @@ tool_calls = [
 ]
 [[responses.response.steps]]
 text = %[1]s
-`, quoted(words)))
+`, quoteText(words)))
 	write("servers.json", map[string]any{"mcpServers": map[string]any{
 		"s":    map[string]any{"command": "mcpsrv", "env": map[string]string{"DATABASE_URL": "postgres://me:pa55w0rdInUrl@db.example/x", "API_TOKEN": "${MY_TOKEN}"}},
 		"args": map[string]any{"command": "sh", "args": []string{"-c", "cat said.txt >&2; exit 3", "--token", "v4lueOfAnOption", "-u", "somebody:pa55Behind-u"}},
 		"far":  map[string]any{"type": "http", "url": "http://127.0.0.1:9/mcp?token=t0kenOfAQuery", "headers": map[string]string{"Authorization": "Bearer " + knownSecret}},
 		"old":  map[string]any{"type": "sse", "url": "http://me:pa55w0rdInUrl@127.0.0.1:9/sse"},
 	}})
-	settings := quoted(helper)
+	settings := quoteText(helper)
 	write("hook.sh", "cat said.txt\n")
-	settings = `{"apiKeyHelper":` + settings + `,"env":{"MORE_TOKEN":` + quoted(knownSecret) + `},"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"sh hook.sh"}]}]}}`
+	settings = `{"apiKeyHelper":` + settings + `,"env":{"MORE_TOKEN":` + quoteText(knownSecret) + `},"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"sh hook.sh"}]}]}}`
 
 	cmd := exec.CommandContext(t.Context(), "claudeless", "-p", "say "+words, "--scenario", "s.toml", "--mcp-config", "servers.json", "--allowedTools", "Bash,Read,mcp__s",
 		"--settings", settings, "--append-system-prompt", words, "--capture", "capture.jsonl", "--mcp-debug", "--debug-file", "debug.log", "--output-format", "stream-json", "--verbose")
@@ -97,7 +97,7 @@ text = %[1]s
 		}
 	}
 	for name, record := range records {
-		noSecretIn(t, name, record, secrets)
+		checkNoSecret(t, name, record, secrets)
 	}
 }
 
@@ -109,9 +109,9 @@ func TestReportsKeepSecretsToThemselves(t *testing.T) {
 	var words, expects strings.Builder
 	for _, text := range secrets { // in an order of chance, so that every secret is cut in some run
 		words.WriteString(text + "\n")
-		fmt.Fprintf(&expects, "[[expect]]\nprompt = { type = \"contains\", text = %s }\n", quoted("never "+text))
+		fmt.Fprintf(&expects, "[[expect]]\nprompt = { type = \"contains\", text = %s }\n", quoteText("never "+text))
 	}
-	scenario := "[[responses]]\npattern = { type = \"contains\", text = " + quoted("known "+words.String()) + " }\nresponse = \"ok\"\n" + expects.String()
+	scenario := "[[responses]]\npattern = { type = \"contains\", text = " + quoteText("known "+words.String()) + " }\nresponse = \"ok\"\n" + expects.String()
 	if err := os.WriteFile(filepath.Join(dir, "s.toml"), []byte(scenario), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ until grep -q append-system log.jsonl; do sleep 0.01; done; exit 0`
 		}
 	}
 	for name, record := range records {
-		noSecretIn(t, name, record, secrets)
+		checkNoSecret(t, name, record, secrets)
 	}
 }
 
@@ -163,8 +163,8 @@ const (
 	knownPassword = "knownWithoutAnyShape"
 )
 
-// plantedSecrets are the secrets that no record may contain, each with its forms. They are assembled here, so that no
-// scanner reports them.
+// plantedSecrets returns the secrets that no record may contain, each with its forms. They are assembled here, so that
+// no scanner reports them.
 func plantedSecrets() map[string]string {
 	return map[string]string{
 		"pa55w0rdInUrl":             "postgres://me:pa55w0rdInUrl@db.example/x",
@@ -191,11 +191,11 @@ func plantedSecrets() map[string]string {
 	}
 }
 
-// quoted is a text as a string of TOML and JSON.
-func quoted(s string) string { raw, _ := json.Marshal(s); return string(raw) } // a string has a form
+// quoteText returns a text as a string of TOML and JSON.
+func quoteText(s string) string { raw, _ := json.Marshal(s); return string(raw) } // a string has a form
 
-// noSecretIn reports the secrets that a record has.
-func noSecretIn(t *testing.T, name, record string, secrets map[string]string) {
+// checkNoSecret reports the secrets that a record contains.
+func checkNoSecret(t *testing.T, name, record string, secrets map[string]string) {
 	t.Helper()
 	for secret := range secrets {
 		if at := strings.Index(record, secret); at >= 0 {

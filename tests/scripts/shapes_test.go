@@ -12,10 +12,9 @@ import (
 	"strings"
 )
 
-// shapes are the key → type skeletons of every event, transcript line and hook
-// input that the real CLI wrote, from testdata/cli-shapes.json: a key is always there, `key?` only sometimes;
-// a leaf names its types ("null|string{values seen}"); [x] is an array of x
-// ([] = seen empty only); "*" represents free keys; oneOf is a union.
+// shapes are the keys and types of every event, transcript line and hook input that the real CLI wrote, from
+// testdata/cli-shapes.json: `key` is always present, `key?` only sometimes; a leaf names its types ("null|string{values
+// seen}"); [x] is an array of x ([] = seen empty only); "*" represents arbitrary keys; oneOf is a union.
 type shapes struct {
 	Events map[string]struct {
 		Shape any `json:"shape"`
@@ -29,13 +28,13 @@ type shapes struct {
 	Hooks map[string]any `json:"hook_stdin"`
 }
 
-// of is the shape of an event, a transcript line or a hook's input.
-func (sh *shapes) of(kind string, e any) (shape any, ok bool) {
-	if name := str(at(e, "hook_event_name")); name != "" {
+// shapeOf returns the shape of an event, a transcript line or a hook's input.
+func (sh *shapes) shapeOf(kind string, e any) (shape any, ok bool) {
+	if name := str(valueAt(e, "hook_event_name")); name != "" {
 		shape, ok = sh.Hooks[name]
 		return shape, ok
 	}
-	if at(e, "sessionId") != nil {
+	if valueAt(e, "sessionId") != nil {
 		entry, ok := sh.Lines[lineKind(e)]
 		return entry.Shape, ok
 	}
@@ -45,11 +44,11 @@ func (sh *shapes) of(kind string, e any) (shape any, ok bool) {
 
 // lineKind names a transcript line as the shapes file does.
 func lineKind(line any) string {
-	switch typ := str(at(line, "type")); typ {
+	switch typ := str(valueAt(line, "type")); typ {
 	case "attachment":
-		return typ + ":" + str(at(line, "attachment.type"))
+		return typ + ":" + str(valueAt(line, "attachment.type"))
 	case "system":
-		return typ + "/" + str(at(line, "subtype"))
+		return typ + "/" + str(valueAt(line, "subtype"))
 	default:
 		return typ
 	}
@@ -61,7 +60,7 @@ func (sh *shapes) check(events []any) error {
 	toolOf := map[string]string{}
 	for i, e := range events {
 		kind := kindOf(e)
-		shape, ok := sh.of(kind, e)
+		shape, ok := sh.shapeOf(kind, e)
 		if !ok {
 			errs = append(errs, fmt.Errorf("event %d: the real CLI writes no %s", i, kind))
 			continue
@@ -71,9 +70,9 @@ func (sh *shapes) check(events []any) error {
 		}
 		switch kind {
 		case "assistant[tool_use]":
-			toolOf[str(at(e, "message.content.0.id"))] = str(at(e, "message.content.0.name"))
+			toolOf[str(valueAt(e, "message.content.0.id"))] = str(valueAt(e, "message.content.0.name"))
 		case "user[tool_result]":
-			for _, problem := range sh.toolResult(toolOf[str(at(e, "message.content.0.tool_use_id"))], e) {
+			for _, problem := range sh.toolResult(toolOf[str(valueAt(e, "message.content.0.tool_use_id"))], e) {
 				errs = append(errs, fmt.Errorf("event %d: %s", i, problem))
 			}
 		}
@@ -98,24 +97,24 @@ func (sh *shapes) toolResult(tool string, event any) []string {
 
 // kindOf names an event as the shapes file does.
 func kindOf(e any) string {
-	typ := str(at(e, "type"))
+	typ := str(valueAt(e, "type"))
 	switch typ {
 	case "assistant", "user":
 		block := "string"
-		if _, isList := at(e, "message.content").([]any); isList {
-			block = str(at(e, "message.content.0.type"))
+		if _, isList := valueAt(e, "message.content").([]any); isList {
+			block = str(valueAt(e, "message.content.0.type"))
 		}
 		kind := typ + "[" + block + "]"
-		if at(e, "message.model") == "<synthetic>" {
+		if valueAt(e, "message.model") == "<synthetic>" {
 			kind += "synthetic"
 		}
 		return kind
 	case "stream_event":
-		return typ + "/" + str(at(e, "event.type"))
+		return typ + "/" + str(valueAt(e, "event.type"))
 	case "control_request":
-		return typ + "/" + str(at(e, "request.subtype"))
+		return typ + "/" + str(valueAt(e, "request.subtype"))
 	}
-	if sub := str(at(e, "subtype")); sub != "" {
+	if sub := str(valueAt(e, "subtype")); sub != "" {
 		return typ + "/" + sub
 	}
 	return typ
@@ -125,13 +124,13 @@ func mismatches(shape, value any, path string) []string {
 	switch shape := shape.(type) {
 	case string:
 		if types, _, _ := strings.Cut(shape, "{"); !leafMatches(types, value) {
-			return []string{fmt.Sprintf("%s is %s, want %s", path, brief(value), types)}
+			return []string{fmt.Sprintf("%s is %s, want %s", path, shortJSON(value), types)}
 		}
 		return nil
 	case []any:
 		list, ok := value.([]any)
 		if !ok {
-			return []string{fmt.Sprintf("%s is %s, want an array", path, brief(value))}
+			return []string{fmt.Sprintf("%s is %s, want an array", path, shortJSON(value))}
 		}
 		var all []string
 		for i, v := range list {
@@ -147,7 +146,7 @@ func mismatches(shape, value any, path string) []string {
 					return nil
 				}
 			}
-			return []string{fmt.Sprintf("%s is %s, which is none of its %d forms", path, brief(value), len(union))}
+			return []string{fmt.Sprintf("%s is %s, which is none of its %d forms", path, shortJSON(value), len(union))}
 		}
 		return objectMismatches(shape, value, path)
 	}
@@ -163,7 +162,7 @@ func isElision(v any) bool {
 func objectMismatches(shape map[string]any, value any, path string) []string {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return []string{fmt.Sprintf("%s is %s, want an object", path, brief(value))}
+		return []string{fmt.Sprintf("%s is %s, want an object", path, shortJSON(value))}
 	}
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(shape)) {
@@ -226,8 +225,8 @@ func parseEvents(text string) ([]any, error) {
 	}
 }
 
-// at follows a dotted path; numbers are array indexes, negative ones count from the end. nil = missing or null.
-func at(v any, path string) any {
+// valueAt follows a dotted path; numbers are array indexes, negative ones count from the end. nil = missing or null.
+func valueAt(v any, path string) any {
 	for key := range strings.SplitSeq(path, ".") {
 		switch x := v.(type) {
 		case map[string]any:
@@ -256,8 +255,8 @@ func str(v any) string {
 	return s
 }
 
-// compact is the JSON of a value on one line.
-func compact(v any) string {
+// compactJSON returns the JSON of a value on one line.
+func compactJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -267,9 +266,9 @@ func compact(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// brief is the same, cut for a message.
-func brief(v any) string {
-	s := compact(v)
+// shortJSON is like compactJSON, cut for a message.
+func shortJSON(v any) string {
+	s := compactJSON(v)
 	if len(s) > 200 {
 		s = s[:200] + "…"
 	}

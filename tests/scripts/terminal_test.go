@@ -30,8 +30,8 @@ type terminalRun struct {
 	written chan struct{} // cap 1
 }
 
-// startTerminal starts claude with a scenario in a pseudo-terminal that the test keeps open,
-// so that its modes can be looked at afterwards.
+// startTerminal starts claude with a scenario in a pseudo-terminal. The test keeps it open, so that it can read its
+// modes afterwards.
 func startTerminal(t *testing.T, scenario string) *terminalRun {
 	t.Helper()
 	claude, err := exec.LookPath("claude")
@@ -114,8 +114,8 @@ func (r *terminalRun) wait(t *testing.T, text string) {
 	}
 }
 
-// TestTerminalIsRestored: however an interactive run ends, the modes of the terminal are as
-// before, nothing of the run is left, and a running tool ends with it.
+// TestTerminalIsRestored: after an interactive run ends in any way, the modes of the terminal are as before, no process
+// of the run is left, and a running tool has ended.
 func TestTerminalIsRestored(t *testing.T) {
 	t.Parallel()
 	const scenario = `

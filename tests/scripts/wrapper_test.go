@@ -12,9 +12,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestWrapper tries the wrapper of examples/shell-wrapper under every fault of
-// the catalogue: it gets its answer, or it says that it has none, and where the
-// answer is lost it never says that all is well.
+// TestWrapper tests the wrapper of examples/shell-wrapper under every fault of the catalogue: it receives its answer or
+// reports that it has none, and if the answer is lost it never reports success.
 func TestWrapper(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"jq", "timeout"} {

@@ -23,8 +23,8 @@ func claudeArgs(g *soakDir) []string {
 	}
 }
 
-// ask posts a body and reads the whole answer, or a little of it.
-func ask(ctx context.Context, url, body string, header http.Header, whole bool) (http.Header, error) {
+// postRequest posts a body and reads the whole answer, or only a part of it.
+func postRequest(ctx context.Context, url, body string, header http.Header, whole bool) (http.Header, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (l requests) run(ctx context.Context, d randomSource) {
 		if d.IntN(5) == 0 {
 			what = "cut"
 		}
-		if _, err := ask(ctx, l.url+"/v1/messages", body, nil, what == "request"); err != nil && ctx.Err() == nil {
+		if _, err := postRequest(ctx, l.url+"/v1/messages", body, nil, what == "request"); err != nil && ctx.Err() == nil {
 			l.g.t.Errorf("%s of the API: %v", what, err)
 			return
 		}
@@ -69,7 +69,7 @@ func (l requests) run(ctx context.Context, d randomSource) {
 	}
 }
 
-// mcpCalls are sessions over HTTP that mostly end without being closed.
+// mcpCalls is a load of MCP sessions over HTTP. Most of them end without being closed.
 type mcpCalls struct {
 	g         *soakDir
 	url, tool string
@@ -77,11 +77,11 @@ type mcpCalls struct {
 
 func (l mcpCalls) run(ctx context.Context, d randomSource) {
 	for ; ctx.Err() == nil; d.rest(ctx, pause) {
-		header, err := ask(ctx, l.url, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}}`, nil, true)
+		header, err := postRequest(ctx, l.url, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}}`, nil, true)
 		session := http.Header{"Mcp-Session-Id": {header.Get("Mcp-Session-Id")}, "Mcp-Protocol-Version": {"2025-06-18"}}
 		for range d.IntN(4) {
 			if err == nil {
-				_, err = ask(ctx, l.url, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":{}}}`, l.tool), session, true)
+				_, err = postRequest(ctx, l.url, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":{}}}`, l.tool), session, true)
 				l.g.count("call")
 			}
 		}
@@ -104,14 +104,14 @@ func (l turns) run(ctx context.Context, d randomSource) {
 	for i := 0; ctx.Err() == nil; d.rest(ctx, pause) {
 		i++
 		prompt := []string{"hi", "shell", "near", "far", "hang", "slow"}[d.IntN(6)]
-		err := say(l.p.in, prompt)
+		err := sendPrompt(l.p.in, prompt)
 		if prompt == "hang" || prompt == "slow" {
 			d.rest(ctx, 300*time.Millisecond)
 			_, err = fmt.Fprintf(l.p.in, `{"type":"control_request","request_id":"i%d","request":{"subtype":"interrupt"}}`+"\n", i)
 			l.g.count("interrupt")
 		}
 		for kind := ""; err == nil && kind != "result"; {
-			kind, err = next(out)
+			kind, err = nextEvent(out)
 		}
 		if err != nil {
 			l.g.t.Errorf("turn %d of the session: %v", i, err)
@@ -121,12 +121,12 @@ func (l turns) run(ctx context.Context, d randomSource) {
 	}
 }
 
-func say(in io.Writer, prompt string) error {
+func sendPrompt(in io.Writer, prompt string) error {
 	_, err := fmt.Fprintf(in, `{"type":"user","message":{"role":"user","content":%q}}`+"\n", prompt)
 	return err
 }
 
-func next(out *bufio.Reader) (kind string, err error) {
+func nextEvent(out *bufio.Reader) (kind string, err error) {
 	line, err := out.ReadBytes('\n')
 	if err != nil {
 		return "", err
@@ -135,17 +135,17 @@ func next(out *bufio.Reader) (kind string, err error) {
 	return event.Type, json.Unmarshal(line, &event)
 }
 
-// runs are sessions that end at any moment: of themselves, by a signal, killed.
+// runs is a load of sessions that end at any moment: normally, by a signal, or killed.
 type runs struct{ g *soakDir }
 
 func (l runs) run(ctx context.Context, d randomSource) {
 	for ; ctx.Err() == nil; d.rest(ctx, pause) {
-		dir := l.g.room("run")
+		dir := l.g.newDir("run")
 		if err := l.one(ctx, d, l.g.command(dir, claudeArgs(l.g)...)); err != nil {
 			l.g.t.Errorf("a run: %v", err)
 			return
 		}
-		l.g.alone(dir, 5*time.Second)
+		l.g.checkNoneLeft(dir, 5*time.Second)
 		if err := os.RemoveAll(dir); err != nil {
 			l.g.t.Error(err)
 		}
@@ -167,7 +167,7 @@ func (l runs) one(ctx context.Context, d randomSource, cmd *exec.Cmd) error {
 		prompts = prompts[:4] // those that end
 	}
 	for range 1 + d.IntN(3) {
-		if err := say(in, prompts[d.IntN(len(prompts))]); err != nil {
+		if err := sendPrompt(in, prompts[d.IntN(len(prompts))]); err != nil {
 			return fmt.Errorf("it ended by itself: %w", err)
 		}
 		d.rest(ctx, 3*pause)
@@ -192,19 +192,19 @@ func (l runs) one(ctx context.Context, d randomSource, cmd *exec.Cmd) error {
 	return err
 }
 
-// debuggedRuns are runs whose calls the debugger pauses; some are killed during the pause.
+// debuggedRuns is a load of runs whose calls the debugger pauses. Some are killed during the pause.
 type debuggedRuns struct {
 	g   *soakDir
 	url string
 }
 
 func (l debuggedRuns) run(ctx context.Context, d randomSource) {
-	if _, err := ask(ctx, l.url+"/api/breakpoints", `{"function_name":"Bash","behavior":"stop","after_behavior":"go"}`, nil, true); err != nil {
+	if _, err := postRequest(ctx, l.url+"/api/breakpoints", `{"function_name":"Bash","behavior":"stop","after_behavior":"go"}`, nil, true); err != nil {
 		l.g.t.Error(err)
 		return
 	}
 	for ; ctx.Err() == nil; d.rest(ctx, pause) {
-		dir := l.g.room("attached")
+		dir := l.g.newDir("attached")
 		cmd := l.g.command(dir, "-p", "shell", "--scenario", l.g.file("scenario.toml"), "--allowedTools", "Bash", "--debugger", l.url)
 		limit, cancel := context.WithTimeout(ctx, 20*time.Second)
 		killed := d.IntN(4) == 0
@@ -230,7 +230,7 @@ func (l debuggedRuns) run(ctx context.Context, d randomSource) {
 			<-ended
 		}
 		cancel()
-		l.g.alone(dir, 5*time.Second)
+		l.g.checkNoneLeft(dir, 5*time.Second)
 		if err := os.RemoveAll(dir); err != nil {
 			l.g.t.Error(err)
 		}
@@ -238,7 +238,7 @@ func (l debuggedRuns) run(ctx context.Context, d randomSource) {
 	}
 }
 
-// decisions resume calls that are paused in the debugger, with each kind of decision.
+// decisions is a load that resumes calls paused in the debugger, with each kind of decision.
 type decisions struct {
 	g   *soakDir
 	url string
@@ -266,7 +266,7 @@ func (l decisions) run(ctx context.Context, d randomSource) {
 		}
 		for _, p := range paused.Paused {
 			decision := []string{`{}`, `{"action":"skip","fake_result":"none"}`, `{"action":"raise","exception_message":"no"}`}[d.IntN(3)]
-			if _, err := ask(ctx, l.url+"/api/paused/"+p.ID+"/continue", decision, nil, true); err == nil {
+			if _, err := postRequest(ctx, l.url+"/api/paused/"+p.ID+"/continue", decision, nil, true); err == nil {
 				l.g.count("decision") // else its caller has died
 			}
 		}

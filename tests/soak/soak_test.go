@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// TestSoak runs for as long as CLAUDELESS_SOAK says (make soak sets it), with
-// the dice of CLAUDELESS_SOAK_SEED or of the clock.
+// TestSoak runs for the duration in CLAUDELESS_SOAK, which make soak sets. CLAUDELESS_SOAK_SEED seeds its random
+// choices; without it the clock does.
 func TestSoak(t *testing.T) {
 	text := os.Getenv("CLAUDELESS_SOAK")
 	if text == "" || runtime.GOOS != "linux" {
@@ -41,7 +41,7 @@ func TestSoak(t *testing.T) {
 	}
 	fmt.Printf("soak: %s, CLAUDELESS_SOAK_SEED=%d\n", length, seed)
 
-	ground := newGround(t)
+	ground := newSoakDir(t)
 	served := ground.serve("serve", "scenario.toml")
 	fixture := ground.serve("fixture", "serve", "fixture.toml", "--http", "127.0.0.1:0")
 	debugger := ground.serve("debug", "--port", "0", "--mcp-sse")
@@ -64,23 +64,23 @@ func TestSoak(t *testing.T) {
 	watch(ctx, t, long, length/60)
 	loads.Wait()
 	for _, p := range long {
-		fmt.Println("soak:", p.figures(t))
+		fmt.Println("soak:", p.checkSamples(t))
 	}
-	fmt.Println("soak:", ground.counted())
+	fmt.Println("soak:", ground.countsText())
 	for _, p := range long {
-		if n, err := p.goroutines(); err != nil || n > maxGoroutines {
+		if n, err := p.countGoroutines(); err != nil || n > maxGoroutines {
 			t.Errorf("%s: %d goroutines at rest (bound %d), error %v", p.name, n, maxGoroutines, err)
 		} else {
 			fmt.Printf("soak: %s: %d goroutines at rest\n", p.name, n)
 		}
 	}
-	ground.alone("", 10*time.Second)
+	ground.checkNoneLeft("", 10*time.Second)
 }
 
-// randomSource belongs to one load and is never shared.
+// randomSource makes the random choices of one load. It is never shared.
 type randomSource struct{ *rand.Rand }
 
-// rest is a pause of up to a time, or until ctx ends.
+// rest pauses for a random time up to most, or until ctx ends.
 func (d randomSource) rest(ctx context.Context, most time.Duration) {
 	timer := time.NewTimer(time.Duration(d.Int64N(int64(most))))
 	defer timer.Stop()
@@ -90,7 +90,7 @@ func (d randomSource) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-// soakDir is the directory and the binary of a soak, and its counts.
+// soakDir is the directory of a soak test with the binary, and the counts of its operations.
 type soakDir struct {
 	t        *testing.T
 	bin, dir string
@@ -100,7 +100,7 @@ type soakDir struct {
 	serial   atomic.Int64
 }
 
-func newGround(t *testing.T) *soakDir {
+func newSoakDir(t *testing.T) *soakDir {
 	t.Helper()
 	dir := t.TempDir()
 	g := &soakDir{t: t, dir: dir, bin: filepath.Join(dir, "claudeless"), mark: "CLAUDELESS_SOAK_GROUND=" + dir, counts: map[string]int{}}
@@ -127,7 +127,7 @@ func (g *soakDir) write(name, text string) {
 	}
 }
 
-// command is the binary in its own directory, which is its home, too.
+// command returns a command of the binary. Its home is its own directory.
 func (g *soakDir) command(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(g.bin, args...)
 	cmd.Dir = dir
@@ -135,8 +135,8 @@ func (g *soakDir) command(dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// room is a new directory.
-func (g *soakDir) room(name string) string {
+// newDir creates a new directory.
+func (g *soakDir) newDir(name string) string {
 	dir := g.file(name + "-" + strconv.FormatInt(g.serial.Add(1), 10))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		g.t.Error(err)
@@ -150,8 +150,8 @@ func (g *soakDir) count(what string) {
 	g.counts[what]++
 }
 
-// counted counts the operations by name; the test fails if one was never done.
-func (g *soakDir) counted() string {
+// countsText returns the number of operations by name. The test fails if an operation was never done.
+func (g *soakDir) countsText() string {
 	var parts []string
 	for what := range strings.FieldsSeq("request cut mcp call turn interrupt run eof signal kill attached decision") {
 		parts = append(parts, fmt.Sprintf("%s %d", what, g.counts[what]))
@@ -162,15 +162,15 @@ func (g *soakDir) counted() string {
 	return strings.Join(parts, ", ")
 }
 
-// alone wants no process of a run's directory to be left, or of the whole
-// ground with ""; it ends those that are.
-func (g *soakDir) alone(run string, within time.Duration) {
+// checkNoneLeft fails the test if a process of a run's directory, or of the whole soak for "", is left after the time. It ends
+// such processes.
+func (g *soakDir) checkNoneLeft(run string, within time.Duration) {
 	mark := g.mark
 	if run != "" {
 		mark = "CLAUDELESS_SOAK_RUN=" + run
 	}
-	left := marked(mark)
-	for end := time.Now().Add(within); len(left) > 0 && time.Now().Before(end); left = marked(mark) {
+	left := processesWithMark(mark)
+	for end := time.Now().Add(within); len(left) > 0 && time.Now().Before(end); left = processesWithMark(mark) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	for pid, line := range left {

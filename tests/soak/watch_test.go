@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// The bounds. The first quarter of the samples is warming up; the median of the
-// last quarter may exceed that of the second by no more than this.
+// The bounds. The first quarter of the samples is ignored. The median of the last quarter may exceed that of the second
+// quarter only by these amounts.
 const (
-	maxGrowth     = 1.5 // times, of memory, beside slack
-	maxSlack      = 24  // MB
-	maxMore       = 12  // open files, threads
-	maxChildren   = 3   // more than before
-	maxGoroutines = 60  // after the last request
+	maxGrowth      = 1.5 // factor for the memory, in addition to maxSlack
+	maxSlack       = 24  // MB
+	maxMoreHandles = 12  // open files, threads
+	maxChildren    = 3   // child processes
+	maxGoroutines  = 60  // after the last request
 )
 
 // program is something that runs as long as the soak does.
@@ -41,7 +41,7 @@ type sample struct{ memory, files, threads, children float64 }
 
 func (g *soakDir) start(name string, args ...string) *program {
 	g.t.Helper()
-	p := &program{name: name, cmd: g.command(g.room(name), args...)}
+	p := &program{name: name, cmd: g.command(g.newDir(name), args...)}
 	p.stderr = filepath.Join(p.cmd.Dir, "stderr")
 	stderr, err := os.Create(p.stderr)
 	if err != nil {
@@ -100,7 +100,7 @@ func watch(ctx context.Context, t *testing.T, programs []*program, every time.Du
 		case <-tick.C:
 		}
 		for _, p := range programs {
-			s, err := look(p.cmd.Process.Pid)
+			s, err := sampleProcess(p.cmd.Process.Pid)
 			if err != nil {
 				t.Errorf("%s: %v", p.name, err)
 				return
@@ -110,7 +110,7 @@ func watch(ctx context.Context, t *testing.T, programs []*program, every time.Du
 	}
 }
 
-func look(pid int) (sample, error) {
+func sampleProcess(pid int) (sample, error) {
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	status, err := os.ReadFile(proc + "status")
 	if err != nil {
@@ -144,8 +144,8 @@ func field(status []byte, name string) float64 {
 	return n
 }
 
-// figures holds what was measured to the bounds.
-func (p *program) figures(t *testing.T) string {
+// checkSamples compares the samples with the bounds, and returns them as text.
+func (p *program) checkSamples(t *testing.T) string {
 	t.Helper()
 	n := len(p.samples)
 	if n < 20 {
@@ -168,8 +168,8 @@ func (p *program) figures(t *testing.T) string {
 		times, slack float64
 	}{
 		{"MB", func(s sample) float64 { return s.memory }, maxGrowth, maxSlack},
-		{"files", func(s sample) float64 { return s.files }, 1, maxMore},
-		{"threads", func(s sample) float64 { return s.threads }, 1, maxMore},
+		{"files", func(s sample) float64 { return s.files }, 1, maxMoreHandles},
+		{"threads", func(s sample) float64 { return s.threads }, 1, maxMoreHandles},
 		{"children", func(s sample) float64 { return s.children }, 1, maxChildren},
 	} {
 		early, late := median(n/4, n/2, m.of), median(n-n/4, n, m.of)
@@ -181,8 +181,8 @@ func (p *program) figures(t *testing.T) string {
 	return strings.TrimSuffix(line.String(), ",")
 }
 
-// goroutines ends the program by SIGQUIT and counts the stacks that it shows.
-func (p *program) goroutines() (int, error) {
+// countGoroutines ends the program by SIGQUIT and counts the stacks that it prints.
+func (p *program) countGoroutines() (int, error) {
 	time.Sleep(2 * time.Second) // connections are let go
 	if err := p.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		return 0, err
@@ -201,8 +201,8 @@ func (p *program) goroutines() (int, error) {
 	return n, nil
 }
 
-// marked are the processes with a mark in their environment, by command line.
-func marked(mark string) map[int]string {
+// processesWithMark returns the command lines of the processes with a mark in their environment, by process id.
+func processesWithMark(mark string) map[int]string {
 	found := map[int]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {

@@ -15,9 +15,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// The budgets. A figure over its limit is a reason to cut the thing in two,
-// not to raise the limit; one that has left more than a tenth of its limit
-// unused lowers it, so that what was won stays won.
+// The budgets. A figure over its limit is a reason to divide the code, not to raise the limit. A limit with more than a
+// tenth of slack is lowered.
 const (
 	maxFunctionLines    = 70
 	maxFileLines        = 500
@@ -29,8 +28,8 @@ const (
 	maxLines            = 138_700 // of the whole tree, without tests
 )
 
-// wide are the packages that import more, and why.
-var wide = map[string]int{ // constant: only read
+// wideImports are the packages that may import more packages, and the reasons.
+var wideImports = map[string]int{ // constant: only read
 	"internal/cli":             23, // it builds every part
 	"internal/cli/filecmd":     11, // it reads files of every format of our own
 	"internal/parity/suite":    12, // programs in their environment, with the API that plays the model
@@ -43,7 +42,7 @@ var wide = map[string]int{ // constant: only read
 	"internal/claude/session":  32, // the one place where parts are put together
 }
 
-// figure is one measured thing, for the report and the limit.
+// figure is one measured number with its place.
 type figure struct {
 	n     int
 	place string
@@ -86,7 +85,7 @@ func TestBudgets(t *testing.T) {
 			return true
 		})
 	}
-	fanOut, depth := graph(t)
+	fanOut, depth := importGraph(t)
 
 	t.Logf("functions: %d, median %d, p95 %d lines; exported:unexported %d:%d", len(functions), quantile(functions, 50), quantile(functions, 95), exported, unexported)
 	t.Logf("files: %d, median %d lines; interfaces: %d", len(files), quantile(files, 50), len(methods))
@@ -94,31 +93,29 @@ func TestBudgets(t *testing.T) {
 	for _, f := range files {
 		lines += f.n
 	}
-	total(t, "lines without tests", lines, maxLines)
-	limit(t, "lines in a function", functions, maxFunctionLines)
-	limit(t, "lines in a file", files, maxFileLines)
-	limit(t, "module imports of a package", excepted(t, "module imports of a package", fanOut, wide, maxFanOut), maxFanOut)
-	limit(t, "parameters", params, maxParams)
-	most(t, "methods in an interface", methods, maxInterfaceMethods)
-	limit(t, "import depth", depth, maxDepth)
-	limit(t, "nesting", nesting, maxNesting)
+	checkTotal(t, "lines without tests", lines, maxLines)
+	checkLimit(t, "lines in a function", functions, maxFunctionLines)
+	checkLimit(t, "lines in a file", files, maxFileLines)
+	checkLimit(t, "module imports of a package", checkExceptions(t, "module imports of a package", fanOut, wideImports, maxFanOut), maxFanOut)
+	checkLimit(t, "parameters", params, maxParams)
+	checkMax(t, "methods in an interface", methods, maxInterfaceMethods)
+	checkLimit(t, "import depth", depth, maxDepth)
+	checkLimit(t, "nesting", nesting, maxNesting)
 }
 
-// limit reports the largest figure and fails for each one over the budget, and
-// for a budget that is too large.
-func limit(t *testing.T, what string, figures []figure, budget int) {
+// checkLimit reports the largest figure. It fails for each figure over the budget, and for a budget that is too large.
+func checkLimit(t *testing.T, what string, figures []figure, budget int) {
 	t.Helper()
 	if len(figures) == 0 {
 		return
 	}
-	ratchet(t, what, most(t, what, figures, budget), budget)
+	checkSlack(t, what, checkMax(t, what, figures, budget), budget)
 }
 
-// most reports the largest figure, which it returns, and fails for each one over
-// the budget.
-func most(t *testing.T, what string, figures []figure, budget int) int {
+// checkMax reports and returns the largest figure. It fails for each figure over the budget.
+func checkMax(t *testing.T, what string, figures []figure, budget int) int {
 	t.Helper()
-	largest := slices.MaxFunc(figures, byN)
+	largest := slices.MaxFunc(figures, compareFigures)
 	t.Logf("%s: at most %d (budget %d): %s", what, largest.n, budget, largest.place)
 	for _, f := range figures {
 		if f.n > budget {
@@ -128,31 +125,31 @@ func most(t *testing.T, what string, figures []figure, budget int) int {
 	return largest.n
 }
 
-// total holds one figure of the whole tree to its budget.
-func total(t *testing.T, what string, n, budget int) {
+// checkTotal compares one figure of the whole tree with its budget.
+func checkTotal(t *testing.T, what string, n, budget int) {
 	t.Helper()
 	t.Logf("%s: %d (budget %d)", what, n, budget)
 	if n > budget {
 		t.Errorf("%s: %d, budget %d", what, n, budget)
 	}
-	ratchet(t, what, n, budget)
+	checkSlack(t, what, n, budget)
 }
 
-// ratcheting makes unused budget an error. It is off while several changes reduce the figures at the same time; the
+// checkSlackFlag makes unused budget an error. It is off while several changes reduce the figures at the same time; the
 // budgets are lowered afterwards.
-var ratcheting = flag.Bool("ratchet", false, "budgets with more than a tenth of slack fail")
+var checkSlackFlag = flag.Bool("ratchet", false, "budgets with more than a tenth of slack fail")
 
-// ratchet fails for a budget that has more than a tenth of slack.
-func ratchet(t *testing.T, what string, n, budget int) {
+// checkSlack fails for a budget that has more than a tenth of slack.
+func checkSlack(t *testing.T, what string, n, budget int) {
 	t.Helper()
-	if *ratcheting && budget-n > budget/10 {
+	if *checkSlackFlag && budget-n > budget/10 {
 		t.Errorf("%s: measured %d, budget %d: lower it", what, n, budget)
 	}
 }
 
-// excepted checks the packages that have a separate budget, and returns the figures of the others. Separate budgets
+// checkExceptions checks the packages that have a separate budget, and returns the figures of the others. Separate budgets
 // are exceptions from the common one.
-func excepted(t *testing.T, what string, measured, own map[string]int, common int) []figure {
+func checkExceptions(t *testing.T, what string, measured, own map[string]int, common int) []figure {
 	t.Helper()
 	var others []figure
 	for _, p := range slices.Sorted(maps.Keys(measured)) {
@@ -160,12 +157,12 @@ func excepted(t *testing.T, what string, measured, own map[string]int, common in
 		switch n := measured[p]; {
 		case !ok:
 			others = append(others, figure{n, p})
-		case *ratcheting && n <= common:
+		case *checkSlackFlag && n <= common:
 			t.Errorf("%s: %s: %d needs no exception", p, what, n)
 		case n > budget:
 			t.Errorf("%s: %s: %d, budget %d", p, what, n, budget)
 		default:
-			ratchet(t, p+": "+what, n, budget)
+			checkSlack(t, p+": "+what, n, budget)
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(own)) {
@@ -176,13 +173,13 @@ func excepted(t *testing.T, what string, measured, own map[string]int, common in
 	return others
 }
 
-func byN(a, b figure) int { return cmp.Compare(a.n, b.n) }
+func compareFigures(a, b figure) int { return cmp.Compare(a.n, b.n) }
 
 func quantile(figures []figure, percent int) int {
 	if len(figures) == 0 {
 		return 0
 	}
-	slices.SortFunc(figures, byN)
+	slices.SortFunc(figures, compareFigures)
 	return figures[(len(figures)-1)*percent/100].n
 }
 
@@ -227,8 +224,8 @@ func nestingOf(n ast.Node) int {
 	return deepest
 }
 
-// graph measures the import graph of the module without its tests.
-func graph(t *testing.T) (fanOut map[string]int, depth []figure) {
+// importGraph measures the import graph of the module without its tests.
+func importGraph(t *testing.T) (fanOut map[string]int, depth []figure) {
 	t.Helper()
 	fanOut = map[string]int{}
 	imports := map[string][]string{}

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// wireOf says which documents of docs/wire hold the requirements that the tests
-// of a folder name; the longest prefix wins, "" = any of them.
+// wireOf says which documents of docs/wire contain the requirements that the tests of a directory name. The longest
+// prefix applies; "" = any document.
 var wireOf = [...]struct{ prefix, docs string }{
 	{"", ""},
 	{"fixtures", "mcp"},
@@ -32,15 +32,14 @@ var wireOf = [...]struct{ prefix, docs string }{
 }
 
 var (
-	citation    = regexp.MustCompile(`\(spec: ([^)]+)\)`)
-	section     = regexp.MustCompile(`(?m)^#{2,3} ([0-9]+[A-Z]?(?:\.[0-9]+)?)\.? `)
-	requirement = regexp.MustCompile(`\b([MSCLRP])0?([0-9]{1,3})(?:(?:[–-]| to )([MSCLRP]?)0?([0-9]{1,3}))?\b`)
-	named       = regexp.MustCompile(`_([MSCLRP])([0-9]{1,3})`)
-	commented   = regexp.MustCompile(`\b([MSCLRP])([0-9]{1,3})\b`)
+	citation             = regexp.MustCompile(`\(spec: ([^)]+)\)`)
+	section              = regexp.MustCompile(`(?m)^#{2,3} ([0-9]+[A-Z]?(?:\.[0-9]+)?)\.? `)
+	requirement          = regexp.MustCompile(`\b([MSCLRP])0?([0-9]{1,3})(?:(?:[–-]| to )([MSCLRP]?)0?([0-9]{1,3}))?\b`)
+	namedRequirement     = regexp.MustCompile(`_([MSCLRP])([0-9]{1,3})`)
+	commentedRequirement = regexp.MustCompile(`\b([MSCLRP])([0-9]{1,3})\b`)
 )
 
-// TestCitations wants every fact that code cites to be in docs/wire, and
-// every requirement that a test names.
+// TestCitations checks that every fact that code cites, and every requirement that a test names, is in docs/wire.
 func TestCitations(t *testing.T) {
 	t.Parallel()
 	docs := wireDocs(t)
@@ -141,19 +140,19 @@ func checkRequirements(t *testing.T, s tree.Source, docs map[string]wireDoc) {
 	}
 	for _, g := range s.File.Comments {
 		at := fmt.Sprintf("%s:%d", s.Path, s.Line(g))
-		for _, m := range commented.FindAllStringSubmatch(g.Text(), -1) {
+		for _, m := range commentedRequirement.FindAllStringSubmatch(g.Text(), -1) {
 			resolve(at, m[1], m[2])
 		}
 	}
 	for _, d := range s.File.Decls {
 		at := fmt.Sprintf("%s:%d", s.Path, s.Line(d))
-		for _, m := range named.FindAllStringSubmatch(declared(d), -1) {
+		for _, m := range namedRequirement.FindAllStringSubmatch(declaredName(d), -1) {
 			resolve(at, m[1], m[2])
 		}
 	}
 }
 
-func declared(d ast.Decl) string {
+func declaredName(d ast.Decl) string {
 	if fn, ok := d.(*ast.FuncDecl); ok {
 		return fn.Name.Name
 	}

@@ -12,8 +12,7 @@ import (
 // [*pkg.Type].
 var docLink = regexp.MustCompile(`\[\*?([A-Z]\w*(?:\.\w+)?|[a-z]\w*\.[A-Za-z]\w*(?:\.\w+)?)\]`)
 
-// A comment that names something in brackets names something that exists: what
-// go doc shows as a link, and the fields that it does not.
+// A comment that names something in brackets must name something that exists: the links of go doc, and fields.
 func TestDocLinks(t *testing.T) {
 	t.Parallel()
 	links := 0
@@ -25,7 +24,7 @@ func TestDocLinks(t *testing.T) {
 					if scope == nil {
 						continue // a table of TOML, a placeholder
 					}
-					if links++; !resolves(scope, rest) {
+					if links++; !nameExists(scope, rest) {
 						t.Errorf("%s: [%s] names nothing", p.fset.Position(c.Pos()), found[1])
 					}
 				}
@@ -41,7 +40,7 @@ func TestDocLinks(t *testing.T) {
 // rest then leaves out; nil = it is not a Go name.
 func scopeOf(p checkedPackage, f *ast.File, name string) (scope *types.Scope, rest []string) {
 	parts := strings.Split(name, ".")
-	switch other := imported(p, f, parts[0]); {
+	switch other := importedPackage(p, f, parts[0]); {
 	case strings.ToUpper(parts[len(parts)-1]) == parts[len(parts)-1]:
 		return nil, nil
 	case p.pkg.Scope().Lookup(parts[0]) != nil, ast.IsExported(parts[0]) && types.Universe.Lookup(parts[0]) == nil:
@@ -53,8 +52,8 @@ func scopeOf(p checkedPackage, f *ast.File, name string) (scope *types.Scope, re
 	}
 }
 
-// resolves reports whether there is a name, and its field or method.
-func resolves(scope *types.Scope, parts []string) bool {
+// nameExists reports whether a name exists, with its field or method.
+func nameExists(scope *types.Scope, parts []string) bool {
 	obj := scope.Lookup(parts[0])
 	if obj == nil || len(parts) == 1 {
 		return obj != nil
@@ -63,8 +62,8 @@ func resolves(scope *types.Scope, parts []string) bool {
 	return member != nil
 }
 
-// imported is the package that a file knows by that name.
-func imported(p checkedPackage, f *ast.File, name string) *types.Package {
+// importedPackage returns the package that a file imports under that name.
+func importedPackage(p checkedPackage, f *ast.File, name string) *types.Package {
 	for _, i := range f.Imports {
 		path := strings.Trim(i.Path.Value, `"`)
 		for _, other := range p.pkg.Imports() {

@@ -15,8 +15,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestPackageDocs wants one package comment per package, in one file, that
-// begins as godoc expects.
+// TestPackageDocs checks that every package has one package comment, in one file, that begins as godoc expects.
 func TestPackageDocs(t *testing.T) {
 	t.Parallel()
 	docs, files := map[string][]string{}, map[string]string{}
@@ -44,11 +43,10 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
-// TestNoState wants no init functions, but for the one that makes a test binary
-// claude, and no package variables that could
-// change: maps, slices and mutexes at package level are state, or look like it.
-// A table that is only read is a function or an array; what cannot be either
-// says why in a comment on its line that begins with "constant:".
+// TestNoState checks that there are no init functions, except the one that makes a test binary claude, and no package
+// variables that could change: maps, slices and mutexes at package level are state, or look like it. A table that is
+// only read is a function or an array. If neither is possible, a comment on its line that begins with "constant:" gives
+// the reason.
 func TestNoState(t *testing.T) {
 	t.Parallel()
 	for _, s := range tree.Sources(t, parser.ParseComments|parser.SkipObjectResolution) {
@@ -107,7 +105,7 @@ func mayBeAssigned(v *ast.ValueSpec) bool {
 	})
 }
 
-// TestDocumentSizes keeps the documents that everybody reads short.
+// TestDocumentSizes limits the length of the documents that everyone reads.
 func TestDocumentSizes(t *testing.T) {
 	for name, most := range map[string]int{"README.md": 200, "Makefile": 79} {
 		if n := strings.Count(tree.ReadFile(t, name), "\n"); n > most {
@@ -116,8 +114,8 @@ func TestDocumentSizes(t *testing.T) {
 	}
 }
 
-// TestMakeTargets wants every target that a document names to exist, and every
-// target to be listed in .PHONY and in the help.
+// TestMakeTargets checks that every target that a document names exists, and that every target is listed in .PHONY and
+// in the help.
 func TestMakeTargets(t *testing.T) {
 	makefile := tree.ReadFile(t, "Makefile")
 	targets := map[string]bool{}
@@ -142,7 +140,7 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// TestDocumentLinks wants every relative link of every document to lead somewhere.
+// TestDocumentLinks checks that the target of every relative link of every document exists.
 func TestDocumentLinks(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -158,7 +156,7 @@ func TestDocumentLinks(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(tree.Root, file)); err != nil {
 				t.Errorf("%s: link %s leads nowhere", doc, m[1])
-			} else if fragment != "" && !slices.Contains(anchors(tree.ReadFile(t, file)), fragment) {
+			} else if fragment != "" && !slices.Contains(headingAnchors(tree.ReadFile(t, file)), fragment) {
 				t.Errorf("%s: link %s: no such heading", doc, m[1])
 			}
 		}
@@ -185,8 +183,8 @@ func TestNamedFiles(t *testing.T) {
 	}
 }
 
-// TestNothingLocal wants no trace of the machine a file was written on, and no
-// host of a package registry.
+// TestNothingLocal checks that no file contains paths of the machine on which it was written, or hosts of package
+// registries.
 func TestNothingLocal(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.Abs(tree.Root)
@@ -210,8 +208,8 @@ func TestNothingLocal(t *testing.T) {
 	}
 }
 
-// anchors are the fragments of a document's headings, as GitHub makes them.
-func anchors(text string) []string {
+// headingAnchors returns the fragments of a document's headings, as GitHub makes them.
+func headingAnchors(text string) []string {
 	var all []string
 	drop := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	for _, m := range regexp.MustCompile(`(?m)^#+ +(.*)$`).FindAllStringSubmatch(text, -1) {

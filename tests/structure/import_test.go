@@ -18,10 +18,10 @@ import (
 // packageRow is one package of the tree: its purpose, and the packages of this module that it may import. A package has a
 // row exactly if it has a file.
 type packageRow struct {
-	layer int
-	path  string
-	job   string
-	may   string // space-separated package paths; "*" = every package above it
+	layer          int
+	path           string
+	purpose        string
+	allowedImports string // space-separated package paths; "*" = every package above it
 }
 
 var packageTable = []packageRow{
@@ -130,8 +130,7 @@ var packageTable = []packageRow{
 	{6, "tests/bench", "the benchmarks of docs/performance.md", "tests/internal/tree"},
 }
 
-// thirdParty says where each foreign module may be imported, and why only
-// there. Test libraries are in testOnly.
+// thirdParty says where each foreign module may be imported. Test libraries are in testOnly.
 var thirdParty = map[string]string{
 	"os/exec":                                  "internal/base/proc examples/go",
 	"github.com/alecthomas/kong":               "internal/cli internal/cli/execcmd internal/cli/mcpcmd",
@@ -168,9 +167,9 @@ var testOnly = []string{
 	"os/exec",
 }
 
-// never holds imports whose absence keeps a property, beyond the table: std
-// packages mostly, which the table does not speak of.
-var never = []struct{ from, to, why string }{
+// forbiddenImports are imports whose absence guarantees a property, in addition to the table. Most are packages of the
+// standard library, which the table does not contain.
+var forbiddenImports = []struct{ from, to, why string }{
 	{"scenarios", "net", "the scripted model reaches nothing"},
 	{"scenarios", "net/http", "the scripted model reaches nothing"},
 	{"scenarios/internal/fill", "net", "the scripted model reaches nothing"},
@@ -193,7 +192,7 @@ func TestImports(t *testing.T) {
 		r, ok := rows[s.Dir]
 		if !ok {
 			t.Errorf("%s: package %s has no row in the package table (tests/structure/import_test.go)", s.Path, s.Dir)
-			rows[s.Dir] = packageRow{path: s.Dir, may: "*"}
+			rows[s.Dir] = packageRow{path: s.Dir, allowedImports: "*"}
 			continue
 		}
 		for _, spec := range s.File.Imports {
@@ -210,7 +209,7 @@ func TestImports(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(tree.Root, r.path)); err != nil {
 			t.Errorf("package table: %s has a row but no directory", r.path)
 		}
-		for imp := range strings.FieldsSeq(r.may) {
+		for imp := range strings.FieldsSeq(r.allowedImports) {
 			if rows[imp].layer > r.layer {
 				t.Errorf("package table: %s of layer %d may not import %s of layer %d: arrows go down", r.path, r.layer, imp, rows[imp].layer)
 			}
@@ -220,7 +219,7 @@ func TestImports(t *testing.T) {
 
 // checkImport returns why a package may not import imp, or "".
 func checkImport(r packageRow, imp string, isTest bool) string {
-	for _, n := range never {
+	for _, n := range forbiddenImports {
 		if imp == "log" && r.path == "internal/base/process" {
 			continue // it says where the standard library logs to
 		}
@@ -234,14 +233,14 @@ func checkImport(r packageRow, imp string, isTest bool) string {
 		case isTest && local == "mcp/mcptest":
 		case local == "mcp/mcptest":
 			return "mcp/mcptest is for tests"
-		case r.may == "*" && !strings.HasPrefix(local, "tests/") && local != "cmd/claudeless":
-		case slices.Contains(strings.Fields(r.may), local):
+		case r.allowedImports == "*" && !strings.HasPrefix(local, "tests/") && local != "cmd/claudeless":
+		case slices.Contains(strings.Fields(r.allowedImports), local):
 		default:
 			return fmt.Sprintf("%s may not import %s (package table)", r.path, local)
 		}
 		return ""
 	}
-	if isTest && slices.ContainsFunc(testOnly, func(p string) bool { return under(imp, p) }) {
+	if isTest && slices.ContainsFunc(testOnly, func(p string) bool { return isBelow(imp, p) }) {
 		return ""
 	}
 	first, _, _ := strings.Cut(imp, "/")
@@ -249,7 +248,7 @@ func checkImport(r packageRow, imp string, isTest bool) string {
 		return "" // the rest of the standard library
 	}
 	for mod, where := range thirdParty {
-		if !under(imp, mod) {
+		if !isBelow(imp, mod) {
 			continue
 		}
 		if !slices.Contains(strings.Fields(where), r.path) {
@@ -260,10 +259,10 @@ func checkImport(r packageRow, imp string, isTest bool) string {
 	return fmt.Sprintf("%s is in no row of the third-party table", imp)
 }
 
-// under reports whether path is dir or below it.
-func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+// isBelow reports whether path is dir or below it.
+func isBelow(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
-// TestPackageTable keeps the table in docs/architecture.md equal to the data above.
+// TestPackageTable checks that the table in docs/architecture.md has the data above.
 func TestPackageTable(t *testing.T) {
 	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
 	var b strings.Builder
@@ -271,12 +270,12 @@ func TestPackageTable(t *testing.T) {
 	byLayer := slices.SortedStableFunc(slices.Values(packageTable), func(a, b packageRow) int { return cmp.Compare(a.layer, b.layer) })
 	for _, r := range byLayer {
 		may := "–"
-		if r.may == "*" {
+		if r.allowedImports == "*" {
 			may = "all above"
-		} else if r.may != "" {
-			may = "`" + strings.Join(strings.Fields(r.may), "` `") + "`"
+		} else if r.allowedImports != "" {
+			may = "`" + strings.Join(strings.Fields(r.allowedImports), "` `") + "`"
 		}
-		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", r.layer, r.path, r.job, may)
+		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", r.layer, r.path, r.purpose, may)
 	}
 	b.WriteString("\n| from outside | only in |\n|---|---|\n")
 	for _, mod := range slices.Sorted(maps.Keys(thirdParty)) {

@@ -11,9 +11,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// bannedNames are words that no type, file or package may be named by, with
-// the kind of name to use instead. A name must be a noun of the field: readers
-// had to learn what these stood for.
+// bannedNames are words that no type, file or package may have as its name, each with a better kind of name. A name
+// must be a noun of the field.
 var bannedNames = map[string]string{ // constant: only read
 	"asked": "the thing that was asked: question, request", "told": "what was communicated: context, notification",
 	"tried": "the outcome: result, attempt", "played": "playback, progress", "mirrored": "copy, mirror", "instructed": "instructions",
@@ -36,7 +35,7 @@ var allowedNames = map[string]bool{ // constant: only read
 
 }
 
-// TestBannedNames holds that no type, file or package has a name from the list.
+// TestBannedNames checks that no type, file or package has a name from the list.
 func TestBannedNames(t *testing.T) {
 	check := func(where, name string) {
 		if use, banned := bannedNames[strings.ToLower(name)]; banned && !allowedNames[where] {
@@ -67,12 +66,12 @@ func TestBannedNames(t *testing.T) {
 	}
 }
 
-// idiom matches the clipped phrases that readers had to read twice.
-var idiom = regexp.MustCompile(`(?i)\b(its one invariant|it must not know|there is none|there are none|that there (is|are)|(is|are) told|nobody|whoever|anew|` +
+// idiomPattern matches the clipped phrases that readers had to read twice.
+var idiomPattern = regexp.MustCompile(`(?i)\b(its one invariant|it must not know|there is none|there are none|that there (is|are)|(is|are) told|nobody|whoever|anew|` +
 	`beside (it|them|that|the)|what (stands|came|comes|becomes)|in the place of|(is|are) no [a-km-z]+|so as it|stands?|comes of|of (its|their) own|by itself|` +
 	`any ?more|whatever|wherever|says? so|put off|goes? on|is over|hears?|somebody|for good|all the same|takes? up|left behind|comes along)\b`)
 
-// maxIdioms is how many of them 1,000 lines of comments may have.
+// maxIdioms is how many idioms 1,000 lines of comments may have.
 const maxIdioms = 3
 
 // TestPlainComments counts clipped idioms in the comments of Go files and of
@@ -81,7 +80,7 @@ func TestPlainComments(t *testing.T) {
 	lines, found := 0, 0
 	count := func(comment string) {
 		lines += strings.Count(comment, "\n") + 1
-		found += len(idiom.FindAllString(comment, -1))
+		found += len(idiomPattern.FindAllString(comment, -1))
 	}
 	for _, s := range tree.Sources(t, parser.ParseComments|parser.SkipObjectResolution) {
 		for _, group := range s.File.Comments {
@@ -100,5 +99,5 @@ func TestPlainComments(t *testing.T) {
 			}
 		}
 	}
-	most(t, "clipped idioms in 1,000 lines of comments", []figure{{found * 1000 / lines, "Go files and scripts"}}, maxIdioms)
+	checkMax(t, "clipped idioms in 1,000 lines of comments", []figure{{found * 1000 / lines, "Go files and scripts"}}, maxIdioms)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// Start-up is the whole cost of most runs: no package of the binary compiles a
-// regular expression before it is needed (docs/performance.md).
+// Start-up is the whole cost of most runs: no package of the binary may compile a regular expression before it is
+// needed (docs/performance.md).
 func TestNothingIsCompiledAtStart(t *testing.T) {
 	t.Parallel()
 	seen := 0

@@ -18,26 +18,25 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// Structure: who owns what, measured on the type-checked tree. A figure over
-// its limit is a reason to find the missing noun; limits only ever shrink, and
-// one with more than a tenth of slack is lowered (see ratchet).
+// Structure: ownership, measured on the type-checked tree. A figure over its limit is a reason to find a missing type.
+// Limits are only lowered; one with more than a tenth of slack is lowered (see checkSlack).
 const (
-	maxFields       = 20  // of a struct that is not a wire or file format
-	maxFuncFields   = 5   // of a struct
-	allFuncFields   = 125 // of the tree
-	methodValues    = 80  // methods handed along as values
-	cliMethodValues = 1
-	maxMethods      = 40 // of one type
-	maxTypeFiles    = 6  // over which the methods of one type are spread
-	maxKnot         = 5  // files of a package that need each other in a circle
-	maxBackArrows   = 7  // percent of the arrows between files, in the best order found
-	maxNolint       = 5
-	maxMethodSet    = 60 // methods of a type, promoted ones too
-	maxSpread       = 4  // files over which the methods of most types are spread
-	spreadTypes     = 2  // types over more files
-	maxPackages     = 95 // with sources, without those of tests
-	smallPackages   = 17 // packages of one or two files
-	oneImplementer  = 10 // percent of the interfaces that one type implements, doubles in tests counted
+	maxFields            = 20  // of a struct that is not a wire or file format
+	maxFuncFields        = 5   // of a struct
+	maxAllFuncFields     = 125 // in the whole tree
+	maxMethodValues      = 80  // method values that are passed around
+	maxCLIMethodValues   = 1
+	maxMethods           = 40 // of one type
+	maxTypeFiles         = 6  // over which the methods of one type are spread
+	maxCycle             = 5  // files of a package that need each other in a cycle
+	maxBackArrows        = 7  // percent of the references between files that point backwards, in the best order found
+	maxNolint            = 5
+	maxMethodSet         = 60 // methods of a type, promoted ones too
+	maxSpread            = 4  // files over which the methods of most types are spread
+	maxSpreadTypes       = 2  // types over more files
+	maxPackages          = 95 // packages with sources other than tests
+	maxSmallPackages     = 17 // packages of one or two files
+	maxSingleImplemented = 10 // percent of the interfaces that one type implements, including test doubles
 )
 
 func TestStructure(t *testing.T) {
@@ -70,45 +69,45 @@ func TestStructure(t *testing.T) {
 		values = append(values, figure{n, p.path})
 		sumValues += n
 		g := fileReferenceGraph(p)
-		knots = append(knots, figure{g.knot(), p.path})
-		b, a := g.back()
+		knots = append(knots, figure{g.largestCycle(), p.path})
+		b, a := g.backReferences()
 		back, arrows = back+b, arrows+a
-		nolint += nolints(p)
+		nolint += countNolints(p)
 		if slices.Contains(faces, p.path) {
 			untyped += untypedMaps(p)
 		}
 	}
-	limit(t, "fields of a struct", fields, maxFields)
-	limit(t, "func fields of a struct", funcs, maxFuncFields)
-	limit(t, "methods of a type", methods, maxMethods)
-	limit(t, "methods of a type, promoted ones too", sets, maxMethodSet)
-	limit(t, "files that hold one type's methods", spread, maxTypeFiles)
-	total(t, fmt.Sprintf("types over more than %d files", maxSpread), wider, spreadTypes)
-	total(t, "packages", packages, maxPackages)
-	total(t, "packages of one or two files", small, smallPackages)
+	checkLimit(t, "fields of a struct", fields, maxFields)
+	checkLimit(t, "func fields of a struct", funcs, maxFuncFields)
+	checkLimit(t, "methods of a type", methods, maxMethods)
+	checkLimit(t, "methods of a type, promoted ones too", sets, maxMethodSet)
+	checkLimit(t, "files that hold one type's methods", spread, maxTypeFiles)
+	checkTotal(t, fmt.Sprintf("types over more than %d files", maxSpread), wider, maxSpreadTypes)
+	checkTotal(t, "packages", packages, maxPackages)
+	checkTotal(t, "packages of one or two files", small, maxSmallPackages)
 	one, of := singleImplementations(t, all)
 	t.Logf("  interfaces with one implementation: %s", strings.Join(one, " "))
-	most(t, "percent of interfaces with one implementation", []figure{{len(one) * 100 / max(of, 1), fmt.Sprint(of, " interfaces")}}, oneImplementer)
-	limit(t, "files in a knot", knots, maxKnot)
-	total(t, "func fields", sumFuncs, allFuncFields)
-	total(t, "method values handed along", sumValues, methodValues)
+	checkMax(t, "percent of interfaces with one implementation", []figure{{len(one) * 100 / max(of, 1), fmt.Sprint(of, " interfaces")}}, maxSingleImplemented)
+	checkLimit(t, "files in a knot", knots, maxCycle)
+	checkTotal(t, "func fields", sumFuncs, maxAllFuncFields)
+	checkTotal(t, "method values handed along", sumValues, maxMethodValues)
 	for _, v := range values {
 		if v.place == "internal/cli" {
-			total(t, "method values handed along in internal/cli", v.n, cliMethodValues)
+			checkTotal(t, "method values handed along in internal/cli", v.n, maxCLIMethodValues)
 		}
 	}
-	total(t, "percent of back arrows", back*100/max(arrows, 1), maxBackArrows)
-	total(t, "nolint", nolint, maxNolint)
-	total(t, "map[string]any in "+strings.Join(faces, ", "), untyped, 0)
-	top(t, "method values", values)
-	top(t, "knots", knots)
-	top(t, "fields", fields)
-	top(t, "methods", methods)
-	top(t, "files of a type", spread)
+	checkTotal(t, "percent of back arrows", back*100/max(arrows, 1), maxBackArrows)
+	checkTotal(t, "nolint", nolint, maxNolint)
+	checkTotal(t, "map[string]any in "+strings.Join(faces, ", "), untyped, 0)
+	logTop(t, "method values", values)
+	logTop(t, "knots", knots)
+	logTop(t, "fields", fields)
+	logTop(t, "methods", methods)
+	logTop(t, "files of a type", spread)
 }
 
-// top logs the largest figures: where to look first.
-func top(t *testing.T, what string, figures []figure) {
+// logTop logs the largest figures, which are the first to look at.
+func logTop(t *testing.T, what string, figures []figure) {
 	t.Helper()
 	slices.SortStableFunc(figures, func(a, b figure) int { return cmp.Compare(b.n, a.n) })
 	for _, f := range figures[:min(8, len(figures))] {
@@ -116,7 +115,7 @@ func top(t *testing.T, what string, figures []figure) {
 	}
 }
 
-// structType is one struct of the tree, measured.
+// structType has the measurements of one struct of the tree.
 type structType struct {
 	where         string
 	fields, funcs int
@@ -188,7 +187,7 @@ func methodsOf(p checkedPackage) []typeMethods {
 	return all
 }
 
-// methodSetsOf measures the types of a package with everything that they embed.
+// methodSetsOf measures the method sets of a package's types, including embedded methods.
 func methodSetsOf(p checkedPackage) []figure {
 	var all []figure
 	for _, name := range p.pkg.Scope().Names() {
@@ -259,7 +258,7 @@ func implementsAll(has, wants map[string]string) bool {
 	return true
 }
 
-// signatures are the methods of a set in a form that does not depend on the names of parameters.
+// signatures returns the methods of a set in a form that does not depend on the names of parameters.
 func signatures(set *types.MethodSet) map[string]string {
 	all := map[string]string{}
 	for m := range set.Methods() {
@@ -293,7 +292,7 @@ func receiver(fn *ast.FuncDecl) string {
 	return "?"
 }
 
-// methodValuesOf counts methods that are not called where they are named.
+// methodValuesOf counts methods that are named without being called.
 func methodValuesOf(p checkedPackage) int {
 	n := 0
 	for _, f := range p.files {
@@ -313,7 +312,7 @@ func methodValuesOf(p checkedPackage) int {
 	return n
 }
 
-func nolints(p checkedPackage) int {
+func countNolints(p checkedPackage) int {
 	n := 0
 	for _, f := range p.files {
 		for _, g := range f.Comments {
@@ -327,7 +326,7 @@ func nolints(p checkedPackage) int {
 	return n
 }
 
-// untypedMaps counts the maps of anything, where a type could say what is in them.
+// untypedMaps counts maps with values of any type, which a struct type could replace.
 func untypedMaps(p checkedPackage) int {
 	n := 0
 	for _, f := range p.files {
@@ -341,7 +340,7 @@ func untypedMaps(p checkedPackage) int {
 	return n
 }
 
-// graph of files: which file uses what another one declares.
+// fileReferences is the graph of files: which file uses a declaration of which other file.
 type fileReferences map[string]map[string]bool
 
 func fileReferenceGraph(p checkedPackage) fileReferences {
@@ -364,8 +363,8 @@ func fileReferenceGraph(p checkedPackage) fileReferences {
 	return g
 }
 
-// knot is the size of the largest set of files that need each other.
-func (g fileReferences) knot() int {
+// largestCycle returns the size of the largest set of files that need each other.
+func (g fileReferences) largestCycle() int {
 	largest := 0
 	for _, c := range g.components() {
 		largest = max(largest, len(c))
@@ -373,7 +372,7 @@ func (g fileReferences) knot() int {
 	return largest
 }
 
-// components are the strongly connected components, by Tarjan.
+// components returns the strongly connected components, by Tarjan's algorithm.
 func (g fileReferences) components() [][]string {
 	var (
 		out      [][]string
@@ -414,9 +413,9 @@ func (g fileReferences) components() [][]string {
 	return out
 }
 
-// back counts the references that point upwards in the best order of the files that a local search finds, and all
+// backReferences counts the references that point upwards in the best order of the files that a local search finds, and all
 // references.
-func (g fileReferences) back() (back, arrows int) {
+func (g fileReferences) backReferences() (back, arrows int) {
 	order := slices.Sorted(maps.Keys(g))
 	for _, to := range g {
 		arrows += len(to)
@@ -424,7 +423,7 @@ func (g fileReferences) back() (back, arrows int) {
 	for better := true; better; {
 		better = false
 		for i := range order {
-			if at := g.best(order, i); at != i {
+			if at := g.bestPosition(order, i); at != i {
 				v := order[i]
 				order = slices.Insert(slices.Delete(order, i, i+1), at, v)
 				better = true
@@ -445,8 +444,8 @@ func (g fileReferences) back() (back, arrows int) {
 	return back, arrows
 }
 
-// best is the place at which file i of the order has the fewest back arrows.
-func (g fileReferences) best(order []string, i int) int {
+// bestPosition returns the position at which file i of the order has the fewest references backwards.
+func (g fileReferences) bestPosition(order []string, i int) int {
 	v, best, at := order[i], 0, i
 	for _, dir := range []int{-1, 1} {
 		gain := 0

@@ -27,7 +27,7 @@ type checkedPackage struct {
 	pkg   *types.Package
 }
 
-// file is the name of the file that a position is in.
+// file returns the name of the file that contains a position.
 func (p checkedPackage) file(pos token.Pos) string {
 	return filepath.Base(p.fset.Position(pos).Filename)
 }
@@ -38,8 +38,7 @@ type goListPackage struct {
 	GoFiles                 []string
 }
 
-// typedPackages type-checks every package of the tree against the export data
-// that the build cache holds.
+// typedPackages type-checks every package of the tree against the export data in the build cache.
 func typedPackages(t *testing.T) []checkedPackage {
 	t.Helper()
 	exports := map[string]string{}

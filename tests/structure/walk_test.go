@@ -36,8 +36,8 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// declarations are the functions, methods and types of the tree by the names that
-// documents give them, each with its files: name, package.Name, Type.Method.
+// declarations returns the functions, methods and types of the tree by the names that documents use for them (name,
+// package.Name, Type.Method), each with its files.
 func declarations(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}

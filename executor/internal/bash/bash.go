@@ -42,11 +42,11 @@ func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) 
 	if refusal := blockSleep(in); refusal != nil {
 		return *refusal
 	}
-	r := &runningCommand{commands: c, in: in, staysInBackground: call.Agent != nil || isEnabled(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: describe(call, in), limit: c.timeout(in)}
+	r := &runningCommand{commands: c, in: in, staysInBackground: call.Agent != nil || isEnabled(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: taskInfo(call, in), limit: c.timeout(in)}
 	if in.RunInBackground {
-		return r.background(ctx)
+		return r.startBackground(ctx)
 	}
-	return r.foreground(ctx)
+	return r.runForeground(ctx)
 }
 
 // isEnabled reports whether the value of a variable switches something on.

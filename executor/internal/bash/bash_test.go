@@ -33,7 +33,7 @@ func TestTimeoutBounds(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Second: "1s", 1500 * time.Millisecond: "1s", 2 * time.Minute: "2m 0s", 3661 * time.Second: "1h 1m 1s",
 	} {
-		if got := duration(d); got != want {
+		if got := formatDuration(d); got != want {
 			t.Errorf("duration(%v) = %q, want %q", d, got, want)
 		}
 	}

@@ -26,8 +26,8 @@ type bashInput struct {
 	NoSandbox       bool         `json:"dangerouslyDisableSandbox"`
 }
 
-// describe returns the task information of a command.
-func describe(call protocol.ToolUse, in bashInput) task.Info {
+// taskInfo returns the task information of a command.
+func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
 	info := task.Info{Kind: task.KindBash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
 	if call.Agent != nil {
 		info.ParentID = call.Agent.ID

@@ -54,7 +54,7 @@ func Monitor(c *Commands) tool.Tool {
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {
 			return tool.InvalidInput("Monitor", in.issues())
 		}),
-		Run: tool.TypedWithCall(c, monitor),
+		Run: tool.TypedWithCall(c, runMonitor),
 	}
 }
 
@@ -75,7 +75,7 @@ func (in monitorInput) issues() []tool.Issue {
 	return nil
 }
 
-func monitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitorInput) protocol.ToolResult {
+func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitorInput) protocol.ToolResult {
 	switch {
 	case in.WS != nil:
 		return tool.NeedsResult(call.Name, "opens no sockets here")
@@ -86,14 +86,14 @@ func monitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitor
 	if in.TimeoutMS != nil {
 		ms = min(int(*in.TimeoutMS), cappedMonitorMS)
 	}
-	info := describe(call, bashInput{Command: in.Command, Description: in.Description})
+	info := taskInfo(call, bashInput{Command: in.Command, Description: in.Description})
 	info.Background = true
 	m := &watcher{task: c.options.Tasks.Start(info), limit: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.limit)
 		defer cancel()
 		go func() { // ends with the command, which ctx ends; watch waits for it
-			m.code, m.errs, m.err = c.options.Shell.Stream(ctx, in.Command, m)
+			m.exitCode, m.stderrText, m.err = c.options.Shell.Stream(ctx, in.Command, m)
 			if len(m.partialLine) > 0 { // a last line without a line end
 				m.lines <- string(m.partialLine)
 			}
@@ -114,9 +114,9 @@ type watcher struct {
 	partialLine []byte // of an incomplete line
 
 	// The result of the command; set before lines is closed.
-	code int
-	errs string
-	err  error
+	exitCode   int
+	stderrText string
+	err        error
 }
 
 // Write receives the output of the command.
@@ -158,7 +158,7 @@ func (m *watcher) watch(ctx context.Context) task.End {
 // taskEnd returns the end of the task; event holds the lines that were not reported
 // yet.
 func (m *watcher) taskEnd(ctx context.Context, event string, told int) task.End {
-	_, _ = m.task.Write([]byte(m.errs)) // it cannot fail
+	_, _ = m.task.Write([]byte(m.stderrText)) // it cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -172,8 +172,8 @@ func (m *watcher) taskEnd(ctx context.Context, event string, told int) task.End 
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description}
 	case m.err != nil:
 		return task.End{Status: task.StatusFailed, Summary: head + "could not be started: " + m.err.Error()}
-	case m.code != 0:
-		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sscript failed (exit %d)", head, m.code), Event: event}
+	case m.exitCode != 0:
+		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sscript failed (exit %d)", head, m.exitCode), Event: event}
 	case event == "" && told == 0:
 		return task.End{Status: task.StatusCompleted, Summary: head + "ended without producing output (exit 0)"}
 	}

@@ -25,7 +25,7 @@ type runningCommand struct {
 	done              <-chan struct{} // closed at the end of cmd
 	task              *task.Task      // nil = not shown as a task
 
-	before files.Versions // of the files that the session knows, if the command edits files in place
+	versionsBefore files.Versions // of the files that the session knows, if the command edits files in place
 }
 
 // start starts the command in the shell's directory. Its output goes to the file of
@@ -36,7 +36,7 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 		r.info.ID, output = r.commands.options.Tasks.Reserve(task.KindBash)
 	}
 	if tool.EditsInPlace(r.in.Command) {
-		r.before = r.commands.options.Files.Versions()
+		r.versionsBefore = r.commands.options.Files.Versions()
 	}
 	if r.cmd, err = r.commands.options.Shell.Start(ctx, r.in.Command, output); err != nil {
 		return err
@@ -45,8 +45,8 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// foreground runs the command and waits for it until its timeout.
-func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
+// runForeground runs the command and waits for it until its timeout.
+func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult {
 	if err := r.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			return interruptedResult()
@@ -55,7 +55,7 @@ func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 	}
 	switch r.wait(ctx) {
 	case outcomeFinished:
-		result := r.result(r.cmd.End(), bashOutput{NoSandbox: r.in.NoSandbox})
+		result := r.commandResult(r.cmd.End(), bashOutput{NoSandbox: r.in.NoSandbox})
 		r.close(task.StatusCompleted, result)
 		return result
 	case outcomeInterrupted:
@@ -69,7 +69,7 @@ func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndRead()
-		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(r.limit), tool.Prefix(trimOutput(output), r.commands.maxOutput())))
+		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+formatDuration(r.limit), tool.Prefix(trimOutput(output), r.commands.maxOutput())))
 		r.close(task.StatusCompleted, result)
 		return result
 	}
@@ -153,7 +153,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.in.NoSandbox}
 	if r.endsBefore(ctx, minCallTime-r.limit) {
 		code := r.cmd.End()
-		result, end := r.result(code, out), r.taskEnd(code)
+		result, end := r.commandResult(code, out), r.taskEnd(code)
 		end.KnownToModel = true
 		r.task.End(end)
 		return result
@@ -205,9 +205,9 @@ func (r *runningCommand) readHint(head, more string) string {
 	return head + " You will be notified when it completes. " + more + "To check interim output, use Read on that file path."
 }
 
-// background starts a command without waiting for it. The command starts in the
+// startBackground starts a command without waiting for it. The command starts in the
 // shell's directory and does not change it.
-func (r *runningCommand) background(ctx context.Context) protocol.ToolResult {
+func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResult {
 	if r.commands.options.Tasks == nil {
 		return tool.Fail("There is no background in this session. Run the command in the foreground, or give the call a result in the scenario.")
 	}
@@ -256,8 +256,8 @@ func (r *runningCommand) taskEnd(code int) task.End {
 	return task.End{Status: task.StatusCompleted, Summary: r.summary() + "completed (exit code 0)"}
 }
 
-// result builds the result of a command with an exit code; out holds the fields that are already known.
-func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
+// commandResult builds the result of a command with an exit code; out holds the fields that are already known.
+func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCaptured)
 	if out.TaskID == "" {
 		r.cmd.Discard()
@@ -283,7 +283,7 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 		where = r.readHint("Command running in background with ID: "+out.TaskID+".", "")
 	}
 	if code == 0 {
-		out.StaleHint = r.commands.staleHint(r.before)
+		out.StaleHint = r.commands.staleHint(r.versionsBefore)
 	}
 	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutput), nil)
 	shown.ShowsIsErrorFalse, shown.Output = true, out
@@ -295,8 +295,8 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	return shown
 }
 
-// duration formats a timeout: 1s, 2m 0s, 1h 0m 0s.
-func duration(d time.Duration) string {
+// formatDuration formats a timeout: 1s, 2m 0s, 1h 0m 0s.
+func formatDuration(d time.Duration) string {
 	s := int(d / time.Second)
 	switch {
 	case s < 60:

@@ -41,7 +41,7 @@ type editOutput struct {
 
 // Abridged implements [protocol.AbridgedResult].
 func (o editOutput) Abridged() any {
-	o.OriginalFile = abridged(o.OriginalFile)
+	o.OriginalFile = abridgedOriginal(o.OriginalFile)
 	return o
 }
 
@@ -71,39 +71,39 @@ func Edit(f *Files) tool.Tool {
 			_, refusal := f.planEdit(in)
 			return refusal
 		}),
-		Run: tool.TypedRun(f, edit),
+		Run: tool.TypedRun(f, runEdit),
 	}
 }
 
 // plannedEdit is a valid edit that is not written yet.
 type plannedEdit struct {
-	path, before, after string
-	old                 string // the replaced text, as in the file
-	createsFile         bool   // the file does not exist yet
-	wasRead, isCurrent  bool   // the session has read the file; the file is unchanged since then
-	wasShown            bool   // the model has seen the whole file
-	usesCRLF            bool   // the file has \r\n line ends; before and after have \n
+	path, contentBefore, contentAfter string
+	replacedText                      string // the replaced text, as in the file
+	createsFile                       bool   // the file does not exist yet
+	wasRead, isCurrent                bool   // the session has read the file; the file is unchanged since then
+	wasShown                          bool   // the model has seen the whole file
+	usesCRLF                          bool   // the file has \r\n line ends; before and after have \n
 }
 
-func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
+func runEdit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 	p, refusal := f.planEdit(in)
 	if refusal != nil {
 		return *refusal
 	}
-	content := p.after
+	content := p.contentAfter
 	if p.usesCRLF {
 		content = strings.ReplaceAll(content, "\n", "\r\n")
 	}
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
-		return tool.Fail("%s", describe(err, "mkdir", filepath.Dir(p.path)))
+		return tool.Fail("%s", describeError(err, "mkdir", filepath.Dir(p.path)))
 	}
 	if err := writeFile(p.path, []byte(content)); err != nil {
-		return tool.Fail("%s", describe(err, "open", p.path))
+		return tool.Fail("%s", describeError(err, "open", p.path))
 	}
 	name := in.FilePath
 	out := editOutput{
-		FilePath: name, OldString: p.old, NewString: in.NewString, OriginalFile: &p.before,
-		StructuredPatch: structuredPatch(p.before, p.after), ReplaceAll: in.ReplaceAll,
+		FilePath: name, OldString: p.replacedText, NewString: in.NewString, OriginalFile: &p.contentBefore,
+		StructuredPatch: structuredPatch(p.contentBefore, p.contentAfter), ReplaceAll: in.ReplaceAll,
 	}
 	message := updatedMessage(name)
 	if in.ReplaceAll {
@@ -125,7 +125,7 @@ func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 // planEdit computes the edit, or returns the result that says why it is not
 // possible.
 func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
-	p := plannedEdit{path: f.options.Paths.Path(in.FilePath), old: in.OldString}
+	p := plannedEdit{path: f.options.Paths.Path(in.FilePath), replacedText: in.OldString}
 	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
 		return p, new(tool.Refuse(format, args...))
 	}
@@ -133,18 +133,18 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return no("No changes to make: old_string and new_string are exactly the same.")
 	}
 	data, err := readRegular(p.path)
-	p.before = string(data)
-	p.wasRead, p.isCurrent, p.wasShown = f.seen.lookup(p.path, p.before)
+	p.contentBefore = string(data)
+	p.wasRead, p.isCurrent, p.wasShown = f.seen.lookup(p.path, p.contentBefore)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && in.OldString == "":
-		p.after, p.createsFile = in.NewString, true
+		p.contentAfter, p.createsFile = in.NewString, true
 		return p, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return no("File does not exist. Note: your current working directory is %s.", f.options.Paths.Dir())
 	case errors.Is(err, errDirectory):
 		return p, new(protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read"))
 	case err != nil:
-		return no("%s", describe(err, "open", p.path))
+		return no("%s", describeError(err, "open", p.path))
 	case encodingProblem(data) != "":
 		return no("File %s %s", encodingProblem(data), notWrittenText)
 	case in.OldString == "" && strings.TrimSpace(string(data)) != "":
@@ -154,18 +154,18 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	case !p.wasRead && !f.options.Access.IsReadable(p.path):
 		return no(notReadText)
 	}
-	if p.usesCRLF = endsInCRLF(p.before); p.usesCRLF {
-		for _, s := range []*string{&p.before, &in.NewString} {
+	if p.usesCRLF = endsInCRLF(p.contentBefore); p.usesCRLF {
+		for _, s := range []*string{&p.contentBefore, &in.NewString} {
 			*s = strings.ReplaceAll(*s, "\r\n", "\n")
 		}
 	}
 	if in.OldString == "" {
-		p.after = in.NewString
+		p.contentAfter = in.NewString
 		return p, nil
 	}
-	in.OldString, in.NewString = matchText(p.before, in.OldString, in.NewString)
-	p.old = in.OldString
-	switch n := strings.Count(p.before, in.OldString); {
+	in.OldString, in.NewString = matchText(p.contentBefore, in.OldString, in.NewString)
+	p.replacedText = in.OldString
+	switch n := strings.Count(p.contentBefore, in.OldString); {
 	case n == 0 && p.wasRead && !p.isCurrent:
 		return no(modifiedSinceText)
 	case n == 0:
@@ -174,7 +174,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return no("Found %d matches of the string to replace, but replace_all is false. To replace all occurrences, set replace_all to true. "+
 			"To replace only one occurrence, please provide more context to uniquely identify the instance.\nString: %s", n, in.OldString)
 	}
-	p.after = in.apply(p.before)
+	p.contentAfter = in.apply(p.contentBefore)
 	return p, nil
 }
 

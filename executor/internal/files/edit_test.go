@@ -21,7 +21,7 @@ func FuzzEdit(f *testing.F) {
 		if err := os.WriteFile(path, []byte(before), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r := edit(t.Context(), New(Options{Paths: tool.NewShell(tool.ShellOptions{CWD: dir})}), editInput{path, old, replacement, replaceAll})
+		r := runEdit(t.Context(), New(Options{Paths: tool.NewShell(tool.ShellOptions{CWD: dir})}), editInput{path, old, replacement, replaceAll})
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -12,8 +12,8 @@ func isRepository(name string) bool {
 	return slices.Contains([]string{".git", ".svn", ".hg", ".bzr", ".jj", ".sl"}, name)
 }
 
-// globs splits a list of patterns at spaces, and at commas outside braces.
-func globs(list string) []string {
+// splitGlobs splits a list of patterns at spaces, and at commas outside braces.
+func splitGlobs(list string) []string {
 	var out []string
 	for word := range strings.FieldsSeq(list) {
 		if strings.Contains(word, "{") {

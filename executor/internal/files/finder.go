@@ -38,8 +38,8 @@ type openSearchAccess struct{}
 
 func (openSearchAccess) IsHidden(string) bool { return false }
 
-// directory validates the optional directory of a search.
-func (f *Finder) directory(path string) (string, *protocol.ToolResult) {
+// checkDirectory validates the optional directory of a search.
+func (f *Finder) checkDirectory(path string) (string, *protocol.ToolResult) {
 	dir := f.options.Paths.Path(path)
 	info, err := os.Stat(dir)
 	var r protocol.ToolResult
@@ -54,8 +54,8 @@ func (f *Finder) directory(path string) (string, *protocol.ToolResult) {
 	return dir, &r
 }
 
-// relative returns a path relative to the working directory, if it is below it.
-func (f *Finder) relative(path string) string {
+// relativePath returns a path relative to the working directory, if it is below it.
+func (f *Finder) relativePath(path string) string {
 	if rel, err := filepath.Rel(f.options.Paths.Dir(), path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
 	}

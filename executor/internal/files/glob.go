@@ -41,13 +41,13 @@ func Glob(f *Finder) tool.Tool {
 			tool.Required("pattern", tool.String("The pattern; without a slash it is looked for at every depth")),
 			tool.Optional("path", tool.String("Directory to look in (default the working directory)")),
 		),
-		Run: tool.TypedRun(f, glob),
+		Run: tool.TypedRun(f, runGlob),
 	}
 }
 
-func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
+func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	start := f.options.Clock.Now()
-	root, refusal := f.directory(in.Path)
+	root, refusal := f.checkDirectory(in.Path)
 	if refusal != nil {
 		return *refusal
 	}
@@ -92,7 +92,7 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 		Truncated: len(found) > maxGlobbed, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),
 	}
 	for _, d := range found[:min(len(found), maxGlobbed)] {
-		out.Filenames = append(out.Filenames, f.relative(filepath.Join(root, filepath.FromSlash(d.name))))
+		out.Filenames = append(out.Filenames, f.relativePath(filepath.Join(root, filepath.FromSlash(d.name))))
 	}
 	out.NumFiles = len(out.Filenames)
 	if out.NumFiles == 0 {

@@ -47,11 +47,11 @@ func Grep(f *Finder) tool.Tool {
 			r := tool.Refuse("head_limit must be a whole number of 0 or more, got %d. Pass 0 for unlimited.", *in.HeadLimit)
 			return &r
 		}),
-		Run: tool.TypedRun(f, grep),
+		Run: tool.TypedRun(f, runGrep),
 	}
 }
 
-func grep(ctx context.Context, f *Finder, in grepInput) protocol.ToolResult {
+func runGrep(ctx context.Context, f *Finder, in grepInput) protocol.ToolResult {
 	s, refusal := f.newGrep(in)
 	if refusal != nil {
 		return *refusal
@@ -65,9 +65,9 @@ func grep(ctx context.Context, f *Finder, in grepInput) protocol.ToolResult {
 	}
 	switch in.OutputMode {
 	case "content":
-		return s.content(found)
+		return s.contentResult(found)
 	case "count":
 		return s.count(found)
 	}
-	return s.files(found)
+	return s.filesResult(found)
 }

@@ -58,9 +58,9 @@ func NotebookEdit(f *Files) tool.Tool {
 
 // plannedNotebook is a valid change of a notebook that is not written yet.
 type plannedNotebook struct {
-	path, before string
-	notebook     *notebook
-	out          notebookEditOutput
+	path, contentBefore string
+	notebook            *notebook
+	output              notebookEditOutput
 }
 
 // planNotebook changes the cells in memory, or returns the result that says why
@@ -87,9 +87,9 @@ func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.
 		return no("Notebook file does not exist.")
 	}
 	if err != nil {
-		return no("%s", describe(err, "open", p.path))
+		return no("%s", describeError(err, "open", p.path))
 	}
-	p.before = string(data)
+	p.contentBefore = string(data)
 	if p.notebook, err = parseNotebook(data); err != nil {
 		return no("Notebook is not valid JSON.")
 	}
@@ -97,7 +97,7 @@ func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.
 		return no("Cell ID must be specified when not inserting a new cell.")
 	}
 	var refusal *protocol.ToolResult
-	p.out, refusal = p.notebook.edit(*in, f.newCellID)
+	p.output, refusal = p.notebook.editCells(*in, f.newCellID)
 	return p, refusal
 }
 
@@ -111,11 +111,11 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 		return tool.Fail("%v", err)
 	}
 	if err := writeFile(p.path, updated); err != nil {
-		return tool.Fail("%s", describe(err, "open", p.path))
+		return tool.Fail("%s", describeError(err, "open", p.path))
 	}
 	f.seen.recordShown(p.path, string(updated))
-	out := p.out
-	out.NotebookPath, out.OriginalFile, out.UpdatedFile = p.path, p.before, string(updated)
+	out := p.output
+	out.NotebookPath, out.OriginalFile, out.UpdatedFile = p.path, p.contentBefore, string(updated)
 	switch in.EditMode {
 	case "insert":
 		return tool.Text(fmt.Sprintf("Inserted cell %s with %s", out.CellID, in.NewSource), out)
@@ -129,8 +129,8 @@ func (f *Files) newCellID() string {
 	return strings.ReplaceAll(f.options.Clock.NewID(), "-", "")
 }
 
-// edit changes the cells in memory.
-func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
+// editCells changes the cells in memory.
+func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
 	out := notebookEditOutput{
 		NewSource: in.NewSource, CellID: in.CellID, CellType: cmp.Or(in.CellType, "code"), Language: nb.language(), EditMode: in.EditMode,
 	}

@@ -19,7 +19,7 @@ func compile(pattern, flags string) (*regexp.Regexp, error) {
 	if e := new(syntax.Error); errors.As(err, &e) {
 		plain = *e
 	}
-	d := patternRewriter{from: pattern, itemStart: -1, nested: plain.Code == syntax.ErrInvalidRepeatSize}
+	d := patternRewriter{pattern: pattern, itemStart: -1, nested: plain.Code == syntax.ErrInvalidRepeatSize}
 	if d.rewrite(); d.to.String() == pattern {
 		return re, err
 	}
@@ -35,7 +35,7 @@ func compile(pattern, flags string) (*regexp.Regexp, error) {
 
 // patternRewriter rewrites one pattern.
 type patternRewriter struct {
-	from       string
+	pattern    string
 	to         strings.Builder
 	openGroups []int // start positions of the enclosing groups in to
 	itemStart  int   // start of the repeatable item in to; -1 = none
@@ -45,23 +45,23 @@ type patternRewriter struct {
 }
 
 func (d *patternRewriter) rewrite() {
-	for i := 0; i < len(d.from); i++ {
-		switch c := d.from[i]; c {
+	for i := 0; i < len(d.pattern); i++ {
+		switch c := d.pattern[i]; c {
 		case '\\':
-			end := wordBoundaryEnd(d.from, i)
+			end := wordBoundaryEnd(d.pattern, i)
 			if end == 0 {
-				end = escapeEnd(d.from, i)
+				end = escapeEnd(d.pattern, i)
 			}
-			d.rewritePart(escape(d.from[i : end+1]))
+			d.rewritePart(escape(d.pattern[i : end+1]))
 			i = end
 		case '[':
-			end := min(classEnd(d.from, i), len(d.from)-1)
-			d.rewritePart(d.from[i : end+1])
+			end := min(classEnd(d.pattern, i), len(d.pattern)-1)
+			d.rewritePart(d.pattern[i : end+1])
 			i = end
 		case '(':
-			end := groupStart(d.from, i)
+			end := groupStart(d.pattern, i)
 			d.openGroups = append(d.openGroups, d.to.Len())
-			d.to.WriteString(unnamedGroup(d.from[i : end+1]))
+			d.to.WriteString(unnamedGroup(d.pattern[i : end+1]))
 			d.itemStart, i = -1, end
 		case ')':
 			d.itemStart, d.repeated = -1, false
@@ -73,16 +73,16 @@ func (d *patternRewriter) rewrite() {
 			d.itemStart = -1
 			d.to.WriteByte(c)
 		case '*', '+', '?':
-			i = d.repeat(d.from[i:i+1], i)
+			i = d.rewriteRepetition(d.pattern[i:i+1], i)
 		case '{':
-			end, f := countEnd(d.from, i)
+			end, f := countEnd(d.pattern, i)
 			if f != nil || d.itemStart < 0 {
 				d.rewritePart("{")
 				continue
 			}
-			i = d.repeat(strings.ReplaceAll(d.from[i:end+1], " ", ""), end)
+			i = d.rewriteRepetition(strings.ReplaceAll(d.pattern[i:end+1], " ", ""), end)
 		default:
-			d.rewritePart(d.from[i : i+1])
+			d.rewritePart(d.pattern[i : i+1])
 		}
 	}
 }
@@ -97,9 +97,10 @@ func (d *patternRewriter) rewritePart(text string) {
 	d.to.WriteString(text)
 }
 
-// repeat writes a repetition that ends at a position of the pattern, and returns its end including the lazy mark.
-func (d *patternRewriter) repeat(op string, end int) int {
-	if strings.HasPrefix(d.from[end+1:], "?") {
+// rewriteRepetition writes a repetition that ends at a position of the pattern, and returns its end including the
+// lazy mark.
+func (d *patternRewriter) rewriteRepetition(op string, end int) int {
+	if strings.HasPrefix(d.pattern[end+1:], "?") {
 		op, end = op+"?", end+1
 	}
 	if d.itemStart < 0 {

@@ -15,7 +15,7 @@ import (
 // pattern as ripgrep reads it, inside a group.
 type patternError struct {
 	from, to int
-	what     string
+	problem  string
 }
 
 // groupOpening is the prefix that ripgrep adds to a pattern.
@@ -34,7 +34,7 @@ func patternErrorText(pattern string, err error) string {
 	if f == nil {
 		return ""
 	}
-	return "regex parse error:\n" + f.pointAt(whole) + "error: " + f.what
+	return "regex parse error:\n" + f.pointAt(whole) + "error: " + f.problem
 }
 
 // braceError finds the first brace that is not a valid repetition.
@@ -150,15 +150,15 @@ func countEnd(whole string, i int) (end int, f *patternError) {
 func locateError(pattern, whole string, err error) patternError {
 	var e *syntax.Error
 	if !errors.As(err, &e) {
-		return patternError{what: err.Error()}
+		return patternError{problem: err.Error()}
 	}
 	at := func(n int, what string) patternError { return patternError{n, n + 1, what} }
 	switch e.Code {
 	case syntax.ErrMissingParen, syntax.ErrTrailingBackslash:
-		unclosed, _ := groups(whole)
+		unclosed, _ := unbalancedGroups(whole)
 		return at(unclosed, "unclosed group")
 	case syntax.ErrUnexpectedParen:
-		_, unopened := groups(whole)
+		_, unopened := unbalancedGroups(whole)
 		return at(unopened, "unopened group")
 	case syntax.ErrMissingBracket:
 		return at(len(groupOpening)+len(pattern)-len(e.Expr), "unclosed character class")
@@ -166,7 +166,7 @@ func locateError(pattern, whole string, err error) patternError {
 		return groupError(len(groupOpening)+max(0, strings.Index(pattern, e.Expr)), e)
 	default:
 		end := len(groupOpening) + errorEnd(pattern, *e)
-		return partError(patternError{from: max(0, end-len(e.Expr)), to: end}, e)
+		return addSyntaxError(patternError{from: max(0, end-len(e.Expr)), to: end}, e)
 	}
 }
 
@@ -186,35 +186,35 @@ func groupError(from int, e *syntax.Error) patternError {
 	return patternError{from, from + 1, e.Code.String()}
 }
 
-// partError returns the error for one part of a pattern.
-func partError(f patternError, e *syntax.Error) patternError {
+// addSyntaxError returns the error for one part of a pattern.
+func addSyntaxError(f patternError, e *syntax.Error) patternError {
 	switch e.Code {
 	case syntax.ErrInvalidCharRange:
-		f.what = "invalid character class range, the start must be <= the end"
+		f.problem = "invalid character class range, the start must be <= the end"
 		if strings.HasPrefix(e.Expr, `\p`) || strings.HasPrefix(e.Expr, `\P`) {
-			f.what = "Unicode property not found"
+			f.problem = "Unicode property not found"
 		}
 	case syntax.ErrMissingRepeatArgument:
-		f.what = "repetition operator missing expression"
+		f.problem = "repetition operator missing expression"
 	case syntax.ErrInvalidRepeatSize:
-		f.what = "invalid repetition count range, the start must be <= the end"
+		f.problem = "invalid repetition count range, the start must be <= the end"
 		if low, high, ranged := strings.Cut(strings.Trim(e.Expr, "{?}"), ","); !ranged || len(low) < len(high) || len(low) == len(high) && low <= high {
-			f.what = "ripgrep counts so far, the simulated search does not"
+			f.problem = "ripgrep counts so far, the simulated search does not"
 		}
 	case syntax.ErrInvalidEscape:
 		switch last := e.Expr[len(e.Expr)-1]; {
 		case last >= '1' && last <= '9':
-			f.what = "backreferences are not supported" + noLookaroundHint
+			f.problem = "backreferences are not supported" + noLookaroundHint
 		case strings.HasPrefix(e.Expr, `\x`):
-			f.from, f.what = f.from+len(`\x`), "invalid hexadecimal digit"
+			f.from, f.problem = f.from+len(`\x`), "invalid hexadecimal digit"
 			f.to = f.from + 1
 		case strings.ContainsRune("dDsSwW", rune(last)):
-			f.what = "invalid range boundary, must be a literal"
+			f.problem = "invalid range boundary, must be a literal"
 		default:
-			f.what = "unrecognized escape sequence"
+			f.problem = "unrecognized escape sequence"
 		}
 	default:
-		f.what = e.Code.String()
+		f.problem = e.Code.String()
 	}
 	return f
 }
@@ -231,9 +231,9 @@ func errorEnd(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-// groups returns the position of the unclosed group and of the unmatched closing
+// unbalancedGroups returns the position of the unclosed group and of the unmatched closing
 // parenthesis.
-func groups(whole string) (unclosed, unopened int) {
+func unbalancedGroups(whole string) (unclosed, unopened int) {
 	var open []int
 	class := false
 	for i := 0; i < len(whole); i++ {

@@ -67,7 +67,7 @@ func (f *Finder) newGrep(in grepInput) (*grepSearch, *protocol.ToolResult) {
 	if fault := patternErrorText(in.Pattern, err); fault != "" {
 		return nil, new(invalidPattern("%s", fault))
 	}
-	for _, g := range globs(in.Glob) {
+	for _, g := range splitGlobs(in.Glob) {
 		if !doublestar.ValidatePattern(strings.TrimPrefix(g, "!")) {
 			return nil, new(badGlob(g))
 		}

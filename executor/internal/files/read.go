@@ -95,7 +95,7 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	case errors.Is(err, errDevice):
 		return tool.Fail("Cannot read '%s': this device file would block or produce infinite output.", path)
 	case err != nil:
-		return tool.Fail("%s", describe(err, "open", path))
+		return tool.Fail("%s", describeError(err, "open", path))
 	}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".png", ".jpg", ".jpeg", ".gif", ".webp":

@@ -61,7 +61,7 @@ func (s *grepSearch) matchesFilters(p string) bool {
 		}
 	}
 	positive, matched := false, false
-	for _, g := range globs(s.Glob) {
+	for _, g := range splitGlobs(s.Glob) {
 		if negated, ok := strings.CutPrefix(g, "!"); ok {
 			if matchGlob(negated, rel) {
 				return false
@@ -83,7 +83,7 @@ func (s *grepSearch) file(path string) (fileMatches, bool) {
 	if err != nil || len(data) == 0 || bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 {
 		return fileMatches{}, false
 	}
-	m := fileMatches{datedFile: datedFile{s.finder.relative(path), info.ModTime()}}
+	m := fileMatches{datedFile: datedFile{s.finder.relativePath(path), info.ModTime()}}
 	content := strings.ReplaceAll(string(data), "\r\n", "\n")
 	m.lines = strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	if s.Multiline {

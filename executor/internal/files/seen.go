@@ -111,7 +111,7 @@ func (s *seenFiles) changes() []ChangedFile {
 			continue
 		}
 		content := strings.ReplaceAll(string(data), "\r\n", "\n")
-		if text := snippet(strings.ReplaceAll(w.content, "\r\n", "\n"), content); text != "" {
+		if text := changedLines(strings.ReplaceAll(w.content, "\r\n", "\n"), content); text != "" {
 			all = append(all, ChangedFile{w.path, content, info.ModTime(), text})
 		}
 		defer s.set(w.path, string(data), true) // after the loop, because it removes the file from the list
@@ -119,9 +119,9 @@ func (s *seenFiles) changes() []ChangedFile {
 	return all
 }
 
-// snippet returns the changed lines of a text with their numbers and neighbors, as the real CLI shows them; "" if only
+// changedLines returns the changed lines of a text with their numbers and neighbors, as the real CLI shows them; "" if only
 // the end of the text was removed and nothing precedes it.
-func snippet(before, after string) string {
+func changedLines(before, after string) string {
 	const (
 		neighbors = 8
 		longest   = 8192 // bytes
@@ -143,7 +143,7 @@ func snippet(before, after string) string {
 		return text
 	}
 	if end := strings.LastIndexByte(tool.Prefix(text, longest), '\n'); end > 0 {
-		return text[:end] + tool.Truncated(strings.Count(text[end:], "\n")) // only whole lines
+		return text[:end] + tool.TruncationNote(strings.Count(text[end:], "\n")) // only whole lines
 	}
 	return tool.Truncate(text, longest)
 }

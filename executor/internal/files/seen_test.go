@@ -27,14 +27,14 @@ func TestSnippet(t *testing.T) {
 		{"removed", numbers(1, 20), numbers(1, 9) + numbers(12, 20), "2\t2\n3\t3\n4\t4\n5\t5\n6\t6\n7\t7\n8\t8\n9\t9\n10\t12\n11\t13\n12\t14\n13\t15\n14\t16\n15\t17\n16\t18\n17\t19"},
 		{"two regions", numbers(1, 30), "0\n" + numbers(1, 29), "1\t0\n2\t1\n3\t2\n4\t3\n5\t4\n6\t5\n7\t6\n8\t7\n9\t8\n...\n23\t22\n24\t23\n25\t24\n26\t25\n27\t26\n28\t27\n29\t28\n30\t29"},
 	} {
-		if diff := cmp.Diff(c.want, snippet(c.before, c.after)); diff != "" {
+		if diff := cmp.Diff(c.want, changedLines(c.before, c.after)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
-	if got := snippet("", numbers(1, 3000)); len(got) != 8217 || !strings.HasSuffix(got, "\n1040\t1040\n\n... [1960 lines truncated] ...") {
+	if got := changedLines("", numbers(1, 3000)); len(got) != 8217 || !strings.HasSuffix(got, "\n1040\t1040\n\n... [1960 lines truncated] ...") {
 		t.Errorf("a long snippet: %d bytes, ends with %q", len(got), got[len(got)-60:])
 	}
-	if got := snippet("", strings.Repeat("x", 9000)); len(got) != 8192+len("\n\n... [1 lines truncated] ...") {
+	if got := changedLines("", strings.Repeat("x", 9000)); len(got) != 8192+len("\n\n... [1 lines truncated] ...") {
 		t.Errorf("a long line: %d bytes", len(got))
 	}
 }

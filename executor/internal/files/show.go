@@ -42,8 +42,8 @@ type truncation struct {
 	Offset int `json:"appliedOffset,omitempty"`
 }
 
-// page applies offset and head_limit and records what was applied.
-func page[T any](s *grepSearch, items []T, out *truncation) []T {
+// applyPage applies offset and head_limit and records what was applied.
+func applyPage[T any](s *grepSearch, items []T, out *truncation) []T {
 	offset := max(0, int(s.Offset))
 	limit := defaultHeadLimit
 	if s.HeadLimit != nil {
@@ -70,7 +70,7 @@ func (a truncation) pagingNote() string {
 	return strings.Join(parts, ", ")
 }
 
-func (s *grepSearch) content(found []fileMatches) protocol.ToolResult {
+func (s *grepSearch) contentResult(found []fileMatches) protocol.ToolResult {
 	var lines []string
 	for _, m := range found {
 		if len(lines) > 0 && s.hasContext() {
@@ -79,7 +79,7 @@ func (s *grepSearch) content(found []fileMatches) protocol.ToolResult {
 		lines = append(lines, s.render(m)...)
 	}
 	out := grepOutput{Mode: "content", Filenames: []string{}}
-	shown := page(s, lines, &out.truncation)
+	shown := applyPage(s, lines, &out.truncation)
 	content := strings.Join(shown, "\n")
 	out.Content, out.NumLines, out.TotalLines = &content, new(len(shown)), new(len(lines))
 	return tool.Text(s.withPaging(content, "No matches found", out), out)
@@ -105,7 +105,7 @@ func (s *grepSearch) count(found []fileMatches) protocol.ToolResult {
 		total += n
 		lines = append(lines, m.name+":"+strconv.Itoa(n))
 	}
-	content := strings.Join(page(s, lines, &out.truncation), "\n")
+	content := strings.Join(applyPage(s, lines, &out.truncation), "\n")
 	out.Content, out.NumMatches = &content, &total
 	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.",
 		total, plural(total, "occurrence"), len(found), plural(len(found), "file"))
@@ -118,14 +118,14 @@ func (s *grepSearch) count(found []fileMatches) protocol.ToolResult {
 	return tool.Text(content+summary, out)
 }
 
-func (s *grepSearch) files(found []fileMatches) protocol.ToolResult {
+func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
 	all := make(datedFiles, len(found))
 	for i, m := range found {
 		all[i] = m.datedFile
 	}
 	all.sort()
 	out := filesOutput{Mode: "files_with_matches", Filenames: []string{}, TotalFiles: len(all)}
-	for _, f := range page(s, all, &out.truncation) {
+	for _, f := range applyPage(s, all, &out.truncation) {
 		out.Filenames = append(out.Filenames, f.name)
 	}
 	out.NumFiles = len(out.Filenames)
@@ -166,7 +166,7 @@ func (s *grepSearch) render(m fileMatches) []string {
 		for ; from < h.number; from++ {
 			out = append(out, s.line(m, from, "-", m.lines[from]))
 		}
-		for _, l := range h.texts(m, s.OnlyMatching) {
+		for _, l := range h.matchedTexts(m, s.OnlyMatching) {
 			out = append(out, s.line(m, h.number, ":", l))
 		}
 		next = h.number + 1
@@ -183,7 +183,7 @@ func (s *grepSearch) render(m fileMatches) []string {
 
 func clamp(n tool.Number) int { return int(max(0, min(n, 1<<20))) }
 
-func (h matchedLine) texts(m fileMatches, onlyMatching bool) []string {
+func (h matchedLine) matchedTexts(m fileMatches, onlyMatching bool) []string {
 	if !onlyMatching {
 		return []string{m.lines[h.number]}
 	}

@@ -33,8 +33,8 @@ var (
 	errTooLarge  = errors.New("file is larger than 1 GB")
 )
 
-// describe formats a file error as Node.js does.
-func describe(err error, op, path string) string {
+// describeError formats a file error as Node.js does.
+func describeError(err error, op, path string) string {
 	code := ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -30,7 +30,7 @@ type writeOutput struct {
 
 // Abridged implements [protocol.AbridgedResult].
 func (o writeOutput) Abridged() any {
-	o.OriginalFile = abridged(o.OriginalFile)
+	o.OriginalFile = abridgedOriginal(o.OriginalFile)
 	return o
 }
 
@@ -81,17 +81,17 @@ func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return tool.Fail("%s", describe(err, "open", path))
+		return tool.Fail("%s", describeError(err, "open", path))
 	}
 	if why := encodingProblem(old); why != "" {
 		return tool.Fail("File %s %s", why, notWrittenText)
 	}
 	created := len(old) == 0 // an empty file counts as new
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return tool.Fail("%s", describe(err, "mkdir", filepath.Dir(path)))
+		return tool.Fail("%s", describeError(err, "mkdir", filepath.Dir(path)))
 	}
 	if err := writeFile(path, []byte(in.Content)); err != nil {
-		return tool.Fail("%s", describe(err, "open", path))
+		return tool.Fail("%s", describeError(err, "open", path))
 	}
 	f.seen.recordWritten(path, in.Content, true)
 	name := in.FilePath

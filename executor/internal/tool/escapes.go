@@ -9,8 +9,8 @@ import (
 	"unicode/utf16"
 )
 
-// escapes matches backslashes and what follows them: an even number, an escape \uXXXX, or another one.
-var escapes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
+// escapePattern matches backslashes and what follows them: an even number, an escape \uXXXX, or another one.
+var escapePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
 
 // DecodeEscapes replaces \uXXXX in the texts of an input by the character, as the real CLI does, and
 // reports whether it changed one. An escaped backslash does not begin such an escape.
@@ -21,7 +21,7 @@ func DecodeEscapes(in *Keys) bool {
 		if json.Unmarshal(k.Value, &text) != nil || !strings.Contains(text, `\u`) {
 			continue
 		}
-		decoded := escapes().ReplaceAllStringFunc(text, func(s string) string {
+		decoded := escapePattern().ReplaceAllStringFunc(text, func(s string) string {
 			if s == `\\` {
 				return s
 			}

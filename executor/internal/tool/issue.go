@@ -113,7 +113,7 @@ func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 		return nil
 	}
 	list, _ := json.MarshalIndent(found[:min(len(found), maxIssues)], "", "  ") // strings and numbers cannot fail
-	list = []byte(unescape.Replace(string(list)))
+	list = []byte(htmlUnescaper.Replace(string(list)))
 	text := string(list)
 	if lines := issueSentences(found); len(lines) > 0 {
 		noun := "issue"
@@ -127,8 +127,8 @@ func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 	return &r
 }
 
-// unescape reverts the HTML escapes of encoding/json.
-var unescape = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
+// htmlUnescaper reverts the HTML escapes of encoding/json.
+var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // maxIssues limits the issues listed in one message.
 const maxIssues = 20

@@ -26,7 +26,7 @@ func TestCheckSystem(t *testing.T) {
 func TestNothingUnguarded(t *testing.T) {
 	dir := t.TempDir()
 	for name, input := range map[string]string{"alone": "", "guarded": "\n"} {
-		c := proc.Command{Path: "/bin/sh", Args: []string{"-c", wrapper, "sh", "touch " + name, "/dev/null", ""}, Dir: dir, Env: os.Environ()}
+		c := proc.Command{Path: "/bin/sh", Args: []string{"-c", shellWrapper, "sh", "touch " + name, "/dev/null", ""}, Dir: dir, Env: os.Environ()}
 		if _, err := proc.Run(t.Context(), proc.RunOptions{Command: c, Stdin: []byte(input)}); err != nil {
 			t.Fatal(err)
 		}

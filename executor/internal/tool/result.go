@@ -81,8 +81,8 @@ func Truncate(s string, n int) string {
 	if len(kept) == len(s) {
 		return s
 	}
-	return kept + Truncated(strings.Count(s[len(kept):], "\n")+1)
+	return kept + TruncationNote(strings.Count(s[len(kept):], "\n")+1)
 }
 
-// Truncated is the remark that lines are missing from here on.
-func Truncated(lines int) string { return fmt.Sprintf("\n\n... [%d lines truncated] ...", lines) }
+// TruncationNote returns the note that lines lines are missing from here on.
+func TruncationNote(lines int) string { return fmt.Sprintf("\n\n... [%d lines truncated] ...", lines) }

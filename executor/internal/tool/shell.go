@@ -33,14 +33,14 @@ type Shell struct {
 	options ShellOptions
 
 	mu             sync.Mutex
-	root           string // the directory that the shell returns to
+	startDir       string // the directory that the shell returns to
 	dir            string // the directory of the next command
 	backgroundJobs []*proc.Job
 	closed         bool
 }
 
 // NewShell makes a shell. It starts nothing and touches no file.
-func NewShell(o ShellOptions) *Shell { return &Shell{options: o, root: o.CWD, dir: o.CWD} }
+func NewShell(o ShellOptions) *Shell { return &Shell{options: o, startDir: o.CWD, dir: o.CWD} }
 
 // Dir returns the current directory.
 func (s *Shell) Dir() string {
@@ -71,7 +71,7 @@ func (s *Shell) Getenv(key string) string { return proc.Getenv(s.options.Environ
 func (s *Shell) SetRoot(root, dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.root, s.dir = root, dir
+	s.startDir, s.dir = root, dir
 }
 
 // Close ends the background processes of finished commands. Running commands must be stopped by their callers. It may
@@ -100,9 +100,9 @@ type ShellCommand struct {
 // substitution.
 const cwdFD = 40
 
-// wrapper runs the texts in $3 and $1 as a script, once its input says that a guard runs. After a successful script
-// it writes the directory to the file $2. It is one line, because messages of the shell count lines from it.
-const wrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
+// shellWrapper runs the texts in $3 and $1 as a script, once its input says that a guard runs. After a successful
+// script it writes the directory to the file $2. It is one line, because messages of the shell count lines from it.
+const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
 // Start runs a command line in the shell's directory. Its output goes to the file
@@ -167,7 +167,7 @@ func shells() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 // exists.
 func (s *Shell) command() proc.Command {
 	s.mu.Lock()
-	dir, root := s.dir, s.root
+	dir, root := s.dir, s.startDir
 	s.mu.Unlock()
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = root
@@ -178,7 +178,7 @@ func (s *Shell) command() proc.Command {
 // run starts the wrapper with the first available shell.
 func run(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
 	for _, sh := range shells() {
-		c.Path, c.Args = sh, append([]string{"-c", wrapper, "/bin/bash"}, args...)
+		c.Path, c.Args = sh, append([]string{"-c", shellWrapper, "/bin/bash"}, args...)
 		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, NoteFD: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -267,7 +267,7 @@ func (c *ShellCommand) Follow() (reset bool) {
 	s := c.shell
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, root := range append([]string{s.root}, s.options.Dirs...) {
+	for _, root := range append([]string{s.startDir}, s.options.Dirs...) {
 		for _, base := range []string{root, resolveLinks(root)} {
 			if rel, err := filepath.Rel(base, c.dir); err == nil && filepath.IsLocal(rel) {
 				s.dir = filepath.Join(root, rel)
@@ -275,7 +275,7 @@ func (c *ShellCommand) Follow() (reset bool) {
 			}
 		}
 	}
-	s.dir = s.root
+	s.dir = s.startDir
 	return true
 }
 

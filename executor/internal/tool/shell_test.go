@@ -19,7 +19,7 @@ func start(t *testing.T, s *tool.Shell, line string) *tool.ShellCommand {
 	return c
 }
 
-func output(t *testing.T, s *tool.Shell, line string) string {
+func runShell(t *testing.T, s *tool.Shell, line string) string {
 	t.Helper()
 	c := start(t, s, line)
 	c.End()
@@ -44,7 +44,7 @@ func TestLeftBehind(t *testing.T) {
 	if !ok {
 		t.Fatalf("printed %q", c.Output(100))
 	}
-	if got := output(t, s, "kill -0 "+pid+" && echo runs; echo >go; while kill -0 "+pid+" 2>/dev/null; do :; done; tail -n 1 out"); got != "runs\nlate\n" {
+	if got := runShell(t, s, "kill -0 "+pid+" && echo runs; echo >go; while kill -0 "+pid+" 2>/dev/null; do :; done; tail -n 1 out"); got != "runs\nlate\n" {
 		t.Errorf("the next command printed %q", got)
 	}
 	start(t, s, "{ exec 3>go; sleep 1000; } >/dev/null &").End()
@@ -63,7 +63,7 @@ func TestClose(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	s := tool.NewShell(tool.ShellOptions{CWD: tmp, Environ: os.Environ()})
-	if got := output(t, s, "echo hi"); got != "hi\n" {
+	if got := runShell(t, s, "echo hi"); got != "hi\n" {
 		t.Errorf("printed %q", got)
 	}
 	for range 2 {

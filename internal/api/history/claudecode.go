@@ -88,7 +88,7 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []sideT
 			r.results = append(r.results, p.result)
 		case p.hasAttachments:
 			r.files = append(r.files, p.kind)
-		case p.kind == "text" && i < last: // Claude Code ends it with a newline when it joins another one
+		case p.kind == "text" && i < last: // Claude Code adds a newline to a text if another one follows
 			r.addText(strings.TrimSuffix(p.text, "\n"))
 		case p.kind == "text":
 			r.addText(p.text)

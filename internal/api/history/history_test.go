@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// groups returns the message groups of a request.
-func groups(t *testing.T, messages ...any) []history.Group {
+// messageGroups returns the message groups of a request.
+func messageGroups(t *testing.T, messages ...any) []history.Group {
 	t.Helper()
 	return groupsOf(t, "", messages...)
 }
@@ -56,7 +56,7 @@ func TestContext(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := groups(t, messages...)
+			g := messageGroups(t, messages...)
 			if len(g) != 1 || len(g[0].Steps) != 1 || g[0].Steps[0].Text != "hi" {
 				t.Fatalf("%+v", g)
 			}
@@ -84,7 +84,7 @@ func TestResults(t *testing.T) {
 		"nothing":  "plain",
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := groups(t, object{"role": "user", "content": "hi"},
+			g := messageGroups(t, object{"role": "user", "content": "hi"},
 				object{"role": "assistant", "content": []any{object{"type": "tool_use", "id": "a", "name": "T", "input": object{}}}},
 				object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": "a", "content": content}}})
 			if got := g[2].Steps[0].Results[0].Text; got != "plain" {
@@ -98,7 +98,7 @@ func TestResults(t *testing.T) {
 func TestDropped(t *testing.T) {
 	const more = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 	const refused = "Your response above was stopped by a safety classifier — this is not a tool or API error."
-	g := groups(t, object{"role": "user", "content": []any{text("<system-reminder>\nx\n</system-reminder>"), text("hi\n"), text(more), text(refused)}})
+	g := messageGroups(t, object{"role": "user", "content": []any{text("<system-reminder>\nx\n</system-reminder>"), text("hi\n"), text(more), text(refused)}})
 	var got []string
 	for _, s := range g[0].Steps {
 		got = append(got, string(s.Kind)+" "+s.Text)
@@ -174,7 +174,7 @@ func TestTyped(t *testing.T) {
 
 // TestPictures (messages-api 8): the path of a picture is read as context of the prompt.
 func TestPictures(t *testing.T) {
-	g := groups(t, object{"role": "user", "content": []any{
+	g := messageGroups(t, object{"role": "user", "content": []any{
 		text("what is it"), object{"type": "image", "source": object{}}, text("[Image: source: /tmp/images/1.png]"),
 	}})
 	if s := g[0].Steps[0]; s.Text != "what is it" || len(s.Files) != 1 {

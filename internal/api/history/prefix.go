@@ -8,9 +8,9 @@ import (
 // Prefix is a prefix of a request as a prompt cache sees it: tools, then the system prompt, then
 // the messages, block by block.
 type Prefix struct {
-	Key  Digest        // of the content, without cache marks
-	Size int           // bytes so far
-	Mark time.Duration // how long the mark at its end asks to cache it; 0 = no mark
+	Key      Digest        // of the content, without cache marks
+	Size     int           // bytes so far
+	CacheTTL time.Duration // how long the cache mark at its end keeps it; 0 = no mark
 }
 
 // prefixBuilder collects the prefixes of a request.
@@ -32,7 +32,7 @@ func (r *Request) Prefixes() []Prefix {
 		}
 	}
 	if n := len(p.list); n > 0 && r.cacheControl != nil { // a mark of the request applies to its last block
-		p.list[n-1].Mark = max(p.list[n-1].Mark, cacheLifetime(r.cacheControl))
+		p.list[n-1].CacheTTL = max(p.list[n-1].CacheTTL, cacheLifetime(r.cacheControl))
 	}
 	return p.list
 }
@@ -57,7 +57,7 @@ func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 			return err
 		}
 		p.key, p.size = p.key.Chain(role, string(plain)), p.size+len(plain)
-		p.list = append(p.list, Prefix{Key: p.key, Size: p.size, Mark: mark})
+		p.list = append(p.list, Prefix{Key: p.key, Size: p.size, CacheTTL: mark})
 		return nil
 	})
 }

@@ -72,7 +72,7 @@ func requestFacts(r *history.Request, err error) string {
 	fmt.Fprintf(&b, "kind %q, directory %q, system %q, tools %q, schemas of %q\n", r.SideRequestKind(), r.WorkingDirectory(), r.SystemText(), r.Tools.Names,
 		slices.Sorted(maps.Keys(r.Tools.Schemas())))
 	for _, p := range r.Prefixes() {
-		fmt.Fprintf(&b, "prefix of %d bytes, kept for %v\n", p.Size, p.Mark)
+		fmt.Fprintf(&b, "prefix of %d bytes, kept for %v\n", p.Size, p.CacheTTL)
 	}
 	for _, g := range r.Groups(r.Messages) {
 		fmt.Fprintf(&b, "group %d, assistant %v, text %q, beside %q\n", g.Index, g.Assistant, g.Text, g.Context)

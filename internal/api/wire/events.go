@@ -83,8 +83,8 @@ type delta struct {
 
 // Events returns the events of a message. The jitter depends only on the message.
 func (m *Message) Events(how StreamOptions) *EventList {
-	s := &EventList{StreamOptions: how, random: jitter(how.Seed), nextPause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
-	start := m.body([]protocol.Block{})
+	s := &EventList{StreamOptions: how, random: newJitter(how.Seed), nextPause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
+	start := m.newBody([]protocol.Block{})
 	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
 	s.Add("message_start", messageStart{"message_start", start})
@@ -96,7 +96,7 @@ func (m *Message) Events(how StreamOptions) *EventList {
 	return s
 }
 
-func jitter(seed [16]byte) func() float64 {
+func newJitter(seed [16]byte) func() float64 {
 	var a, b uint64
 	for i := range 8 {
 		a, b = a<<8|uint64(seed[i]), b<<8|uint64(seed[8+i])
@@ -128,7 +128,7 @@ func (s *EventList) addBlock(i int, b protocol.Block, hidden bool) {
 	switch b := b.(type) {
 	case protocol.TextBlock:
 		open(emptyText(b))
-		for _, c := range citations(b) {
+		for _, c := range citationList(b) {
 			s.addDelta(i, "", delta{Type: "citations_delta", Citation: c})
 		}
 		for _, piece := range s.Pace.Split(b.Text) {
@@ -181,8 +181,8 @@ func emptyText(b protocol.TextBlock) protocol.TextBlock {
 	return empty
 }
 
-// citations returns the citations of a text block.
-func citations(b protocol.TextBlock) []json.RawMessage {
+// citationList returns the citations of a text block.
+func citationList(b protocol.TextBlock) []json.RawMessage {
 	var each []json.RawMessage
 	if b.Citations == nil || json.Unmarshal(b.Citations, &each) != nil { // loading refuses citations that are not a list
 		return nil

@@ -76,11 +76,11 @@ type messageBody struct {
 }
 
 // Body returns the response that is sent without streaming.
-func (m *Message) Body() any { return m.body(m.Blocks) }
+func (m *Message) Body() any { return m.newBody(m.Blocks) }
 
-// body returns the message with its content, or without content for the start of a
+// newBody returns the message with its content, or without content for the start of a
 // stream.
-func (m *Message) body(blocks []protocol.Block) messageBody {
+func (m *Message) newBody(blocks []protocol.Block) messageBody {
 	return messageBody{
 		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.StopReason, StopSequence: m.StopSequence,
 		StopDetails: m.stopDetails(), Usage: m.initialUsage(),

@@ -87,7 +87,7 @@ func Parse(options []Option, args []string) (Result, error) {
 		}
 	}
 	if p.unknownOption != "" && !p.result.Help {
-		return p.result, &Error{Text: fmt.Sprintf("error: unknown option '%s'%s", p.unknownOption, suggest(p.unknownOption, options))}
+		return p.result, &Error{Text: fmt.Sprintf("error: unknown option '%s'%s", p.unknownOption, suggestionLine(p.unknownOption, options))}
 	}
 	return p.result, nil
 }

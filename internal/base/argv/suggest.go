@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// suggest returns the second line of an unknown-option error, with its leading newline, or "" if no option is
-// similar. The measure is commander's: at most three edits, more than 40 % alike, only the nearest ones, sorted.
-func suggest(word string, options []Option) string {
+// suggestionLine returns the second line of an unknown-option error, with its leading newline, or "" if no option
+// is similar. The measure is commander's: at most three edits, more than 40 % alike, only the nearest ones, sorted.
+func suggestionLine(word string, options []Option) string {
 	bare, long := strings.CutPrefix(word, "--")
 	if !long {
 		return ""
 	}
 	best := 3
 	var near []string
-	for _, candidate := range suggestible(options) {
+	for _, candidate := range suggestibleNames(options) {
 		distance := editDistance(bare, candidate)
 		longer := max(len(bare), len(candidate))
 		if 10*(longer-distance) <= 4*longer || distance > best {
@@ -39,9 +39,9 @@ func suggest(word string, options []Option) string {
 	}
 }
 
-// suggestible lists the long names that may be suggested, without dashes. If an option has two long spellings,
+// suggestibleNames lists the long names that may be suggested, without dashes. If an option has two long spellings,
 // commander treats the first as the short one and only the second as long.
-func suggestible(options []Option) []string {
+func suggestibleNames(options []Option) []string {
 	names := []string{"help"}
 	for i := range options {
 		spellings := parseFlags(options[i].Flags).spellings

@@ -12,21 +12,21 @@ import (
 	"github.com/claudeless/claudeless/internal/base/clock"
 )
 
-func seeded(seed int64, salt string, start *time.Time) *clock.Source {
+func seededSource(seed int64, salt string, start *time.Time) *clock.Source {
 	return clock.New(clock.Options{Seed: &seed, Salt: salt, Start: start, Now: time.Now, NewID: uuid.NewString})
 }
 
-func ids(s *clock.Source) []string { return []string{s.NewID(), s.NewID(), s.NewID()} }
+func newIDs(s *clock.Source) []string { return []string{s.NewID(), s.NewID(), s.NewID()} }
 
 func TestIDsComeFromTheSeed(t *testing.T) {
-	first := ids(seeded(7, "", nil))
-	if diff := cmp.Diff(first, ids(seeded(7, "", nil))); diff != "" {
+	first := newIDs(seededSource(7, "", nil))
+	if diff := cmp.Diff(first, newIDs(seededSource(7, "", nil))); diff != "" {
 		t.Errorf("same seed, other ids (-first +second):\n%s", diff)
 	}
-	if cmp.Equal(first, ids(seeded(8, "", nil))) {
+	if cmp.Equal(first, newIDs(seededSource(8, "", nil))) {
 		t.Error("another seed gives the same ids")
 	}
-	if cmp.Equal(first, ids(seeded(7, "again", nil))) {
+	if cmp.Equal(first, newIDs(seededSource(7, "again", nil))) {
 		t.Error("another salt gives the same ids")
 	}
 	for _, id := range first {
@@ -40,7 +40,7 @@ func TestIDsComeFromTheSeed(t *testing.T) {
 func TestRepeatableTimeMovesByWaitsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-		s := seeded(1, "", &start)
+		s := seededSource(1, "", &start)
 		time.Sleep(time.Hour) // the machine is slow
 		if !s.IsRepeatable() || !s.Now().Equal(start) {
 			t.Fatalf("now is %s, want %s", s.Now(), start)

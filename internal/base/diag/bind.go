@@ -98,23 +98,23 @@ func (b *Binding) bind(v Value, dst reflect.Value, key string) {
 	}
 	switch dst.Kind() {
 	case reflect.Pointer:
-		b.pointer(v, dst, key)
+		b.bindPointer(v, dst, key)
 	case reflect.Struct:
-		b.structure(v, dst, key)
+		b.bindStruct(v, dst, key)
 	case reflect.Slice:
-		b.slice(v, dst, key)
+		b.bindSlice(v, dst, key)
 	case reflect.Map:
-		b.mapping(v, dst, key)
+		b.bindMap(v, dst, key)
 	case reflect.Interface:
 		if x := v.Any(); x != nil {
 			dst.Set(reflect.ValueOf(x))
 		}
 	default:
-		b.scalar(v, dst, key)
+		b.bindScalar(v, dst, key)
 	}
 }
 
-func (b *Binding) pointer(v Value, dst reflect.Value, key string) {
+func (b *Binding) bindPointer(v Value, dst reflect.Value, key string) {
 	if v.Kind == KindNull {
 		return
 	}
@@ -126,7 +126,7 @@ func (b *Binding) pointer(v Value, dst reflect.Value, key string) {
 	}
 }
 
-func (b *Binding) slice(v Value, dst reflect.Value, key string) {
+func (b *Binding) bindSlice(v Value, dst reflect.Value, key string) {
 	if v.Kind == KindTable && v.table.hasHeader {
 		b.report(int(v.offset), "write [["+key+"]]: one for each element", "`%s` must be an array, not a table", key)
 		return
@@ -143,7 +143,7 @@ func (b *Binding) slice(v Value, dst reflect.Value, key string) {
 	dst.Set(s)
 }
 
-func (b *Binding) mapping(v Value, dst reflect.Value, key string) {
+func (b *Binding) bindMap(v Value, dst reflect.Value, key string) {
 	if v.Kind != KindTable {
 		b.wrongType(v, key, "a table")
 		return
@@ -157,7 +157,7 @@ func (b *Binding) mapping(v Value, dst reflect.Value, key string) {
 	dst.Set(m)
 }
 
-func (b *Binding) structure(v Value, dst reflect.Value, key string) {
+func (b *Binding) bindStruct(v Value, dst reflect.Value, key string) {
 	if v.Kind != KindTable {
 		b.wrongType(v, key, "a table")
 		return
@@ -175,7 +175,7 @@ func (b *Binding) structure(v Value, dst reflect.Value, key string) {
 			continue
 		}
 		seen |= 1 << n
-		b.field(f.Value, dst.FieldByIndex(p.fields[n].index), &p.fields[n])
+		b.bindField(f.Value, dst.FieldByIndex(p.fields[n].index), &p.fields[n])
 	}
 	for n := range p.fields {
 		if p.fields[n].required && seen&(1<<n) == 0 {
@@ -184,7 +184,7 @@ func (b *Binding) structure(v Value, dst reflect.Value, key string) {
 	}
 }
 
-func (b *Binding) field(v Value, dst reflect.Value, f *field) {
+func (b *Binding) bindField(v Value, dst reflect.Value, f *field) {
 	before := len(b.list)
 	b.bind(v, dst, f.name)
 	if len(b.list) > before {
@@ -262,7 +262,7 @@ func NameHint(name string, candidates []string) string {
 	return "known names here: " + strings.Join(candidates, ", ")
 }
 
-func (b *Binding) scalar(v Value, dst reflect.Value, key string) {
+func (b *Binding) bindScalar(v Value, dst reflect.Value, key string) {
 	switch k := dst.Kind(); {
 	case k == reflect.String:
 		if v.Kind != KindString {

@@ -42,9 +42,9 @@ type Index struct {
 
 // syntaxProblem is the first text that a scanner could not read with certainty.
 type syntaxProblem struct {
-	offset   int
-	message  string
-	rejected bool // the file is refused without asking the format's parser
+	offset     int
+	message    string
+	isRejected bool // the file is refused without asking the format's parser
 }
 
 func newIndex[Text string | []byte](file string, src Text) *Index {
@@ -82,7 +82,7 @@ func IndexTOML[Text string | []byte](file string, src Text) *Index {
 func IndexJSON(file string, src []byte) *Index {
 	ix := newIndex(file, src)
 	s := &jsonScanner{scanner: scanner{src: ix.src}}
-	ix.root = s.document()
+	ix.root = s.scanDocument()
 	ix.problem = s.problem
 	return ix
 }
@@ -105,7 +105,7 @@ func (ix *Index) FirstProblem() *Diagnostic {
 }
 
 // IsRejected reports that the file exceeds a limit, so that it must not be given to the format's parser.
-func (ix *Index) IsRejected() bool { return ix.problem != nil && ix.problem.rejected }
+func (ix *Index) IsRejected() bool { return ix.problem != nil && ix.problem.isRejected }
 
 // Pos returns the position of path: that of the key for fields of tables, that of
 // the value for elements of arrays (that of the header for [[a]]). For a path that

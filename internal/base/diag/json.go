@@ -12,7 +12,7 @@ type jsonScanner struct {
 	depth int
 }
 
-func (s *jsonScanner) document() Value {
+func (s *jsonScanner) scanDocument() Value {
 	if !utf8.ValidString(s.src) {
 		s.fail(0, "the file is not valid UTF-8")
 	}
@@ -43,11 +43,11 @@ func (s *jsonScanner) value() (Value, bool) {
 	switch s.peek() {
 	case '{':
 		v.Kind = KindTable
-		v.table, ok = s.object()
+		v.table, ok = s.scanObject()
 	case '[':
 		v.Kind = KindArray
 		v.list = &list{}
-		v.list.items, ok = s.array()
+		v.list.items, ok = s.scanArray()
 	case '"':
 		v.Kind = KindString
 		v.Text, ok = s.stringValue()
@@ -57,7 +57,7 @@ func (s *jsonScanner) value() (Value, bool) {
 	return v, ok
 }
 
-func (s *jsonScanner) enter() bool {
+func (s *jsonScanner) enterLevel() bool {
 	if s.depth >= maxDepth {
 		return s.fail(s.pos, "nested too deeply")
 	}
@@ -67,9 +67,9 @@ func (s *jsonScanner) enter() bool {
 	return true
 }
 
-func (s *jsonScanner) object() (*table, bool) {
+func (s *jsonScanner) scanObject() (*table, bool) {
 	t := &table{}
-	if !s.enter() {
+	if !s.enterLevel() {
 		return t, false
 	}
 	defer func() { s.depth-- }()
@@ -113,9 +113,9 @@ func (s *jsonScanner) object() (*table, bool) {
 	}
 }
 
-func (s *jsonScanner) array() ([]Value, bool) {
+func (s *jsonScanner) scanArray() ([]Value, bool) {
 	items := []Value{}
-	if !s.enter() {
+	if !s.enterLevel() {
 		return items, false
 	}
 	defer func() { s.depth-- }()

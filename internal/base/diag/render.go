@@ -16,7 +16,7 @@ func Render(w io.Writer, l List) {
 	for _, d := range l {
 		fmt.Fprintln(w, d.String())
 		if d.Source != "" && d.Pos.Col > 0 {
-			line, pad := excerpt(d.Source, d.Pos.Col)
+			line, pad := lineExcerpt(d.Source, d.Pos.Col)
 			fmt.Fprintf(w, "  %s\n  %s^\n", line, pad)
 		}
 		if d.Hint != "" {
@@ -25,9 +25,9 @@ func Render(w io.Writer, l List) {
 	}
 }
 
-// excerpt shortens a line to the part around col and returns it with the white
+// lineExcerpt shortens a line to the part around col and returns it with the white
 // space that puts a caret below col. Both keep tabs.
-func excerpt(source string, col int) (line, pad string) {
+func lineExcerpt(source string, col int) (line, pad string) {
 	runes := []rune(source)
 	at := min(col-1, len(runes))
 	if from := at - maxSource/2; from > 0 && len(runes) > maxSource {

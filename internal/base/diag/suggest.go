@@ -15,7 +15,7 @@ func Nearest(name string, candidates []string) string {
 		if len(c) > longest {
 			continue
 		}
-		d := distance(folded, normalize(c))
+		d := editDistance(folded, normalize(c))
 		if d == 0 && c == name {
 			continue
 		}
@@ -28,9 +28,9 @@ func Nearest(name string, candidates []string) string {
 
 func normalize(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
 
-// distance counts insertions, deletions, replacements and swaps of neighbours
+// editDistance counts insertions, deletions, replacements and swaps of neighbours
 // (optimal string alignment) between two short strings.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	prev2 := make([]int, len(b)+1)
 	prev := make([]int, len(b)+1)
 	cur := make([]int, len(b)+1)

@@ -81,7 +81,7 @@ func (s *tomlScanner) scan() {
 		}
 		ok := false
 		if s.src[s.pos] == '[' {
-			ok = s.header()
+			ok = s.scanHeader()
 		} else {
 			ok = s.keyValue(s.current)
 		}
@@ -96,8 +96,8 @@ func (s *tomlScanner) enterLevel() bool {
 	if s.depth++; s.tableDepth+s.depth <= maxDepth {
 		return true
 	}
-	if s.problem == nil || !s.problem.rejected {
-		s.problem = &syntaxProblem{offset: s.pos, message: tooDeep, rejected: true}
+	if s.problem == nil || !s.problem.isRejected {
+		s.problem = &syntaxProblem{offset: s.pos, message: tooDeep, isRejected: true}
 	}
 	return false
 }
@@ -106,7 +106,7 @@ func (s *tomlScanner) enterLevel() bool {
 // format's parser. It also counts brackets in strings.
 func (s *tomlScanner) refuseDeep() {
 	const most = 5 * maxDepth
-	if s.problem == nil || s.problem.rejected {
+	if s.problem == nil || s.problem.isRejected {
 		return
 	}
 	depth := 0
@@ -118,7 +118,7 @@ func (s *tomlScanner) refuseDeep() {
 			depth = max(0, depth-1)
 		}
 		if depth > most {
-			s.problem = &syntaxProblem{offset: i, message: tooDeep, rejected: true}
+			s.problem = &syntaxProblem{offset: i, message: tooDeep, isRejected: true}
 			return
 		}
 	}
@@ -139,15 +139,15 @@ func (s *tomlScanner) skipBlank() {
 		case c == '\r' && strings.HasPrefix(s.src[s.pos:], "\r\n"):
 			s.pos += 2
 		case c == '#':
-			s.comment()
+			s.skipComment()
 		default:
 			return
 		}
 	}
 }
 
-// comment skips to the end of the line.
-func (s *tomlScanner) comment() {
+// skipComment skips to the end of the line.
+func (s *tomlScanner) skipComment() {
 	start := s.pos
 	s.skipLine()
 	text := strings.TrimSuffix(s.src[start:s.pos], "\r")
@@ -173,14 +173,14 @@ func (s *tomlScanner) endOfLine() bool {
 	case s.pos >= len(s.src) || s.src[s.pos] == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n"):
 		return true
 	case s.src[s.pos] == '#':
-		s.comment()
+		s.skipComment()
 		return true
 	}
 	return s.fail(s.pos, "expected the end of the line")
 }
 
-// header reads [a.b] or [[a.b]] and selects its table.
-func (s *tomlScanner) header() bool {
+// scanHeader reads [a.b] or [[a.b]] and selects its table.
+func (s *tomlScanner) scanHeader() bool {
 	start := s.pos
 	s.pos++
 	many := s.peek() == '['

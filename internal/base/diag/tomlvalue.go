@@ -16,14 +16,14 @@ func (s *tomlScanner) value() (Value, bool) {
 	case '"', '\'':
 		v.Kind = KindString
 		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
-			v.Text, ok = s.multiline(c)
+			v.Text, ok = s.scanMultiline(c)
 		} else {
 			v.Text, ok = s.singleLine(c)
 		}
 	case '[':
 		v.Kind = KindArray
 		v.list = &list{}
-		v.list.items, ok = s.array()
+		v.list.items, ok = s.scanArray()
 	case '{':
 		v.Kind = KindTable
 		v.table, ok = s.inlineTable()
@@ -42,7 +42,7 @@ func (s *tomlScanner) singleLine(quote byte) (string, bool) {
 			s.pos = i + 1
 			return s.src[start:i], true
 		case c == '\\' && quote == '"':
-			return s.escaped(start, i, `"`)
+			return s.scanEscaped(start, i, `"`)
 		case isControl(c):
 			s.pos = i
 			return "", s.fail(i, "the string is not closed, or contains a control character")
@@ -52,8 +52,8 @@ func (s *tomlScanner) singleLine(quote byte) (string, bool) {
 	return "", s.fail(start-1, "the string is not closed")
 }
 
-// escaped reads the rest of a basic string from its first backslash up to end.
-func (s *tomlScanner) escaped(start, at int, end string) (string, bool) {
+// scanEscaped reads the rest of a basic string from its first backslash up to end.
+func (s *tomlScanner) scanEscaped(start, at int, end string) (string, bool) {
 	var b strings.Builder
 	b.WriteString(s.src[start:at])
 	for s.pos = at; s.pos < len(s.src); {
@@ -63,7 +63,7 @@ func (s *tomlScanner) escaped(start, at int, end string) (string, bool) {
 			s.pos++
 			return b.String(), true
 		case c == '"' && strings.HasPrefix(s.src[s.pos:], end):
-			b.WriteString(s.closing('"'))
+			b.WriteString(s.skipClosingQuotes('"'))
 			return b.String(), true
 		case c == '\\':
 			if !s.escape(&b, end != `"`) {
@@ -120,8 +120,8 @@ func (s *tomlScanner) escape(b *strings.Builder, multi bool) bool {
 	return s.fail(start, "unknown escape sequence; a literal backslash is written \\\\ or in 'single quotes'")
 }
 
-// multiline reads a """ or ”' string.
-func (s *tomlScanner) multiline(quote byte) (string, bool) {
+// scanMultiline reads a """ or ”' string.
+func (s *tomlScanner) scanMultiline(quote byte) (string, bool) {
 	open := s.pos
 	end := strings.Repeat(string(quote), 3)
 	s.pos += 3
@@ -136,9 +136,9 @@ func (s *tomlScanner) multiline(quote byte) (string, bool) {
 		switch c := s.src[s.pos]; {
 		case c == quote && strings.HasPrefix(s.src[s.pos:], end):
 			at := s.pos
-			return s.src[start:at] + s.closing(quote), true
+			return s.src[start:at] + s.skipClosingQuotes(quote), true
 		case c == '\\' && quote == '"':
-			return s.escaped(start, s.pos, end)
+			return s.scanEscaped(start, s.pos, end)
 		case c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n"):
 		case isControl(c):
 			return "", s.fail(s.pos, "control characters are not allowed in strings")
@@ -148,9 +148,9 @@ func (s *tomlScanner) multiline(quote byte) (string, bool) {
 	return "", s.fail(open, "the multi-line string is not closed")
 }
 
-// closing skips the quotes at the end of a multi-line string and returns those (up
+// skipClosingQuotes skips the quotes at the end of a multi-line string and returns those (up
 // to two) that belong to its content.
-func (s *tomlScanner) closing(quote byte) string {
+func (s *tomlScanner) skipClosingQuotes(quote byte) string {
 	n := 0
 	for n < 5 && s.pos+n < len(s.src) && s.src[s.pos+n] == quote {
 		n++
@@ -159,7 +159,7 @@ func (s *tomlScanner) closing(quote byte) string {
 	return strings.Repeat(string(quote), n-3)
 }
 
-func (s *tomlScanner) array() ([]Value, bool) {
+func (s *tomlScanner) scanArray() ([]Value, bool) {
 	defer func() { s.depth-- }()
 	if !s.enterLevel() {
 		return nil, false

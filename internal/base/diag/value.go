@@ -56,9 +56,9 @@ type Field struct {
 type table struct {
 	fields    []Field
 	byKey     map[string]int // nil for a small table
-	hasHeader bool           // made by [a] or [[a]]
-	isDotted  bool           // made by a dotted key
-	isClosed  bool           // inline: nothing may be added
+	hasHeader bool           // written as [key] or [[key]]
+	isDotted  bool           // written as a part of a dotted key, like a in a.b = 1
+	isClosed  bool           // an inline table: nothing may be added
 }
 
 // smallTable is the size up to which keys are searched linearly.

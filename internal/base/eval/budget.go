@@ -123,8 +123,8 @@ func (b *budget) chargeValue(v any) error {
 	return nil
 }
 
-// walk charges one step for every value inside v and the bytes of its strings.
-func (b *budget) walk(v any) error {
+// chargeTree charges one step for every value inside v and the bytes of its strings.
+func (b *budget) chargeTree(v any) error {
 	if err := b.step(1); err != nil {
 		return err
 	}
@@ -133,13 +133,13 @@ func (b *budget) walk(v any) error {
 		return b.step(len(x) / 256)
 	case []any:
 		for _, e := range x {
-			if err := b.walk(e); err != nil {
+			if err := b.chargeTree(e); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for _, e := range x {
-			if err := b.walk(e); err != nil {
+			if err := b.chargeTree(e); err != nil {
 				return err
 			}
 		}

@@ -33,7 +33,7 @@ func compileError(src string, err error, env *Env) *Error {
 	message, _, _ := strings.Cut(fe.Message, "\n")
 	e := &Error{Message: message, Offset: fe.From}
 	if name, ok := strings.CutPrefix(fe.Message, "unknown name "); ok {
-		e.Name, e.Known = name, candidates(src, fe.From, name, env)
+		e.Name, e.Known = name, nameCandidates(src, fe.From, name, env)
 	}
 	_, field, ok := strings.Cut(message, " has no field ")
 	if !ok {
@@ -42,12 +42,12 @@ func compileError(src string, err error, env *Env) *Error {
 	if ok {
 		e.Message, e.Name, e.Known = "unknown field "+field, field, env.fields
 	}
-	e.Hint = hint(src, e)
+	e.Hint = syntaxHint(src, e)
 	return e
 }
 
-// candidates returns the names that an unknown name may have been meant as: functions if it is called.
-func candidates(src string, offset int, name string, env *Env) []string {
+// nameCandidates returns the names that an unknown name may have been meant as: functions if it is called.
+func nameCandidates(src string, offset int, name string, env *Env) []string {
 	rest := []rune(src)
 	if offset += len([]rune(name)); offset > len(rest) {
 		return env.Names()
@@ -65,11 +65,11 @@ func isFunction(name string) bool {
 	return ok && name != "now" && name != "timezone"
 }
 
-// operators are infix operators that are functions or methods in other languages.
-var operators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
+// otherOperators are infix operators that are functions or methods in other languages.
+var otherOperators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
 
-// hint recognises syntax of other languages.
-func hint(src string, e *Error) string {
+// syntaxHint returns a hint if the expression uses the syntax of another language.
+func syntaxHint(src string, e *Error) string {
 	runes := []rune(src)
 	at := func(offset int) string {
 		if offset < 0 || offset >= len(runes) {
@@ -83,13 +83,13 @@ func hint(src string, e *Error) string {
 		return "write `x matches \"…\"` to match a regular expression"
 	case strings.HasPrefix(at(e.Offset-2), "==="), strings.HasPrefix(at(e.Offset), "=") && e.Message == `unexpected token Operator("=")`:
 		return "write `==` to compare"
-	case isMethod && slices.Contains(operators, method):
+	case isMethod && slices.Contains(otherOperators, method):
 		return "write it between its operands: `x " + method + " \"…\"`"
 	case isMethod && slices.Contains(builtin.Names, method):
 		return "write it as a function: `" + method + "(x)`"
 	case isMethod || e.Name == "length":
 		return "values have no methods: write `len(x)` for the length; expr-lang.org lists the functions"
-	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(operators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
+	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(otherOperators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
 		name, _, _ := strings.Cut(at(e.Offset), "(")
 		return "write it between its operands: `x " + name + " \"…\"`"
 	case strings.HasPrefix(e.Message, "invalid operation: in (mismatched types string and string)"):
@@ -106,7 +106,7 @@ func (c *nameChecker) unknownNames(src string) CompileErrors {
 			continue
 		}
 		at := id.Location().From
-		all = append(all, &Error{Message: "unknown name " + id.Value, Offset: at, Name: id.Value, Known: candidates(src, at, id.Value, c.env)})
+		all = append(all, &Error{Message: "unknown name " + id.Value, Offset: at, Name: id.Value, Known: nameCandidates(src, at, id.Value, c.env)})
 	}
 	slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
 	return all

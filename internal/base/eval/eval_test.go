@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	env := NewEnv(testNames).WithKeys("match", []string{"city"})
-	callable := candidates("f()", 0, "f", env)
+	callable := nameCandidates("f()", 0, "f", env)
 	for src, want := range map[string]Error{
 		`n > promt`:             {Message: "unknown name promt", Offset: 4, Name: "promt", Known: env.Names()},
 		`match.town == "x"`:     {Message: "`match` has no `town`", Offset: 6, Name: "town", Known: []string{"city"}},
@@ -124,7 +124,7 @@ func TestCandidatesOrder(t *testing.T) {
 	}
 	for range 5 {
 		env := NewEnv(testNames).WithKeys("match", []string{"city"})
-		for _, list := range [][]string{env.Names(), candidates("f()", 0, "f", env), candidates("f", 0, "f", env), fieldsOf(fields)} {
+		for _, list := range [][]string{env.Names(), nameCandidates("f()", 0, "f", env), nameCandidates("f", 0, "f", env), fieldsOf(fields)} {
 			if len(list) < 3 || !slices.IsSorted(list) {
 				t.Fatalf("not in order: %v", list)
 			}

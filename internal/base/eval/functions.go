@@ -10,9 +10,9 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// functions replaces built-in functions that read the clock or can create large
+// restrictedFunctions replaces built-in functions that read the clock or can create large
 // values, and adds those that [costPatcher] calls.
-func functions() []expr.Option {
+func restrictedFunctions() []expr.Option {
 	return []expr.Option{
 		expr.DisableBuiltin("now"),
 		expr.DisableBuiltin("timezone"),
@@ -35,7 +35,7 @@ func tick(args ...any) (any, error) { return nil, args[0].(*budget).step(1) }
 
 func charge(args ...any) (any, error) { return args[1], args[0].(*budget).chargeValue(args[1]) }
 
-func chargeDeep(args ...any) (any, error) { return args[1], args[0].(*budget).walk(args[1]) }
+func chargeDeep(args ...any) (any, error) { return args[1], args[0].(*budget).chargeTree(args[1]) }
 
 // checkedArithmetic evaluates + - * of operands that may be integers.
 func checkedArithmetic(args ...any) (any, error) {

@@ -82,7 +82,7 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 		return nil, &Error{Message: "the expression is empty"}
 	}
 	check := &nameChecker{env: env}
-	opts := append(functions(), expr.Env(env.types), as, expr.Patch(check), expr.Patch(&costPatcher{}))
+	opts := append(restrictedFunctions(), expr.Env(env.types), as, expr.Patch(check), expr.Patch(&costPatcher{}))
 	p, err := expr.Compile(src, opts...)
 	if check.err != nil {
 		return nil, check.err

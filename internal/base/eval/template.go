@@ -33,8 +33,8 @@ type Compiler struct {
 // NewCompiler returns a compiler with an empty cache.
 func NewCompiler(env *Env) *Compiler { return &Compiler{Env: env, cache: map[string]*Program{}} }
 
-// expression compiles one expression of a template.
-func (c *Compiler) expression(src string) (*Program, error) {
+// compileExpression compiles one expression of a template.
+func (c *Compiler) compileExpression(src string) (*Program, error) {
 	p, ok := c.cache[src]
 	if ok {
 		return p, nil
@@ -65,7 +65,7 @@ func (c *Compiler) Template(src string) (*Template, error) {
 			wrong = append(wrong, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:at+open])})
 			return nil, wrong
 		}
-		p, err := c.expression(body[:size])
+		p, err := c.compileExpression(body[:size])
 		for _, e := range ErrorsOf(err) {
 			e.Offset += utf8.RuneCountInString(src[:at+open+2])
 			wrong = append(wrong, e)

@@ -43,7 +43,7 @@ type failure string
 
 func (f failure) Error() string { return string(f) }
 
-func failuref(format string, args ...any) error { return failure(fmt.Sprintf(format, args...)) }
+func errorf(format string, args ...any) error { return failure(fmt.Sprintf(format, args...)) }
 
 // run runs git in a directory and returns what it prints without the last line end. If git fails, the error is its
 // message.
@@ -97,7 +97,7 @@ func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 	}
 	var err error
 	if w.Base, err = g.run(ctx, w.Top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
-		return w, failuref("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
+		return w, errorf("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
 			"a commit yet), so Claude Code has nothing to base a worktree on. It may also be that the git that Claude Code runs (which may not be "+
 			"the one in your shell) is not working. Running git status in this repository may show more.", from)
 	}
@@ -106,11 +106,11 @@ func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 		return w, nil
 	}
 	if _, err := g.run(ctx, w.Top, "worktree", "add", "--quiet", "-B", w.Branch, w.Path, w.Base); err != nil {
-		return w, failuref("Failed to create worktree: %v", err)
+		return w, errorf("Failed to create worktree: %v", err)
 	}
 	if o.Lock != "" {
 		if _, err := g.run(ctx, w.Top, "worktree", "lock", "--reason", o.Lock, w.Path); err != nil {
-			return w, failuref("Failed to create worktree: %v", err)
+			return w, errorf("Failed to create worktree: %v", err)
 		}
 	}
 	return w, g.copyIncluded(ctx, w)

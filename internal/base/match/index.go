@@ -52,7 +52,7 @@ func NewIndex(texts []Text) *Index {
 
 func (x *Index) put(i int32, literal string, common counts) {
 	if len(literal) >= gramSize {
-		x.grams.put(common.rarest(literal), i)
+		x.grams.put(common.rarestPiece(literal), i)
 		return
 	}
 	x.byShortLiteral[literal] = append(x.byShortLiteral[literal], i)
@@ -110,8 +110,8 @@ func (c counts) add(literal string) {
 	}
 }
 
-// rarest returns the piece of a literal that occurs in the fewest literals.
-func (c counts) rarest(literal string) (rarest uint32) {
+// rarestPiece returns the piece of a literal that occurs in the fewest literals.
+func (c counts) rarestPiece(literal string) (rarest uint32) {
 	least := ^uint32(0)
 	for at := 0; at+gramSize <= len(literal); at++ {
 		g := gramAt(literal, at)
@@ -141,8 +141,8 @@ func newGrams(n int) grams {
 	return grams{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]cell, 0, n)}
 }
 
-// at returns the index of a piece in cells, +1; 0 = not found.
-func (g *grams) at(gram uint32) int32 {
+// cellIndex returns the index of a piece in cells, +1; 0 = not found.
+func (g *grams) cellIndex(gram uint32) int32 {
 	c := g.heads[hashSlot(gram, g.shift)]
 	for c > 0 && g.cells[c-1].gram != gram {
 		c = g.cells[c-1].next
@@ -151,7 +151,7 @@ func (g *grams) at(gram uint32) int32 {
 }
 
 func (g *grams) put(gram uint32, i int32) {
-	c := g.at(gram)
+	c := g.cellIndex(gram)
 	if c == 0 {
 		head := &g.heads[hashSlot(gram, g.shift)]
 		g.cells = append(g.cells, cell{gram: gram, next: *head})
@@ -165,7 +165,7 @@ func (g *grams) put(gram uint32, i int32) {
 func (g *grams) find(text string) (found []int32) {
 	var seen []uint64 // bits of the cells whose matchers were added
 	for at := 0; at+gramSize <= len(text); at++ {
-		c := g.at(gramAt(text, at))
+		c := g.cellIndex(gramAt(text, at))
 		if c == 0 {
 			continue
 		}

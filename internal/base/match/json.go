@@ -18,7 +18,7 @@ func subset(want, got any, path string) (string, bool) {
 	case map[string]any:
 		g, ok := got.(map[string]any)
 		if !ok {
-			return difference(path, want, got), false
+			return describeDifference(path, want, got), false
 		}
 		for _, key := range slices.Sorted(maps.Keys(w)) {
 			sub := w[key]
@@ -34,7 +34,7 @@ func subset(want, got any, path string) (string, bool) {
 	case []any:
 		g, ok := got.([]any)
 		if !ok || len(g) != len(w) {
-			return difference(path, want, got), false
+			return describeDifference(path, want, got), false
 		}
 		for i := range w {
 			if diff, ok := subset(w[i], g[i], fmt.Sprintf("%s[%d]", path, i)); !ok {
@@ -46,7 +46,7 @@ func subset(want, got any, path string) (string, bool) {
 	if scalarEqual(want, got) {
 		return "", true
 	}
-	return difference(path, want, got), false
+	return describeDifference(path, want, got), false
 }
 
 func scalarEqual(a, b any) bool {
@@ -97,7 +97,7 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-func difference(path string, want, got any) string {
+func describeDifference(path string, want, got any) string {
 	at := "it"
 	if path != "" {
 		at = "`" + path + "`"

@@ -31,19 +31,19 @@ func oneLiteral(literal string) []string {
 func (e exact) requiredLiterals() []string    { return oneLiteral(string(e)) }
 func (c contains) requiredLiterals() []string { return oneLiteral(string(c)) }
 func (r *regex) requiredLiterals() []string   { return oneLiteral(r.literal) }
-func (g glob) requiredLiterals() []string     { return oneLiteral(g.literal()) }
+func (g glob) requiredLiterals() []string     { return oneLiteral(g.longestLiteral()) }
 
 // requiredLiterals returns the literals of the part whose shortest literal is the longest.
 func (a all) requiredLiterals() (best []string) {
 	for _, part := range a {
-		if n := part.requiredLiterals(); shortest(n) > shortest(best) {
+		if n := part.requiredLiterals(); shortestLength(n) > shortestLength(best) {
 			best = n
 		}
 	}
 	return best
 }
 
-func shortest(literals []string) int {
+func shortestLength(literals []string) int {
 	if len(literals) == 0 {
 		return 0
 	}
@@ -66,8 +66,8 @@ func (a anyOf) requiredLiterals() (each []string) {
 	return each
 }
 
-// literal returns the longest text that every match of the glob contains.
-func (g glob) literal() (longest string) {
+// longestLiteral returns the longest text that every match of the glob contains.
+func (g glob) longestLiteral() (longest string) {
 	run := 0 // start of a run of plain characters
 	take := func(end int) {
 		if end-run > len(longest) {

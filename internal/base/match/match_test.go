@@ -164,7 +164,7 @@ func TestSubset(t *testing.T) {
 		{`true`, `"true"`, "it is \"true\", not true"},
 	} {
 		t.Run(tt.want+" in "+tt.got, func(t *testing.T) {
-			diff, ok := Subset(number64(t, tt.want), number64(t, tt.got))
+			diff, ok := Subset(decodeNumber(t, tt.want), decodeNumber(t, tt.got))
 			if diff != tt.diff || ok != (tt.diff == "") {
 				t.Errorf("got %q, %v; want %q", diff, ok, tt.diff)
 			}
@@ -175,7 +175,7 @@ func TestSubset(t *testing.T) {
 	}
 }
 
-func number64(t *testing.T, s string) any {
+func decodeNumber(t *testing.T, s string) any {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(s))
 	dec.UseNumber()

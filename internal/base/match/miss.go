@@ -138,16 +138,16 @@ func (g glob) longestPrefix(s string) (at int, want string) {
 // Distance returns the edit distance of two texts: changed, inserted or deleted
 // characters. Only the first few hundred characters are compared.
 func Distance(a, b string) int {
-	row := distances(a, b, 1)
+	row := prefixDistances(a, b, 1)
 	return row[len(row)-1]
 }
 
 // MinDistance returns the smallest [Distance] between a pattern and any part of a text.
-func MinDistance(pattern, text string) int { return slices.Min(distances(pattern, text, 0)) }
+func MinDistance(pattern, text string) int { return slices.Min(prefixDistances(pattern, text, 0)) }
 
-// distances returns the distances of first to each prefix of second, where skipping
+// prefixDistances returns the distances of first to each prefix of second, where skipping
 // a leading character of second costs cost.
-func distances(first, second string, cost int) []int {
+func prefixDistances(first, second string, cost int) []int {
 	const most = 300
 	a, b := []rune(first), []rune(second)
 	a, b = a[:min(len(a), most)], b[:min(len(b), most)]

@@ -23,7 +23,7 @@ type regexScan struct {
 func scanSimple(expr string) (regexInfo, bool) {
 	s := &regexScan{expr: expr, runStart: -1}
 	for s.at < len(expr) {
-		if !s.step() {
+		if !s.readElement() {
 			return regexInfo{}, false
 		}
 	}
@@ -34,8 +34,8 @@ func scanSimple(expr string) (regexInfo, bool) {
 	return s.info, s.depth == 0
 }
 
-// step reads one element.
-func (s *regexScan) step() bool {
+// readElement reads one element.
+func (s *regexScan) readElement() bool {
 	c := s.expr[s.at]
 	switch {
 	case c >= 0x80:
@@ -48,14 +48,14 @@ func (s *regexScan) step() bool {
 		s.at++
 		return true
 	case c == '*' || c == '+' || c == '?':
-		return s.quantifier(c)
+		return s.readQuantifier(c)
 	}
 	s.endRun(s.at)
 	switch c {
 	case '\\':
 		return s.escape()
 	case '[':
-		return s.class()
+		return s.readClass()
 	case '.':
 		s.hasAtom = true
 	case '^', '$':
@@ -95,7 +95,7 @@ func (s *regexScan) endRun(end int) {
 	s.runStart = -1
 }
 
-func (s *regexScan) quantifier(c byte) bool {
+func (s *regexScan) readQuantifier(c byte) bool {
 	if !s.hasAtom {
 		return false
 	}
@@ -131,9 +131,9 @@ func (s *regexScan) escape() bool {
 	return true
 }
 
-// class parses "[a-z_]" or "[^…]" of letters, digits, ranges of them, and some
+// readClass parses "[a-z_]" or "[^…]" of letters, digits, ranges of them, and some
 // characters without a special meaning in a class.
-func (s *regexScan) class() bool {
+func (s *regexScan) readClass() bool {
 	at := s.at + 1
 	if at < len(s.expr) && s.expr[at] == '^' {
 		at++

@@ -222,9 +222,9 @@ type regex struct {
 	re atomic.Pointer[regexp.Regexp] // nil = not yet compiled
 }
 
-// compiled returns the expression, which was found to be valid. Goroutines that need it first at the same time compile
+// compiledExpr returns the expression, which was found to be valid. Goroutines that need it first at the same time compile
 // it each.
-func (r *regex) compiled() *regexp.Regexp {
+func (r *regex) compiledExpr() *regexp.Regexp {
 	if re := r.re.Load(); re != nil {
 		return re
 	}
@@ -237,7 +237,7 @@ func (r *regex) match(s string) (Captures, bool) {
 	if !strings.Contains(s, r.literal) {
 		return Captures{}, false
 	}
-	re := r.compiled()
+	re := r.compiledExpr()
 	found := re.FindStringSubmatch(s)
 	return Captures{Groups: found, Names: re.SubexpNames()}, found != nil
 }

@@ -55,22 +55,22 @@ func (s *scanner) value() error {
 	case len(s.rest) == 0:
 		return syntaxError("Unexpected EOF")
 	case s.take('{'):
-		return s.object()
+		return s.scanObject()
 	case s.take('['):
-		return s.array()
+		return s.scanArray()
 	case s.take('"'):
 		return s.stringValue()
 	case c == '\'':
 		return syntaxError("Single quotes (') are not allowed in JSON")
 	case c == '-' || '0' <= c && c <= '9':
-		return s.number()
+		return s.scanNumber()
 	case strings.IndexByte("]},:.()", c) >= 0:
 		return syntaxError(fmt.Sprintf("Unexpected token '%c'", c))
 	}
 	return s.literalValue()
 }
 
-func (s *scanner) object() error {
+func (s *scanner) scanObject() error {
 	if s.take('}') {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (s *scanner) object() error {
 	}
 }
 
-func (s *scanner) array() error {
+func (s *scanner) scanArray() error {
 	if s.take(']') {
 		return nil
 	}
@@ -158,9 +158,9 @@ func escape(rest []byte) error {
 	return nil
 }
 
-func (s *scanner) number() error {
+func (s *scanner) scanNumber() error {
 	s.take('-')
-	whole := s.digits()
+	whole := s.scanDigits()
 	switch {
 	case whole == "":
 		return syntaxError("Invalid number")
@@ -168,20 +168,20 @@ func (s *scanner) number() error {
 		return syntaxError("Unable to parse JSON string")
 	case len(s.rest) > 0 && s.rest[0] == '.':
 		s.rest = s.rest[1:]
-		if s.digits() == "" {
+		if s.scanDigits() == "" {
 			return syntaxError("Invalid digits after decimal point")
 		}
 	}
 	if len(s.rest) > 1 && (s.rest[0] == 'e' || s.rest[0] == 'E') {
 		exponent := scanner{rest: bytes.TrimLeft(s.rest[1:], "+-")}
-		if exponent.digits() != "" {
+		if exponent.scanDigits() != "" {
 			s.rest = exponent.rest
 		}
 	}
 	return nil
 }
 
-func (s *scanner) digits() string {
+func (s *scanner) scanDigits() string {
 	end := len(s.rest) - len(bytes.TrimLeft(s.rest, "0123456789"))
 	taken := string(s.rest[:end])
 	s.rest = s.rest[end:]

@@ -33,9 +33,9 @@ func groupRuns(pgid int, guards ...int) bool {
 	})
 }
 
-// networks returns the ways to give a child its own network namespace, in the order to try them: with the rights of
-// the superuser, and with a user namespace. The child has the rights to set up the network.
-func networks() []func(*syscall.SysProcAttr) {
+// networkModes returns the ways to give a child its own network namespace, in the order to try them: with the
+// rights of the superuser, and with a user namespace. The child has the rights to set up the network.
+func networkModes() []func(*syscall.SysProcAttr) {
 	plain := func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 	owned := func(attr *syscall.SysProcAttr) {
 		attr.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET
@@ -49,9 +49,10 @@ func networks() []func(*syscall.SysProcAttr) {
 	return []func(*syscall.SysProcAttr){owned}
 }
 
-// isolate gives a child its own network and process namespaces, so that all processes that it starts end with it.
-func isolate(attr *syscall.SysProcAttr) error {
-	networks()[0](attr)
+// isolateChild gives a child its own network and process namespaces, so that all processes that it starts end with
+// it.
+func isolateChild(attr *syscall.SysProcAttr) error {
+	networkModes()[0](attr)
 	attr.Cloneflags |= unix.CLONE_NEWPID
 	return nil
 }

@@ -24,13 +24,13 @@ test $s = KILL || sleep 0.5; done 2>/dev/null; rm -rf -- "$1"`
 // guard is a shell process that cleans up if this program is killed. The zero guard does nothing.
 type guard struct {
 	shell *os.Process
-	hold  *os.File // its input; the kernel closes it when this program ends
+	input *os.File // its input; the kernel closes it when this program ends
 	ended chan struct{}
 }
 
-// watch starts a guard in the group of a leader that was not waited for yet. As a
+// startGuard starts a guard in the group of a leader that was not waited for yet. As a
 // member of the group, the guard keeps the group id from being reused.
-func watch(pgid int) guard { return newGuard(pgid, groupScript) }
+func startGuard(pgid int) guard { return newGuard(pgid, groupScript) }
 
 // watchOver starts a guard of a group without joining it, so that the group's remaining processes can be counted.
 // It may be used until shortly after the leader was waited for.
@@ -60,7 +60,7 @@ func newGuard(pgid int, script string, args ...string) guard {
 		hold.Close()
 		return guard{}
 	}
-	g := guard{shell: cmd.Process, hold: hold, ended: make(chan struct{})}
+	g := guard{shell: cmd.Process, input: hold, ended: make(chan struct{})}
 	go func() { // ends with the shell, which end or a signal to the group ends
 		_ = cmd.Wait() // the exit status of a guard is irrelevant
 		close(g.ended)
@@ -75,11 +75,11 @@ func (g guard) end() {
 	}
 	_ = g.shell.Kill() // it may have ended with its group
 	<-g.ended
-	g.hold.Close()
+	g.input.Close()
 }
 
-// own returns the process id of the guard, if it runs.
-func (g guard) own() []int {
+// pids returns the process id of the guard, if it runs.
+func (g guard) pids() []int {
 	if g.shell == nil {
 		return nil
 	}

@@ -35,7 +35,7 @@ func TestGuardGoesLast(t *testing.T) {
 	if err := shell.Start(); err != nil {
 		t.Fatal(err)
 	}
-	g := guard{shell: shell.Process, hold: hold, ended: make(chan struct{})}
+	g := guard{shell: shell.Process, input: hold, ended: make(chan struct{})}
 	go func() { // ends with the guard
 		_ = shell.Wait() // killed
 		select {

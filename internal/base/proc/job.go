@@ -25,10 +25,10 @@ type JobOptions struct {
 // Job is a command whose output goes to a file, so that it needs no reader and may outlive the call that started it,
 // and so can its background processes. The caller must end it with [Job.Stop], or call [Job.Leave] after its end.
 type Job struct {
-	pid   int
-	done  <-chan struct{}
-	state func() *os.ProcessState // valid after done
-	note  *os.File                // nil = none, or already read
+	pid      int
+	done     <-chan struct{}
+	state    func() *os.ProcessState // valid after done
+	noteFile *os.File                // nil = none, or already read
 
 	mu      sync.Mutex
 	guard   guard
@@ -48,9 +48,9 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	cmd.Stdout, cmd.Stderr = o.Output, o.Output
 	var pp pipes
 	input := pp.toChild(&cmd.Stdin)
-	j := &Job{note: pp.noteFD(cmd, o.NoteFD), state: func() *os.ProcessState { return cmd.ProcessState }}
+	j := &Job{noteFile: pp.passFD(cmd, o.NoteFD), state: func() *os.ProcessState { return cmd.ProcessState }}
 	err = pp.start(o.Command, func() (err error) {
-		j.done, err = follow(cmd)
+		j.done, err = startFollowed(cmd)
 		return err
 	})
 	if err != nil {
@@ -84,10 +84,10 @@ func (j *Job) Stop() {
 // a process which the command started still runs: it continues until [Job.Stop].
 func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	<-j.done
-	note = noteOf(j.note)
-	if j.note != nil {
-		j.note.Close()
-		j.note = nil
+	note = noteOf(j.noteFile)
+	if j.noteFile != nil {
+		j.noteFile.Close()
+		j.noteFile = nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,7 +96,7 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	}
 	outside := j.guard
 	if left = groupRuns(j.pid); left {
-		j.guard = watch(j.pid)
+		j.guard = startGuard(j.pid)
 	}
 	outside.end() // only after another guard runs
 	return exitOf(j.state()), note, left
@@ -110,7 +110,7 @@ func (j *Job) AllEnded() bool {
 	outside := watchOver(j.pid)
 	j.guard.end() // as a member of the group the guard would be counted
 	if groupRuns(j.pid) {
-		j.guard = watch(j.pid)
+		j.guard = startGuard(j.pid)
 		outside.end()
 		return false
 	}
@@ -160,7 +160,7 @@ func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	}
 	ways := []func(*syscall.SysProcAttr){func(*syscall.SysProcAttr) {}}
 	if o.Network {
-		ways = networks()
+		ways = networkModes()
 	}
 	err := ErrNetwork
 	for _, way := range ways {
@@ -192,11 +192,11 @@ func (o AttachOptions) start(way func(*syscall.SysProcAttr)) (*Attached, error) 
 		a.terminal = in
 		toForeground(cmd.SysProcAttr, in)
 	}
-	if a.done, err = follow(cmd); err != nil {
+	if a.done, err = startFollowed(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
 	a.pid = cmd.Process.Pid
-	a.guard = watch(a.pid)
+	a.guard = startGuard(a.pid)
 	return a, nil
 }
 
@@ -205,7 +205,7 @@ func (a *Attached) PID() int { return a.pid }
 
 // Own returns the processes that this program started itself: the command and the guard of its group.
 func (a *Attached) Own() []int {
-	return append([]int{a.pid}, a.guard.own()...)
+	return append([]int{a.pid}, a.guard.pids()...)
 }
 
 // Done is closed when the command has ended. Processes that it started may still

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// host is a program that the test kills. It performs an action and prints what follows.
-func host(as string, hold Command) {
+// hostProgram is a program that the test kills. It performs an action and prints what follows.
+func hostProgram(as string, hold Command) {
 	var err error
 	switch as {
 	case "server":
@@ -35,7 +35,7 @@ func host(as string, hold Command) {
 		var cmd *exec.Cmd
 		if cmd, err = hold.build(); err == nil {
 			cmd.Stdout = os.Stdout
-			_, err = follow(cmd)
+			_, err = startFollowed(cmd)
 		}
 	case "run": // a process that is watched only by the guard of its run
 		var dir *TempDir
@@ -59,7 +59,7 @@ func host(as string, hold Command) {
 // killHost starts a host, waits for the line that says that it is ready, and kills it.
 func killHost(t *testing.T, env ...string) (line string) {
 	t.Helper()
-	c := child(t, "host")
+	c := childCommand(t, "host")
 	host := exec.Command(c.Path)
 	host.Env = append(append(c.Env, "PATH="+os.Getenv("PATH")), env...)
 	host.Stderr = os.Stderr

@@ -15,7 +15,7 @@ func Replace(c Command) error {
 	if err != nil {
 		return err
 	}
-	return become(path, append([]string{c.Path}, c.Args...), c.Env)
+	return replaceProcess(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
 // lookupError wraps an error that its text does not repeat.
@@ -43,7 +43,7 @@ func (c Command) Look() (string, error) {
 		switch {
 		case err != nil:
 			return "", lookupError{"command not found: " + c.Path, fs.ErrNotExist}
-		case !executable(path, info):
+		case !isExecutable(path, info):
 			return "", lookupError{"command is not executable: " + c.Path, fs.ErrPermission}
 		}
 		return path, nil
@@ -54,7 +54,7 @@ func (c Command) Look() (string, error) {
 		}
 		path := filepath.Join(dir, c.Path)
 		for _, candidate := range withExtensions(path) {
-			if info, err := os.Stat(candidate); err == nil && executable(candidate, info) {
+			if info, err := os.Stat(candidate); err == nil && isExecutable(candidate, info) {
 				return candidate, nil
 			}
 		}

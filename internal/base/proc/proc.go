@@ -87,10 +87,10 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	p.pid = cmd.Process.Pid
-	p.guard = watch(p.pid)
+	p.guard = startGuard(p.pid)
 	p.stdin = NewQueue(stdin, orDefault(o.StdinLimit, defaultStdinLimit))
-	go p.drain(o.Stderr) // ends at the end of stderr; Stop closes it
-	go p.wait(cmd)       // ends with the child
+	go p.copyStderr(o.Stderr) // ends at the end of stderr; Stop closes it
+	go p.wait(cmd)            // ends with the child
 	return p, nil
 }
 
@@ -120,7 +120,7 @@ func (c Command) build() (*exec.Cmd, error) {
 	}
 	attr := groupAttr()
 	if c.Isolated {
-		if err := isolate(attr); err != nil {
+		if err := isolateChild(attr); err != nil {
 			return nil, err
 		}
 	}
@@ -132,11 +132,11 @@ func (c Command) build() (*exec.Cmd, error) {
 
 // pipes creates the pipes of a child's standard streams and keeps the first error.
 type pipes struct {
-	child, ours []*os.File
-	err         error
+	childEnds, parentEnds []*os.File
+	err                   error
 }
 
-func (pp *pipes) pair() (r, w *os.File) {
+func (pp *pipes) newPipe() (r, w *os.File) {
 	if pp.err != nil {
 		return nil, nil
 	}
@@ -145,10 +145,10 @@ func (pp *pipes) pair() (r, w *os.File) {
 }
 
 func (pp *pipes) toChild(stream *io.Reader) *os.File {
-	r, w := pp.pair()
+	r, w := pp.newPipe()
 	if pp.err == nil {
 		*stream = r
-		pp.child, pp.ours = append(pp.child, r), append(pp.ours, w)
+		pp.childEnds, pp.parentEnds = append(pp.childEnds, r), append(pp.parentEnds, w)
 	}
 	return w
 }
@@ -161,8 +161,8 @@ func (pp *pipes) fromChild(stream *io.Writer) *os.File {
 	return r
 }
 
-// noteFD gives a command the descriptor fd to write to; nil = none.
-func (pp *pipes) noteFD(cmd *exec.Cmd, fd int) *os.File {
+// passFD gives a command the descriptor fd to write to; nil = none.
+func (pp *pipes) passFD(cmd *exec.Cmd, fd int) *os.File {
 	const first = 3 // after the standard streams
 	if fd < first || !inheritsFiles {
 		return nil
@@ -173,8 +173,8 @@ func (pp *pipes) noteFD(cmd *exec.Cmd, fd int) *os.File {
 }
 
 func (pp *pipes) fromChildTo() (r, w *os.File) {
-	if r, w = pp.pair(); pp.err == nil {
-		pp.child, pp.ours = append(pp.child, w), append(pp.ours, r)
+	if r, w = pp.newPipe(); pp.err == nil {
+		pp.childEnds, pp.parentEnds = append(pp.childEnds, w), append(pp.parentEnds, r)
 	}
 	return r, w
 }
@@ -184,9 +184,9 @@ func (pp *pipes) start(c Command, start func() error) error {
 	if pp.err == nil {
 		pp.err = start()
 	}
-	closeAll(pp.child)
+	closeAll(pp.childEnds)
 	if pp.err != nil {
-		closeAll(pp.ours)
+		closeAll(pp.parentEnds)
 		return fmt.Errorf("starting %s: %w", c.Path, pp.err)
 	}
 	return nil
@@ -199,12 +199,12 @@ func closeAll(files []*os.File) {
 }
 
 func (p *Process) wait(cmd *exec.Cmd) {
-	_ = cmd.Wait() // the state has more information than the error
+	_ = cmd.Wait() // cmd.ProcessState says more than the error
 	p.exit = exitOf(cmd.ProcessState)
 	close(p.done)
 }
 
-func (p *Process) drain(mirror io.Writer) {
+func (p *Process) copyStderr(mirror io.Writer) {
 	defer close(p.drained)
 	buf := make([]byte, 16<<10)
 	for {
@@ -263,7 +263,7 @@ func (p *Process) StderrTail() string {
 // HasDescendants reports whether processes that the child started still run in its group. It is called after the end
 // of the child and before Stop, and is false where the system does not tell.
 func (p *Process) HasDescendants() bool {
-	guards := p.guard.own()
+	guards := p.guard.pids()
 	return len(guards) > 0 && groupRuns(p.pid, guards...)
 }
 

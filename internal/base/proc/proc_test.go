@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(p.Pid)
 		io.Copy(io.Discard, os.Stdin)
 	case "host":
-		host(os.Getenv("AS"), Command{Path: "/bin/sh", Args: []string{"-c", os.Getenv("SCRIPT")}, Env: os.Environ()})
+		hostProgram(os.Getenv("AS"), Command{Path: "/bin/sh", Args: []string{"-c", os.Getenv("SCRIPT")}, Env: os.Environ()})
 	case "flood":
 		for range 2048 {
 			fmt.Fprintln(os.Stderr, strings.Repeat("e", 1023))
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-func child(tb testing.TB, mode string) Command {
+func childCommand(tb testing.TB, mode string) Command {
 	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -63,9 +63,9 @@ func child(tb testing.TB, mode string) Command {
 	return Command{Path: self, Env: []string{"PROC_CHILD=" + mode, "GORACE=atexit_sleep_ms=0"}}
 }
 
-func launch(tb testing.TB, mode string) *Process {
+func startChild(tb testing.TB, mode string) *Process {
 	tb.Helper()
-	p, err := Start(tb.Context(), Options{Command: child(tb, mode)})
+	p, err := Start(tb.Context(), Options{Command: childCommand(tb, mode)})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestStop(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.mode, func(t *testing.T) {
 			files := openFiles(t)
-			p := launch(t, test.mode)
+			p := startChild(t, test.mode)
 			if test.mode == "stubborn" || test.mode == "grandchild" {
 				p.Stdout().Read(make([]byte, 16)) // it is ready
 			}
@@ -127,7 +127,7 @@ func TestStop(t *testing.T) {
 
 // TestExit: the status and stderr of a child that exits are known without Stop, and it does not become a zombie.
 func TestExit(t *testing.T) {
-	p := launch(t, "exit3")
+	p := startChild(t, "exit3")
 	<-p.Done()
 	if exit, _ := p.Exit(); exit.Code != 3 || exit.String() != "exit status 3" {
 		t.Errorf("got %v", exit)
@@ -144,7 +144,7 @@ func TestExit(t *testing.T) {
 // completely.
 func TestStderr(t *testing.T) {
 	var mirror bytes.Buffer
-	p, err := Start(t.Context(), Options{Command: child(t, "flood"), Stderr: &mirror})
+	p, err := Start(t.Context(), Options{Command: childCommand(t, "flood"), Stderr: &mirror})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestStderr(t *testing.T) {
 
 // TestStdinNeverBlocks: a child that does not read delays the writer only up to the limit.
 func TestStdinNeverBlocks(t *testing.T) {
-	p, err := Start(t.Context(), Options{Command: child(t, "deaf"), StdinLimit: 1 << 20, Grace: time.Millisecond})
+	p, err := Start(t.Context(), Options{Command: childCommand(t, "deaf"), StdinLimit: 1 << 20, Grace: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestStdinNeverBlocks(t *testing.T) {
 }
 
 func TestQueueOrder(t *testing.T) {
-	p := launch(t, "cat")
+	p := startChild(t, "cat")
 	var want strings.Builder
 	for i := range 2000 {
 		line := fmt.Sprintf("line %d\n", i)
@@ -205,7 +205,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-func sh(script string) Command {
+func shellCommand(script string) Command {
 	return Command{Path: "sh", Args: []string{"-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
 }
 
@@ -215,16 +215,16 @@ func TestRun(t *testing.T) {
 		o    RunOptions
 		want string
 	}{
-		{"streams", RunOptions{Command: sh("echo out; echo err >&2; exit 3")}, `"out\n" "err\n" exit status 3`},
-		{"combined", RunOptions{Command: sh("echo a; echo b >&2; echo c"), Combined: true}, `"a\nb\nc\n" "" exit status 0`},
-		{"stdin", RunOptions{Command: sh("cat"), Stdin: []byte("hi")}, `"hi" "" exit status 0`},
-		{"stdin not read", RunOptions{Command: sh("true"), Stdin: make([]byte, 1<<20)}, `"" "" exit status 0`},
-		{"limit", RunOptions{Command: sh("head -c 100 /dev/zero | tr '\\0' x"), Limit: 4}, `"xxxx" "" exit status 0 truncated`},
-		{"timeout", RunOptions{Command: sh("trap 'exit 143' TERM; echo on; sleep 301 & wait"), Timeout: 200 * time.Millisecond}, `"on\n" "" exit status 143 timed out`},
-		{"stubborn", RunOptions{Command: sh("trap '' TERM; sleep 301; sleep 301"), Timeout: 100 * time.Millisecond, KillAfter: 100 * time.Millisecond}, `"" "" signal: killed timed out`},
-		{"background", RunOptions{Command: sh("sleep 301 & echo gone")}, `"gone\n" "" exit status 0`},
-		{"aside", RunOptions{Command: sh("echo out; echo note >/dev/fd/40; exit 3"), NoteFD: 40}, `"out\n" "" exit status 3 note`},
-		{"nothing aside", RunOptions{Command: sh("exec echo out"), NoteFD: 40}, `"out\n" "" exit status 0`},
+		{"streams", RunOptions{Command: shellCommand("echo out; echo err >&2; exit 3")}, `"out\n" "err\n" exit status 3`},
+		{"combined", RunOptions{Command: shellCommand("echo a; echo b >&2; echo c"), Combined: true}, `"a\nb\nc\n" "" exit status 0`},
+		{"stdin", RunOptions{Command: shellCommand("cat"), Stdin: []byte("hi")}, `"hi" "" exit status 0`},
+		{"stdin not read", RunOptions{Command: shellCommand("true"), Stdin: make([]byte, 1<<20)}, `"" "" exit status 0`},
+		{"limit", RunOptions{Command: shellCommand("head -c 100 /dev/zero | tr '\\0' x"), Limit: 4}, `"xxxx" "" exit status 0 truncated`},
+		{"timeout", RunOptions{Command: shellCommand("trap 'exit 143' TERM; echo on; sleep 301 & wait"), Timeout: 200 * time.Millisecond}, `"on\n" "" exit status 143 timed out`},
+		{"stubborn", RunOptions{Command: shellCommand("trap '' TERM; sleep 301; sleep 301"), Timeout: 100 * time.Millisecond, KillAfter: 100 * time.Millisecond}, `"" "" signal: killed timed out`},
+		{"background", RunOptions{Command: shellCommand("sleep 301 & echo gone")}, `"gone\n" "" exit status 0`},
+		{"aside", RunOptions{Command: shellCommand("echo out; echo note >/dev/fd/40; exit 3"), NoteFD: 40}, `"out\n" "" exit status 3 note`},
+		{"nothing aside", RunOptions{Command: shellCommand("exec echo out"), NoteFD: 40}, `"out\n" "" exit status 0`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	before := time.Now()
-	res, err := Run(ctx, RunOptions{Command: sh("sleep 301")})
+	res, err := Run(ctx, RunOptions{Command: shellCommand("sleep 301")})
 	if !errors.Is(err, context.Canceled) || res.Exit.Signal == "" {
 		t.Errorf("got %+v, %v", res, err)
 	}

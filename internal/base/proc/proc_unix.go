@@ -42,7 +42,7 @@ func signalExit(state *os.ProcessState) (Exit, bool) {
 	return Exit{Code: 128 + int(status.Signal()), Signal: status.Signal().String()}, true
 }
 
-func executable(_ string, info fs.FileInfo) bool {
+func isExecutable(_ string, info fs.FileInfo) bool {
 	return !info.IsDir() && info.Mode()&0o111 != 0
 }
 
@@ -68,5 +68,5 @@ func takeForeground(terminal *os.File) {
 	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())
 }
 
-// become replaces this process.
-func become(path string, argv, env []string) error { return syscall.Exec(path, argv, env) }
+// replaceProcess replaces this process.
+func replaceProcess(path string, argv, env []string) error { return syscall.Exec(path, argv, env) }

@@ -39,7 +39,7 @@ func groupAlive(int) bool { return false }
 
 func signalExit(*os.ProcessState) (Exit, bool) { return Exit{}, false }
 
-func executable(path string, info fs.FileInfo) bool {
+func isExecutable(path string, info fs.FileInfo) bool {
 	return !info.IsDir() && filepath.Ext(path) != ""
 }
 
@@ -57,7 +57,7 @@ func withExtensions(path string) []string {
 // guard does nothing on Windows.
 type guard struct{}
 
-func watch(int) guard { return guard{} }
+func startGuard(int) guard { return guard{} }
 
 func watchOver(int) guard { return guard{} }
 
@@ -67,7 +67,7 @@ func watchRun(string, string) guard { return guard{} }
 
 func (guard) end() {}
 
-func (guard) own() []int { return nil }
+func (guard) pids() []int { return nil }
 
 // Windows terminals have no foreground group.
 func toForeground(*syscall.SysProcAttr, *os.File) {}
@@ -77,5 +77,5 @@ func takeForeground(*os.File) {}
 // startSession does nothing: Windows has no sessions.
 func startSession(*syscall.SysProcAttr) {}
 
-// become is not supported: a Windows process cannot be replaced.
-func become(string, []string, []string) error { return errors.ErrUnsupported }
+// replaceProcess is not supported: a Windows process cannot be replaced.
+func replaceProcess(string, []string, []string) error { return errors.ErrUnsupported }

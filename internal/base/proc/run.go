@@ -69,17 +69,17 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		errs = &capture{limit: limit}
 		stderr = pp.fromChild(&cmd.Stderr)
 	}
-	aside := pp.noteFD(cmd, o.NoteFD)
+	aside := pp.passFD(cmd, o.NoteFD)
 	cmd.WaitDelay = groupWaitLimit // bounds the copying of Stdin after the exit
 	var done <-chan struct{}
 	err = pp.start(o.Command, func() (err error) {
-		done, err = follow(cmd)
+		done, err = startFollowed(cmd)
 		return err
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	guard := watch(cmd.Process.Pid)
+	guard := startGuard(cmd.Process.Pid)
 	var copies sync.WaitGroup
 	copies.Go(func() { out.readFrom(stdout) })
 	if !o.Combined {
@@ -87,12 +87,12 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	}
 
 	var res Result
-	timedOut := o.supervise(ctx, cmd.Process.Pid, done)
+	timedOut := o.waitWithTimeout(ctx, cmd.Process.Pid, done)
 	endGroup(guard, cmd.Process.Pid)
 	<-done
 	res.Exit, res.Note = exitOf(cmd.ProcessState), noteOf(aside)
 	waitAtMost(&copies, groupWaitLimit)
-	closeAll(pp.ours)
+	closeAll(pp.parentEnds)
 	copies.Wait()
 
 	res.TimedOut = timedOut
@@ -106,9 +106,10 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// follow starts a command that dies with this program, and waits for it; done is closed at its end. The goroutine
-// is locked to its thread, because a death signal is sent at the end of the thread that started the command.
-func follow(cmd *exec.Cmd) (done <-chan struct{}, err error) {
+// startFollowed starts a command that dies with this program, and waits for it; done is closed at its end. The
+// goroutine is locked to its thread, because a death signal is sent at the end of the thread that started the
+// command.
+func startFollowed(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() { // ends with the command
@@ -117,7 +118,7 @@ func follow(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the state has more information than the error
+			_ = cmd.Wait() // cmd.ProcessState says more than the error
 		}
 		close(ended)
 	}()
@@ -135,9 +136,9 @@ func noteOf(aside *os.File) []byte {
 	return left[:n]
 }
 
-// supervise waits for the end of a command and terminates it after its time-out. It reports whether Timeout was the
+// waitWithTimeout waits for the end of a command and terminates it after its time-out. It reports whether Timeout was the
 // reason.
-func (o RunOptions) supervise(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
+func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
 	if o.Timeout > 0 {
 		timer := time.NewTimer(o.Timeout)

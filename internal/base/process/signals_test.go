@@ -13,14 +13,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// signalEffects records the effect of signals that the test sends.
-type signalEffects struct {
+// signalCapture is a lifetime without signals of its own: it stores the channel that asks for them, so that
+// the test can send them.
+type signalCapture struct {
 	process.Lifetime
-	to *chan<- os.Signal
+	notified *chan<- os.Signal
 }
 
-func (r signalEffects) Notify(c chan<- os.Signal, _ ...os.Signal) func() {
-	*r.to = c
+func (r signalCapture) Notify(c chan<- os.Signal, _ ...os.Signal) func() {
+	*r.notified = c
 	return func() {}
 }
 
@@ -31,7 +32,7 @@ func TestStreamsGiveUpAfterASignal(t *testing.T) {
 		var relay chan<- os.Signal
 		r, w := io.Pipe()
 		var stderr bytes.Buffer
-		system := &process.System{Stdout: w, Stderr: &stderr, Lifetime: signalEffects{to: &relay}}
+		system := &process.System{Stdout: w, Stderr: &stderr, Lifetime: signalCapture{notified: &relay}}
 		_, signals := system.Watch(t.Context())
 		defer signals.Stop()
 		defer r.Close()

@@ -39,7 +39,7 @@ func (s *System) ReadStdin(ctx context.Context) (string, error) {
 				"If piping from a slow command, redirect stdin explicitly: < /dev/null to skip, or wait longer.")
 			return "", nil
 		case err := <-in.done:
-			return string(DecodeStream(in.all.Bytes())), err
+			return string(DecodeStream(in.buffered.Bytes())), err
 		}
 	}
 }
@@ -58,10 +58,10 @@ func (s *System) ReadSecret(prompt string) (string, error) {
 
 // stdinReader reads to the end in a goroutine. all may be read after done has received a value.
 type stdinReader struct {
-	r       io.Reader
-	started chan struct{} // closed at the first byte
-	done    chan error
-	all     bytes.Buffer
+	r        io.Reader
+	started  chan struct{} // closed at the first byte
+	done     chan error
+	buffered bytes.Buffer
 }
 
 func (in *stdinReader) read() {
@@ -72,9 +72,9 @@ func (in *stdinReader) read() {
 		return
 	}
 	close(in.started)
-	in.all.Write(first)
-	_, err := in.all.ReadFrom(io.LimitReader(in.r, stdinLimit))
-	if err == nil && in.all.Len() > stdinLimit {
+	in.buffered.Write(first)
+	_, err := in.buffered.ReadFrom(io.LimitReader(in.r, stdinLimit))
+	if err == nil && in.buffered.Len() > stdinLimit {
 		err = Verbatimf("Error: piped stdin input exceeds 10MB. Pass large content as a file path in your prompt instead.")
 	}
 	in.done <- err

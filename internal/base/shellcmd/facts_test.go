@@ -96,10 +96,10 @@ func textFacts(c Command) string {
 		if r.Word.Paths == nil {
 			fact += " unknown"
 		}
-		if r.Reads {
+		if r.ReadsFile {
 			fact += " reads"
 		}
-		if r.Writes {
+		if r.WritesFile {
 			fact += " writes"
 		}
 		facts = append(facts, fact)

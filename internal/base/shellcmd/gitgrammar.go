@@ -13,30 +13,30 @@ func gitGrammar(sub string) (g optionGrammar, ok bool) {
 	switch sub {
 	case "status":
 		return optionGrammar{
-			flags: "sbv", flagsWithValue: "uM", long: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ",
+			flags: "sbv", flagsWithValue: "uM", longNames: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ",
 			longWithValue: " untracked-files ignore-submodules find-renames ",
 		}, true
 	case "log":
 		return optionGrammar{
 			flags: "ps", flagsWithValue: "nGS", allowsDigits: true,
-			long: counts + " graph all reverse merges no-merges follow topo-order date-order author-date-order left-right no-walk cherry-pick cherry-mark " +
+			longNames: counts + " graph all reverse merges no-merges follow topo-order date-order author-date-order left-right no-walk cherry-pick cherry-mark " +
 				"branches tags remotes source full-history simplify-merges ancestry-path walk-reflogs boundary pickaxe-all pickaxe-regex ",
 			longWithValue: " date max-count skip since until after before author committer grep diff-filter format pretty ",
 		}, true
 	case "show":
 		return optionGrammar{
-			flags: "psm", flagsWithValue: "GS", allowsDigits: true, long: counts + " graph word-diff color-words raw quiet ",
+			flags: "psm", flagsWithValue: "GS", allowsDigits: true, longNames: counts + " graph word-diff color-words raw quiet ",
 			longWithValue: " date word-diff-regex diff-filter format pretty ",
 		}, true
 	case "shortlog":
 		return optionGrammar{
-			flags: "snec", allowsDigits: true, long: " all no-merges branches tags remotes committer summary numbered email ",
+			flags: "snec", allowsDigits: true, longNames: " all no-merges branches tags remotes committer summary numbered email ",
 			longWithValue: " since until after before author group ",
 		}, true
 	case "diff":
 		return optionGrammar{
 			flags: "pMCRsuBD", flagsWithValue: "lGOS",
-			long: " stat numstat shortstat summary name-only name-status color no-color word-diff color-words minimal patience histogram " +
+			longNames: " stat numstat shortstat summary name-only name-status color no-color word-diff color-words minimal patience histogram " +
 				"pickaxe-all pickaxe-regex no-ext-diff ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines full-index binary " +
 				"function-context no-renames find-renames find-copies find-copies-harder break-rewrites irreversible-delete exit-code quiet check " +
 				"dirstat cached staged no-index ",
@@ -49,7 +49,7 @@ func gitGrammar(sub string) (g optionGrammar, ok bool) {
 	case "rev-parse":
 		return optionGrammar{optional: " show-toplevel abbrev-ref git-dir git-common-dir verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository symbolic-full-name symbolic show-prefix show-cdup absolute-git-dir "}, true
 	case "rev-list":
-		return optionGrammar{allowsDigits: true, counts: "n", optional: " count all" + commits + limits}, true
+		return optionGrammar{allowsDigits: true, numeric: "n", optional: " count all" + commits + limits}, true
 	case "describe":
 		return optionGrammar{optional: " tags always dirty long abbrev contains match exclude exact-match first-parent "}, true
 	case "cat-file":

@@ -11,8 +11,8 @@ type optionGrammar struct {
 	flags           string // letters without a value; they may be combined
 	flagsWithValue  string // letters whose value is the rest of the word or the next word
 	flagsWithNumber string // letters whose value is a number, in the same word or in the next
-	counts          string // letters whose value is a number in the next word
-	long            string // long names without a value, separated by spaces
+	numeric         string // letters whose value is a number in the next word
+	longNames       string // longNames names without a value, separated by spaces
 	optional        string // long names that may have a value after =
 	longWithValue   string // long names whose value may be the next word
 	allowsDigits    bool   // -5 is an option
@@ -23,7 +23,7 @@ type optionGrammar struct {
 
 // allows reports whether the command only reads with these arguments.
 func (g optionGrammar) allows(args []string) bool {
-	rest, ok := g.operands(args)
+	rest, ok := g.parseOperands(args)
 	switch {
 	case !ok, g.maxOperands < 0 && len(rest) > 0, g.maxOperands > 0 && len(rest) > g.maxOperands:
 		return false
@@ -33,18 +33,18 @@ func (g optionGrammar) allows(args []string) bool {
 	return true
 }
 
-// operands returns the arguments that are not options; ok = all options are known.
-func (g optionGrammar) operands(args []string) (rest []string, ok bool) {
+// parseOperands returns the arguments that are not options; ok = all options are known.
+func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
 		case a == "--":
 			return append(rest, args[i+1:]...), true
 		case len(a) > 1 && a[0] == '-':
-			known, value := g.option(a)
+			known, value := g.parseOption(a)
 			if value != "" {
 				i++
 			}
-			if !known || i == len(args) || value != "" && strings.Contains(g.flagsWithNumber+g.counts, value) && !isNumber(args[i]) {
+			if !known || i == len(args) || value != "" && strings.Contains(g.flagsWithNumber+g.numeric, value) && !isNumber(args[i]) {
 				return nil, false
 			}
 		case g.stopsAtOperand:
@@ -56,25 +56,25 @@ func (g optionGrammar) operands(args []string) (rest []string, ok bool) {
 	return rest, true
 }
 
-// option parses a word of options. value is the option whose value is the next word; empty = none.
-func (g optionGrammar) option(word string) (known bool, value string) {
+// parseOption parses a word of options. value is the option whose value is the next word; empty = none.
+func (g optionGrammar) parseOption(word string) (known bool, value string) {
 	long, isLong := strings.CutPrefix(word, "--")
 	if !isLong {
-		return g.cluster(word[1:])
+		return g.parseCluster(word[1:])
 	}
 	name, _, assigned := strings.Cut(long, "=")
 	name = " " + name + " "
 	switch {
 	case !strings.Contains(g.longWithValue, name):
-		return strings.Contains(g.optional, name) || !assigned && strings.Contains(g.long, name), ""
+		return strings.Contains(g.optional, name) || !assigned && strings.Contains(g.longNames, name), ""
 	case assigned:
 		return true, ""
 	}
 	return true, name
 }
 
-// cluster parses the letters of one word of options, as option does.
-func (g optionGrammar) cluster(letters string) (known bool, value string) {
+// parseCluster parses the letters of one word of options. Its results are those of parseOption.
+func (g optionGrammar) parseCluster(letters string) (known bool, value string) {
 	if g.allowsDigits && isNumber(letters) {
 		return true, ""
 	}
@@ -83,7 +83,7 @@ func (g optionGrammar) cluster(letters string) (known bool, value string) {
 		switch {
 		case strings.Contains(g.flagsWithNumber, letter) && isNumber(rest):
 			return true, ""
-		case strings.Contains(g.flagsWithValue+g.flagsWithNumber+g.counts, letter):
+		case strings.Contains(g.flagsWithValue+g.flagsWithNumber+g.numeric, letter):
 			return rest == "", letter
 		case !strings.Contains(g.flags, letter):
 			return false, ""
@@ -98,42 +98,42 @@ func grammarOf(name string) (g optionGrammar, ok bool) {
 	case "sort":
 		return optionGrammar{
 			flags: "bdfgiMhnRrVcCmsuz", flagsWithValue: "ktS",
-			long: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort " +
+			longNames: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort " +
 				"human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique zero-terminated help version ",
 			longWithValue: " buffer-size batch-size field-separator key parallel ",
 		}, true
 	case "date":
 		return optionGrammar{
 			flags: "IRu", flagsWithValue: "dr", plusOptions: true,
-			long:          " rfc-email utc universal debug help version ",
+			longNames:     " rfc-email utc universal debug help version ",
 			longWithValue: " date reference rfc-3339 ",
 		}, true
 	case "tree":
 		return optionGrammar{
-			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", flagsWithValue: "HILPT", long: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si " +
+			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", flagsWithValue: "HILPT", longNames: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si " +
 				"houtro nolinks metafirst ",
 			longWithValue: " filelimit timefmt infofile charset sort gitfile hintro ",
 		}, true
 	case "file":
 		return optionGrammar{
 			flags: "bchiklnprsvL0", flagsWithValue: "F",
-			long:          " brief mime mime-type mime-encoding dereference no-dereference list special-files help version keep-going no-buffer preserve-date print0 raw apple ",
+			longNames:     " brief mime mime-type mime-encoding dereference no-dereference list special-files help version keep-going no-buffer preserve-date print0 raw apple ",
 			longWithValue: " exclude exclude-quiet separator ",
 		}, true
 	case "base64":
-		return optionGrammar{flags: "diD", counts: "wb", long: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
+		return optionGrammar{flags: "diD", numeric: "wb", longNames: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
 	case "uniq":
-		return optionGrammar{flags: "cdDiuz", flagsWithValue: "fsw", maxOperands: -1, long: " count repeated unique ignore-case zero-terminated "}, true
+		return optionGrammar{flags: "cdDiuz", flagsWithValue: "fsw", maxOperands: -1, longNames: " count repeated unique ignore-case zero-terminated "}, true
 	case "ps":
-		return optionGrammar{flags: "aAcdeflFjHLmnNTVwy", flagsWithValue: "CGgpqstUu", long: " forest no-headers headers deselect info help version ", longWithValue: " pid sort user width sid tty quick-pid "}, true
+		return optionGrammar{flags: "aAcdeflFjHLmnNTVwy", flagsWithValue: "CGgpqstUu", longNames: " forest no-headers headers deselect info help version ", longWithValue: " pid sort user width sid tty quick-pid "}, true
 	case "lsof":
 		return optionGrammar{flags: "nPtlaRU", flagsWithValue: "i"}, true
 	case "netstat":
 		return optionGrammar{flags: "lnarsi"}, true
 	case "ss":
-		return optionGrammar{flags: "tlnpasuxemori46", long: " tcp udp listening numeric processes all summary extended memory options info ipv4 ipv6 no-header unix raw packet dccp sctp vsock events oneline help version ", longWithValue: " family query "}, true
+		return optionGrammar{flags: "tlnpasuxemori46", longNames: " tcp udp listening numeric processes all summary extended memory options info ipv4 ipv6 no-header unix raw packet dccp sctp vsock events oneline help version ", longWithValue: " family query "}, true
 	case "man":
-		return optionGrammar{flags: "kfwa", long: " apropos whatis all "}, true
+		return optionGrammar{flags: "kfwa", longNames: " apropos whatis all "}, true
 	case "help":
 		return optionGrammar{flags: "d"}, true
 	case "tput":
@@ -153,7 +153,7 @@ func searchGrammar(name string) (g optionGrammar, ok bool) {
 	case "grep", "egrep", "fgrep":
 		return optionGrammar{
 			flags: "EFGPwxzsvVcolLqhHnabuTrRiIUZ", flagsWithValue: "efdD", flagsWithNumber: "ABCm",
-			long: " extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp " +
+			longNames: " extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp " +
 				"line-regexp count files-without-match files-with-matches only-matching quiet silent no-messages " +
 				"byte-offset with-filename no-filename line-number initial-tab null null-data text recursive dereference-recursive " +
 				"line-buffered help version no-group-separator binary unix-byte-offsets ",
@@ -164,14 +164,14 @@ func searchGrammar(name string) (g optionGrammar, ok bool) {
 	case "rg":
 		return optionGrammar{
 			flags: "iSwvclnouFLHaq", flagsWithValue: "tTgef", flagsWithNumber: "ABCm",
-			long: " ignore-case smart-case word-regexp invert-match count files-with-matches files-without-match line-number only-matching " +
+			longNames: " ignore-case smart-case word-regexp invert-match count files-with-matches files-without-match line-number only-matching " +
 				"fixed-strings hidden no-ignore json stats follow no-heading heading column text quiet type-list debug help version ",
 			longWithValue: " max-count type type-not glob regexp max-depth color after-context before-context context ",
 		}, true
 	case "fd":
 		return optionGrammar{
 			flags: "HIagcpsL1i0FVq", flagsWithValue: "etESdoj",
-			long: " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow no-ignore-vcs regex fixed-strings print0 prune quiet show-errors strip-cwd-prefix " +
+			longNames: " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow no-ignore-vcs regex fixed-strings print0 prune quiet show-errors strip-cwd-prefix " +
 				"one-file-system help version ",
 			longWithValue: " extension type max-depth min-depth exclude color and exact-depth size changed-within changed-before owner format batch-size " +
 				"ignore-file threads max-results base-directory path-separator search-path ",

@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// obstacle returns the obstacle that the node itself is.
-func (r *scriptReader) obstacle(node syntax.Node) Obstacle {
+// obstacleOf returns the obstacle that the node itself is.
+func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	switch n := node.(type) {
 	case *syntax.Stmt:
 		return statementObstacle(n)

@@ -20,7 +20,7 @@ func (s Script) InputListsFiles(i int) bool {
 				return true
 			}
 			g, _ := grammarOf("grep")
-			if rest, ok := g.operands(c.Args[1:]); !ok || len(rest) != 1 || hasOption(c.Args[1:], "ef", "--regexp", "--file") {
+			if rest, ok := g.parseOperands(c.Args[1:]); !ok || len(rest) != 1 || hasOption(c.Args[1:], "ef", "--regexp", "--file") {
 				return false
 			}
 		case "sort", "uniq", "head", "tail":

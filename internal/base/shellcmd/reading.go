@@ -36,7 +36,7 @@ func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	text := source
 	for range maxRepairs {
-		stmts, err := statements(text)
+		stmts, err := parseStatements(text)
 		seen := newCoverage(text)
 		for _, s := range stmts {
 			syntax.Walk(s, seen.visit)
@@ -56,8 +56,8 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	return nil, ErrUncertain
 }
 
-// statements returns the statements before the first syntax error, which the shell runs, and the error.
-func statements(text string) (stmts []*syntax.Stmt, mistake error) {
+// parseStatements returns the statements before the first syntax error, which the shell runs, and the error.
+func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 	// The parser continues to yield after an error, so the loop does not stop.
 	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(text)) {
 		switch {
@@ -109,16 +109,16 @@ func newCoverage(text string) *wordCoverage {
 func (c *wordCoverage) visit(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.ParamExp:
-		c.mark(node, true)
+		c.markNode(node, true)
 		c.separated = c.separated || strings.Contains(c.text[n.Pos().Offset():n.End().Offset()], "\\\n")
 	case *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ArithmExp, *syntax.ExtGlob, *syntax.TestClause, *syntax.ArithmCmd, *syntax.CStyleLoop:
-		c.mark(node, true)
+		c.markNode(node, true)
 	case *syntax.CmdSubst, *syntax.ProcSubst: // the content is checked separately; parentheses are operators
-		c.mark(node, false)
+		c.markNode(node, false)
 		c.words[node.Pos().Offset()] = true
 		c.words[node.End().Offset()-1] = true
 	case *syntax.DeclClause:
-		c.mark(n.Variant, true)
+		c.markNode(n.Variant, true)
 	case *syntax.TimeClause:
 		if n.PosixFormat {
 			c.words[int(n.Time.Offset())+strings.Index(c.text[n.Time.Offset():], "-p")+1] = true
@@ -136,7 +136,7 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 	return true
 }
 
-func (c *wordCoverage) mark(n syntax.Node, value bool) {
+func (c *wordCoverage) markNode(n syntax.Node, value bool) {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	for i := from; i < min(to, len(c.words)); i++ {
 		c.words[i] = value

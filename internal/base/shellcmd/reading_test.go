@@ -79,7 +79,7 @@ func TestSecondReading(t *testing.T) {
 		{"echo `echo \\`ls\\``", "echo `echo \\`ls\\``", true},
 	}
 	for _, tt := range tests {
-		stmts, err := statements(tt.parsed)
+		stmts, err := parseStatements(tt.parsed)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func (c Command) ReadOnly() bool {
 func isGrep(name string) bool { return name == "grep" || name == "egrep" || name == "fgrep" }
 
 func hasWrite(rs []Redirect) bool {
-	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.Writes })
+	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.WritesFile })
 }
 
 func isHarmlessVariable(name string) bool {
@@ -96,7 +96,7 @@ func isReadOnlyWith(name string, args []string) bool {
 	case "ip":
 		return slices.Equal(args, []string{"addr"})
 	case "history":
-		return len(args) == 0 || len(args) == 1 && duration().MatchString(args[0])
+		return len(args) == 0 || len(args) == 1 && durationPattern().MatchString(args[0])
 	case "printf":
 		return len(args) > 0 && !strings.HasPrefix(args[0], "-v")
 	case "xargs":
@@ -126,8 +126,8 @@ func printsEnvironment(args []string) bool {
 
 // isHarmlessXargs allows xargs without a command, or with a command that only prints its input.
 func isHarmlessXargs(args []string) bool {
-	g := optionGrammar{flags: "0rtx", counts: "nPLs", flagsWithValue: "dI", stopsAtOperand: true}
-	rest, ok := g.operands(args)
+	g := optionGrammar{flags: "0rtx", numeric: "nPLs", flagsWithValue: "dI", stopsAtOperand: true}
+	rest, ok := g.parseOperands(args)
 	for i, a := range args[:max(0, len(args)-1)] {
 		if a == "-I" && args[i+1] != "{}" || a == "-d" && len(args[i+1]) > 2 {
 			return false
@@ -151,8 +151,8 @@ var sedPrint = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // isPrintingSed allows `sed -n 10,20p FILE…` and a substitution on the input.
 func isPrintingSed(args []string) bool {
-	g := optionGrammar{flags: "nErz", long: " quiet silent regexp-extended null-data "}
-	rest, ok := g.operands(args)
+	g := optionGrammar{flags: "nErz", longNames: " quiet silent regexp-extended null-data "}
+	rest, ok := g.parseOperands(args)
 	if !ok || len(rest) == 0 {
 		return false
 	}

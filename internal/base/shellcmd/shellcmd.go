@@ -57,10 +57,10 @@ type Command struct {
 type Redirect struct {
 	Op     string // as written: ">", ">>", "2>&1" has ">&"
 	Target string // file name, descriptor or here-string
-	// Writes says that a file other than /dev/null may be written.
-	Writes bool
-	// Reads says that a file may be read.
-	Reads bool
+	// WritesFile says that a file other than /dev/null may be written.
+	WritesFile bool
+	// ReadsFile says that a file may be read.
+	ReadsFile bool
 	// Word describes the target.
 	Word Word
 }
@@ -132,7 +132,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		return false
 	}
 	if r.script.Obstacle.Kind == NoObstacle {
-		r.script.Obstacle = r.obstacle(node)
+		r.script.Obstacle = r.obstacleOf(node)
 	}
 	switch n := node.(type) {
 	case *syntax.Subshell:
@@ -143,13 +143,13 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 			r.recordContinuation(n)
 		}
 	case *syntax.Stmt:
-		r.statement(n)
+		r.readStatement(n)
 	case *syntax.DeclClause:
-		r.declaration(n)
+		r.addDeclaration(n)
 	case *syntax.CoprocClause:
 		r.script.IsOpaque = true
 		for _, redir := range n.Stmt.Redirs {
-			r.script.Commands = append(r.script.Commands, Command{Redirects: []Redirect{r.redirect(redir)}})
+			r.script.Commands = append(r.script.Commands, Command{Redirects: []Redirect{r.readRedirect(redir)}})
 		}
 		return false // its commands are not checked (observed with 2.1.330)
 	case *syntax.TimeClause:
@@ -187,13 +187,13 @@ func (r *scriptReader) recordContinuation(n *syntax.BinaryCmd) {
 	}
 }
 
-// declaration adds export, declare and similar words as commands.
-func (r *scriptReader) declaration(n *syntax.DeclClause) {
+// addDeclaration adds export, declare and similar words as commands.
+func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
 	r.script.IsOpaque = true
 	c := Command{Text: r.text(n)}
 	for _, a := range n.Args {
 		if a.Name != nil {
-			r.assign(a)
+			r.recordAssignment(a)
 			r.assigned[a.Name.Value] = true
 		}
 	}
@@ -212,7 +212,7 @@ func (r *scriptReader) isTimed() (timed, option bool) {
 	return ok, ok && clause.PosixFormat
 }
 
-func (r *scriptReader) statement(s *syntax.Stmt) {
+func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	if int(s.Pos().Offset()) >= r.end {
 		return
 	}
@@ -221,7 +221,7 @@ func (r *scriptReader) statement(s *syntax.Stmt) {
 	}
 	redirects := make([]Redirect, 0, len(s.Redirs))
 	for _, redir := range s.Redirs {
-		redirects = append(redirects, r.redirect(redir))
+		redirects = append(redirects, r.readRedirect(redir))
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok {
@@ -242,13 +242,13 @@ func (r *scriptReader) statement(s *syntax.Stmt) {
 		if a.Name != nil {
 			c.Assignments = append(c.Assignments, a.Name.Value)
 			if len(call.Args) == 0 && len(call.Assigns) == 1 {
-				r.assign(a)
+				r.recordAssignment(a)
 			}
 		}
 		parts = append(parts, r.text(a))
 	}
 	for i, w := range call.Args {
-		text, known := r.word(w)
+		text, known := r.readWord(w)
 		if i > 0 {
 			gap := r.source[call.Args[i-1].End().Offset():w.Pos().Offset()]
 			known.HasExtraSpace = gap != " " && strings.Trim(gap, " \t") == ""
@@ -258,15 +258,15 @@ func (r *scriptReader) statement(s *syntax.Stmt) {
 		parts = append(parts, r.text(w))
 	}
 	c.Text = strings.Join(parts, " ")
-	r.interleave(&c, call, s.Redirs)
+	r.addRedirects(&c, call, s.Redirs)
 	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
 	c.IsContinued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-// assign records the value of a variable if it is a constant text. A variable that is set twice is unknown, as in the
+// recordAssignment records the value of a variable if it is a constant text. A variable that is set twice is unknown, as in the
 // real CLI (observed with 2.1.330).
-func (r *scriptReader) assign(a *syntax.Assign) {
+func (r *scriptReader) recordAssignment(a *syntax.Assign) {
 	if _, again := r.values[a.Name.Value]; again || a.Value == nil || a.Append {
 		r.values[a.Name.Value] = ""
 		return
@@ -274,8 +274,8 @@ func (r *scriptReader) assign(a *syntax.Assign) {
 	r.values[a.Name.Value] = cmp.Or(literalText(a.Value), r.value(a.Value))
 }
 
-// interleave adds the redirections that precede a word to the text of the command.
-func (r *scriptReader) interleave(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
+// addRedirects adds the redirections that precede a word to the text of the command.
+func (r *scriptReader) addRedirects(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
 	if len(redirects) == 0 || len(call.Args) == 0 {
 		return
 	}
@@ -292,26 +292,26 @@ func (r *scriptReader) interleave(c *Command, call *syntax.CallExpr, redirects [
 	c.Text = r.source[min(at, first):last.End().Offset()]
 }
 
-func (r *scriptReader) redirect(n *syntax.Redirect) Redirect {
+func (r *scriptReader) readRedirect(n *syntax.Redirect) Redirect {
 	out := Redirect{Op: n.Op.String()}
 	if n.Word != nil {
 		values := r.values
 		r.values = nil // the real CLI does not know them here (observed with 2.1.330)
-		out.Target, out.Word = r.word(n.Word)
+		out.Target, out.Word = r.readWord(n.Word)
 		r.values = values
 	}
 	switch n.Op {
 	case syntax.RdrIn:
-		out.Reads = true
+		out.ReadsFile = true
 	case syntax.DplIn:
-		out.Reads = !isDescriptor(out.Target)
+		out.ReadsFile = !isDescriptor(out.Target)
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 	case syntax.DplOut:
-		out.Writes = !isDescriptor(out.Target)
+		out.WritesFile = !isDescriptor(out.Target)
 	case syntax.RdrInOut:
-		out.Reads, out.Writes = true, true
+		out.ReadsFile, out.WritesFile = true, true
 	default:
-		out.Writes = out.Target != "/dev/null"
+		out.WritesFile = out.Target != "/dev/null"
 	}
 	return out
 }

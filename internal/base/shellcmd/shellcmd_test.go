@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// named is a literal word.
-func named(name string) Word { return Word{Paths: []Path{{Name: name}}, Shape: name} }
+// literalWord returns a literal word.
+func literalWord(name string) Word { return Word{Paths: []Path{{Name: name}}, Shape: name} }
 
 func TestParse(t *testing.T) {
 	tests := []struct {
@@ -18,19 +18,19 @@ func TestParse(t *testing.T) {
 	}{
 		{"echo 'a b' \"c $x\" d\\ e > out 2>&1", Script{Commands: []Command{{
 			Args: []string{"echo", "a b", `"c $x"`, "d e"}, Text: `echo 'a b' "c $x" d\ e`,
-			Words:     []Word{named("echo"), named("a b"), {IsDynamic: true, Shape: "c \x02"}, named("d e")},
-			Redirects: []Redirect{{Op: ">", Target: "out", Writes: true, Word: named("out")}, {Op: ">&", Target: "1", Word: named("1")}},
+			Words:     []Word{literalWord("echo"), literalWord("a b"), {IsDynamic: true, Shape: "c \x02"}, literalWord("d e")},
+			Redirects: []Redirect{{Op: ">", Target: "out", WritesFile: true, Word: literalWord("out")}, {Op: ">&", Target: "1", Word: literalWord("1")}},
 		}}, Obstacle: Obstacle{Kind: EscapedSpace}}},
 		{"A=1 npm run build", Script{Commands: []Command{{
 			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assignments: []string{"A"},
-			Words: []Word{named("npm"), named("run"), named("build")}, Redirects: []Redirect{},
+			Words: []Word{literalWord("npm"), literalWord("run"), literalWord("build")}, Redirects: []Redirect{},
 		}}}},
 		{"{ ls; } >/dev/null", Script{
-			Commands:  []Command{{Args: []string{"ls"}, Text: "ls", Words: []Word{named("ls")}, Redirects: []Redirect{}}},
-			Redirects: []Redirect{{Op: ">", Target: "/dev/null", Word: named("/dev/null")}},
+			Commands:  []Command{{Args: []string{"ls"}, Text: "ls", Words: []Word{literalWord("ls")}, Redirects: []Redirect{}}},
+			Redirects: []Redirect{{Op: ">", Target: "/dev/null", Word: literalWord("/dev/null")}},
 			Obstacle:  Obstacle{Kind: Group},
 		}},
-		{"> made", Script{Commands: []Command{{Redirects: []Redirect{{Op: ">", Target: "made", Writes: true, Word: named("made")}}}}}},
+		{"> made", Script{Commands: []Command{{Redirects: []Redirect{{Op: ">", Target: "made", WritesFile: true, Word: literalWord("made")}}}}}},
 	}
 	for _, tt := range tests {
 		got, err := Parse(tt.in)

@@ -44,8 +44,8 @@ type Path struct {
 	Glob string
 }
 
-// word returns the word without its quoting, or unchanged if it is dynamic.
-func (r *scriptReader) word(w *syntax.Word) (text string, known Word) {
+// readWord returns the word without its quoting, or unchanged if it is dynamic.
+func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w), Source: r.text(w)}
 	known.IsDollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
 	var b strings.Builder

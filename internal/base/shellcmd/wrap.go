@@ -11,51 +11,51 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-var duration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(\.\d+)?[smhd]?$`) })
+var durationPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(\.\d+)?[smhd]?$`) })
 
 // wrapper describes the arguments of a program that runs another program.
 type wrapper struct {
-	valued   string // letters of options whose value is the next word
-	long     string // their long names, separated by spaces
-	operands int    // its own words before the program
-	assigns  bool   // accepts NAME=value before the program
+	valueOptions       string // letters of options whose value is the next word
+	longNames          string // their long names, separated by spaces
+	operands           int    // its own words before the program
+	acceptsAssignments bool   // accepts NAME=value before the program
 }
 
 // wrapperOf describes the programs that only run another.
 func wrapperOf(name string) (w wrapper, ok bool) {
 	switch name {
 	case "timeout":
-		return wrapper{valued: "sk", long: " signal kill-after ", operands: 1}, true
+		return wrapper{valueOptions: "sk", longNames: " signal kill-after ", operands: 1}, true
 	case "env":
-		return wrapper{valued: "uCa", long: " unset chdir argv0 ", assigns: true}, true
+		return wrapper{valueOptions: "uCa", longNames: " unset chdir argv0 ", acceptsAssignments: true}, true
 	case "nice":
-		return wrapper{valued: "n", long: " adjustment "}, true
+		return wrapper{valueOptions: "n", longNames: " adjustment "}, true
 	case "ionice":
-		return wrapper{valued: "cnpPu", long: " class classdata "}, true
+		return wrapper{valueOptions: "cnpPu", longNames: " class classdata "}, true
 	case "stdbuf":
-		return wrapper{valued: "ioe", long: " input output error "}, true
+		return wrapper{valueOptions: "ioe", longNames: " input output error "}, true
 	case "sudo":
-		return wrapper{valued: "ugpCDhRrtTU", long: " user group prompt chdir host chroot role type other-user command-timeout close-from ", assigns: true}, true
+		return wrapper{valueOptions: "ugpCDhRrtTU", longNames: " user group prompt chdir host chroot role type other-user command-timeout close-from ", acceptsAssignments: true}, true
 	case "doas":
-		return wrapper{valued: "uC"}, true
+		return wrapper{valueOptions: "uC"}, true
 	case "xargs":
-		return wrapper{valued: "InPLdEas", long: " replace max-args max-procs max-lines delimiter eof arg-file max-chars process-slot-var "}, true
+		return wrapper{valueOptions: "InPLdEas", longNames: " replace max-args max-procs max-lines delimiter eof arg-file max-chars process-slot-var "}, true
 	case "exec":
-		return wrapper{valued: "a"}, true
+		return wrapper{valueOptions: "a"}, true
 	case "time":
-		return wrapper{valued: "fo", long: " format output "}, true
+		return wrapper{valueOptions: "fo", longNames: " format output "}, true
 	case "watch":
-		return wrapper{valued: "nq", long: " interval equexit "}, true
+		return wrapper{valueOptions: "nq", longNames: " interval equexit "}, true
 	case "flock":
-		return wrapper{valued: "wE", long: " timeout wait conflict-exit-code ", operands: 1}, true
+		return wrapper{valueOptions: "wE", longNames: " timeout wait conflict-exit-code ", operands: 1}, true
 	case "taskset", "chrt":
-		return wrapper{valued: "TPD", operands: 1}, true
+		return wrapper{valueOptions: "TPD", operands: 1}, true
 	case "strace", "ltrace":
-		return wrapper{valued: "oesEpuabIOPSU"}, true
+		return wrapper{valueOptions: "oesEpuabIOPSU"}, true
 	case "unshare":
-		return wrapper{valued: "RSGw", long: " root wd setuid setgid propagation setgroups map-user map-group kill-child-signal "}, true
+		return wrapper{valueOptions: "RSGw", longNames: " root wd setuid setgid propagation setgroups map-user map-group kill-child-signal "}, true
 	case "nsenter":
-		return wrapper{valued: "tSG", long: " target setuid setgid "}, true
+		return wrapper{valueOptions: "tSG", longNames: " target setuid setgid "}, true
 	case "nohup", "setsid", "command", "builtin", "busybox", "toybox", "unbuffer", "chronic", "caffeinate", "!":
 		return wrapper{}, true
 	}
@@ -72,17 +72,17 @@ func (w wrapper) operandsAfter(args []string) []string {
 			return args[min(own, len(args)):]
 		case strings.HasPrefix(a, "--"):
 			args = args[1:]
-			if len(args) > 0 && strings.Contains(w.long, " "+a[2:]+" ") {
+			if len(args) > 0 && strings.Contains(w.longNames, " "+a[2:]+" ") {
 				args = args[1:]
 			}
-		case a == "-" && w.assigns:
+		case a == "-" && w.acceptsAssignments:
 			args = args[1:]
 		case len(a) > 1 && a[0] == '-':
 			args = args[1:]
-			if i := strings.IndexAny(a[1:], w.valued); i >= 0 && i+2 == len(a) && len(args) > 0 {
+			if i := strings.IndexAny(a[1:], w.valueOptions); i >= 0 && i+2 == len(a) && len(args) > 0 {
 				args = args[1:]
 			}
-		case w.assigns && strings.Contains(a, "="):
+		case w.acceptsAssignments && strings.Contains(a, "="):
 			args = args[1:]
 		case own > 0:
 			own, args = own-1, args[1:]
@@ -105,7 +105,7 @@ func (c Command) Unwrapped() Command {
 		}
 		c.Args, c.Words = c.Args[own:], c.Words[own:]
 	}
-	if len(c.Args) > 2 && c.Args[0] == "timeout" && duration().MatchString(c.Args[1]) {
+	if len(c.Args) > 2 && c.Args[0] == "timeout" && durationPattern().MatchString(c.Args[1]) {
 		c.Args, c.Words = c.Args[2:], c.Words[2:]
 	}
 	return c
@@ -114,16 +114,16 @@ func (c Command) Unwrapped() Command {
 // Wrapped returns the innermost command, without the programs that only run it and
 // their options. Programs that change the user stay.
 func (c Command) Wrapped() Command {
-	return c.unwrap("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
+	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
 // UnwrappedForRemoval returns the command without the programs that may precede a removal such
 // as rm (observed with 2.1.330).
 func (c Command) UnwrappedForRemoval() Command {
-	return c.unwrap("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
+	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
 }
 
-func (c Command) unwrap(wrappers ...string) Command {
+func (c Command) removeWrappers(wrappers ...string) Command {
 	for len(c.Args) > 0 {
 		name := c.Args[0]
 		if path.Base(name) == "env" {
@@ -145,7 +145,7 @@ func (c Command) unwrap(wrappers ...string) Command {
 // isOpaqueWrapper reports whether a program that runs another has arguments that hide
 // the other, because they are unknown before it runs.
 func isOpaqueWrapper(name string, own []Word) bool {
-	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !duration().MatchString(own[n-1].Shape) {
+	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !durationPattern().MatchString(own[n-1].Shape) {
 		return true
 	}
 	return (name == "timeout" || name == "nice" || name == "stdbuf" || name == "env") &&

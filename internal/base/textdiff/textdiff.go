@@ -29,7 +29,7 @@ func Hunks(before, after string, context int) []Hunk {
 	d := differ{a: a, b: b}
 	d.trimCommon()
 	d.compare()
-	return d.hunks(max(context, 0))
+	return d.buildHunks(max(context, 0))
 }
 
 // split splits after every newline and keeps it.
@@ -134,7 +134,7 @@ func diagonalAt(front []int, edits, k int) int {
 // region is a maximal run of changed lines: [oldFrom, oldTo) became [newFrom, newTo).
 type region struct{ oldFrom, oldTo, newFrom, newTo int }
 
-func (d *differ) regions() []region {
+func (d *differ) changedRegions() []region {
 	var out []region
 	i, j := 0, 0
 	for i < len(d.a) || j < len(d.b) {
@@ -155,21 +155,21 @@ func (d *differ) regions() []region {
 	return out
 }
 
-func (d *differ) hunks(context int) []Hunk {
+func (d *differ) buildHunks(context int) []Hunk {
 	out := []Hunk{}
-	regions := d.regions()
+	regions := d.changedRegions()
 	for len(regions) > 0 {
 		n := 1
 		for n < len(regions) && regions[n].oldFrom-regions[n-1].oldTo <= 2*context {
 			n++
 		}
-		out = append(out, d.hunk(regions[:n], context))
+		out = append(out, d.buildHunk(regions[:n], context))
 		regions = regions[n:]
 	}
 	return out
 }
 
-func (d *differ) hunk(regions []region, context int) Hunk {
+func (d *differ) buildHunk(regions []region, context int) Hunk {
 	first, last := regions[0], regions[len(regions)-1]
 	lead := min(context, first.oldFrom)
 	tail := min(context, len(d.a)-last.oldTo)

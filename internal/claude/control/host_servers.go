@@ -18,8 +18,8 @@ type Handshake struct {
 // hostServers holds the state of the MCP servers inside the host: stored handshakes, and whether
 // messages may be sent.
 type hostServers struct {
-	mu     sync.Mutex
-	parked map[string]Handshake // by server; each answer is used once
+	mu               sync.Mutex
+	parkedHandshakes map[string]Handshake // by server; each answer is used once
 	// released is closed to allow messages to servers that are not connected; nil = they are allowed now.
 	released  chan struct{}
 	connected func(server string) bool
@@ -29,7 +29,7 @@ type hostServers struct {
 func (g *hostServers) parkHandshakes(handshakes map[string]Handshake) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.parked = handshakes
+	g.parkedHandshakes = handshakes
 }
 
 // answerParked answers a message from the stored handshake. It returns false if the server has to
@@ -41,7 +41,7 @@ func (g *hostServers) answerParked(server string, message json.RawMessage) (json
 	}](message)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one, ok := g.parked[server]
+	one, ok := g.parkedHandshakes[server]
 	if !ok {
 		return nil, false
 	}
@@ -52,11 +52,11 @@ func (g *hostServers) answerParked(server string, message json.RawMessage) (json
 	case "notifications/initialized":
 		return nil, true
 	case "tools/list":
-		delete(g.parked, server)
+		delete(g.parkedHandshakes, server)
 		result = one.ToolsResult
 	}
 	if result == nil {
-		delete(g.parked, server)
+		delete(g.parkedHandshakes, server)
 		return nil, false
 	}
 	answer, err := json.Marshal(struct {

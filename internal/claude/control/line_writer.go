@@ -27,7 +27,7 @@ type lineWriter struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond // signals changes of the fields below
-	waiting []queuedLine
+	queue   []queuedLine
 	size    int // bytes waiting or being written
 	closed  bool
 	holds   int   // number of holders that keep turns from writing
@@ -74,14 +74,14 @@ func (l *lineWriter) run() {
 func (l *lineWriter) next() (queuedLine, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.waiting) == 0 && !l.closed && l.err == nil {
+	for len(l.queue) == 0 && !l.closed && l.err == nil {
 		l.changed.Wait()
 	}
-	if len(l.waiting) == 0 || l.err != nil {
+	if len(l.queue) == 0 || l.err != nil {
 		return queuedLine{}, false
 	}
-	e := l.waiting[0]
-	l.waiting = l.waiting[1:]
+	e := l.queue[0]
+	l.queue = l.queue[1:]
 	return e, true
 }
 
@@ -96,7 +96,7 @@ func (l *lineWriter) add(e queuedLine) {
 	if l.err != nil {
 		return
 	}
-	l.waiting = append(l.waiting, e)
+	l.queue = append(l.queue, e)
 	l.size += len(e.line)
 	l.changed.Broadcast()
 }

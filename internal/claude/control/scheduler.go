@@ -35,9 +35,9 @@ type runningTurn struct {
 
 // input is the state of stdin.
 type input struct {
-	open       bool       // stdin has not ended
+	stdinOpen  bool       // stdin has not ended
 	ended      bool       // no more prompts are accepted
-	bursting   bool       // complete lines are buffered but not handled yet
+	inBurst    bool       // complete lines are buffered but not handled yet
 	burstEnded *sync.Cond // signals that bursting is false
 }
 
@@ -65,7 +65,7 @@ func (d *scheduler) notify() {
 func (d *scheduler) begin(first *protocol.UserMessage) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.input.open = true
+	d.input.stdinOpen = true
 	if first == nil {
 		return
 	}
@@ -79,7 +79,7 @@ func (d *scheduler) begin(first *protocol.UserMessage) {
 func (d *scheduler) setBursting(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.input.bursting = on
+	d.input.inBurst = on
 	if !on {
 		d.input.burstEnded.Broadcast()
 		d.notify()
@@ -90,7 +90,7 @@ func (d *scheduler) setBursting(on bool) {
 func (d *scheduler) closeInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.input.open = false
+	d.input.stdinOpen = false
 	d.notify()
 }
 
@@ -148,9 +148,9 @@ func (d *scheduler) supersedeTurn() {
 func (d *scheduler) takeNext() (in *prompt, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	more = d.input.open && !d.input.ended
+	more = d.input.stdinOpen && !d.input.ended
 	g := d.initialize
-	held := d.input.bursting || g.connecting > 0 || g.unanswered > 0 || d.awaitInitialize && !g.answered && more
+	held := d.input.inBurst || g.connecting > 0 || g.unanswered > 0 || d.awaitInitialize && !g.answered && more
 	switch {
 	case held:
 	case d.firstPrompt != nil && (g.answered || len(d.queue.waiting) > 0 || !more):
@@ -240,7 +240,7 @@ func (d *scheduler) absorb() []protocol.UserMessage {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for d.input.bursting && d.input.open {
+	for d.input.inBurst && d.input.stdinOpen {
 		d.input.burstEnded.Wait()
 	}
 	var messages []protocol.UserMessage

@@ -403,7 +403,7 @@ func (f *fakeSession) Connect(ctx context.Context, in InitializeOptions) {
 	for _, name := range in.SDKMCPServers {
 		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
 	}
-	_, _ = f.servers.SetServers(ctx, "sdk", desired) // a server that fails shows so
+	_, _ = f.servers.SetServers(ctx, "sdk", desired) // an error of a server is visible in its status
 }
 
 func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.ServerChange, error) {

@@ -129,16 +129,16 @@ type breakdown struct {
 func contextUsageFor(s *session.Session) contextUsage {
 	c := s.Context()
 	out := contextUsage{
-		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Window.Manual,
+		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
 		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: mcpToolUsage(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
 		Breakdown: breakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
 		RawMaxTokens: c.MaxTokens, Skills: skillUsage{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},
 		Commands: commandUsage{Included: len(c.Skills), Total: len(c.Skills)}, TotalTokens: c.TotalTokens,
 	}
 	switch {
-	case c.Window.Manual:
+	case c.Window.NoAutoCompact:
 		out.CompactThreshold, out.CompactSource = 0, "auto"
-	case c.Window.Requested:
+	case c.Window.IsRequested:
 		out.CompactSource = "settings"
 	}
 	for _, k := range c.Categories {

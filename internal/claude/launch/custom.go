@@ -19,18 +19,18 @@ func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 // buildCatalog finds agents, commands, skills, styles and plugins, and applies the agent that the session runs as.
 func (r *resolver) buildCatalog() error {
 	f := r.flags
-	r.plan.Custom = Customization{
+	r.plan.Customization = Customization{
 		Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode,
-		Memory: r.memoryOptions(),
+		MemorySources: r.memoryOptions(),
 	}
-	if o := r.plan.Custom.Memory; o != nil {
-		r.plan.Custom.Memories = catalog.Memories(*o)
+	if o := r.plan.Customization.MemorySources; o != nil {
+		r.plan.Customization.Memories = catalog.Memories(*o)
 	}
 	switch {
 	case f.InitSetup:
-		r.plan.Custom.Setup = "init"
+		r.plan.Customization.Setup = "init"
 	case f.Maintenance:
-		r.plan.Custom.Setup = "maintenance"
+		r.plan.Customization.Setup = "maintenance"
 	}
 	o := catalog.Options{Agents: f.Agents, Disabled: f.SafeMode, Open: OpenDir}
 	if r.plan.Settings.HasSource("user") && !f.Bare {
@@ -60,9 +60,9 @@ func (r *resolver) applyAgent() error {
 	r.plan.Model.Requested = r.flags.Model
 	r.plan.Tools.Requested, r.plan.Tools.Restricted = r.flags.Tools, r.flags.Has("tools")
 	if _, ok := r.plan.Catalog.Agent(r.plan.Settings.Agent); ok && r.flags.Agent == "" {
-		r.plan.Custom.Agent = r.plan.Settings.Agent
+		r.plan.Customization.Agent = r.plan.Settings.Agent
 	}
-	name := r.plan.Custom.Agent
+	name := r.plan.Customization.Agent
 	if name == "" {
 		return nil
 	}

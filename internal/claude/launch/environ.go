@@ -22,7 +22,7 @@ func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error)
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, claudecode.DefaultVersion)
 	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env)
 	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), defaultEntrypoint(f))
-	id.Compat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
+	id.RustCompat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
 	id.APIKeySource = "none"
 	if sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		id.APIKeySource = "ANTHROPIC_API_KEY"

@@ -8,9 +8,9 @@ import (
 
 // gitCheckout is the data about the session's git repository in transcripts.
 type gitCheckout struct {
-	repo     bool
-	worktree bool   // a linked one
-	branch   string // "HEAD" when it is on none
+	isRepository     bool
+	isLinkedWorktree bool   // a linked one
+	branch           string // "HEAD" when it is on none
 }
 
 // findCheckout looks for a repository around dir without running git.
@@ -27,7 +27,7 @@ func findCheckout(dir string) gitCheckout {
 }
 
 func readCheckout(git string, isDir bool) gitCheckout {
-	c := gitCheckout{repo: true}
+	c := gitCheckout{isRepository: true}
 	if !isDir {
 		pointer, err := os.ReadFile(git)
 		target, ok := strings.CutPrefix(strings.TrimSpace(string(pointer)), "gitdir: ")
@@ -37,7 +37,7 @@ func readCheckout(git string, isDir bool) gitCheckout {
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(git), target)
 		}
-		c.worktree = filepath.Base(filepath.Dir(target)) == "worktrees"
+		c.isLinkedWorktree = filepath.Base(filepath.Dir(target)) == "worktrees"
 		git = target
 	}
 	head, err := os.ReadFile(filepath.Join(git, "HEAD"))

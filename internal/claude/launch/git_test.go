@@ -13,15 +13,15 @@ func TestFindCheckout(t *testing.T) {
 		want  gitCheckout
 	}{
 		"no repository": {map[string]string{}, gitCheckout{}},
-		"a branch":      {map[string]string{".git/HEAD": "ref: refs/heads/topic/one\n"}, gitCheckout{repo: true, branch: "topic/one"}},
-		"detached":      {map[string]string{".git/HEAD": "0123456789abcdef\n"}, gitCheckout{repo: true, branch: "HEAD"}},
+		"a branch":      {map[string]string{".git/HEAD": "ref: refs/heads/topic/one\n"}, gitCheckout{isRepository: true, branch: "topic/one"}},
+		"detached":      {map[string]string{".git/HEAD": "0123456789abcdef\n"}, gitCheckout{isRepository: true, branch: "HEAD"}},
 		"worktree": {
 			map[string]string{".git": "gitdir: main/.git/worktrees/w\n", "main/.git/worktrees/w/HEAD": "ref: refs/heads/w\n"},
-			gitCheckout{repo: true, worktree: true, branch: "w"},
+			gitCheckout{isRepository: true, isLinkedWorktree: true, branch: "w"},
 		},
 		"submodule": {
 			map[string]string{".git": "gitdir: main/.git/modules/m\n", "main/.git/modules/m/HEAD": "ref: refs/heads/m\n"},
-			gitCheckout{repo: true, branch: "m"},
+			gitCheckout{isRepository: true, branch: "m"},
 		},
 		"broken": {map[string]string{".git": "what is this\n"}, gitCheckout{}},
 	}

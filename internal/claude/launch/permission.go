@@ -172,7 +172,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 func incompleteRules(behavior, flag string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
 		text := claudecode.ParseRuleText(rule)
-		return !strings.ContainsAny(rule, "()") || text.Closed && text.Tool != "" && !strings.Contains(text.Tool, ")")
+		return !strings.ContainsAny(rule, "()") || text.IsClosed && text.Tool != "" && !strings.Contains(text.Tool, ")")
 	})
 	if len(odd) == 0 {
 		return ""
@@ -216,7 +216,7 @@ func knownTool(rule string) bool {
 	if strings.Contains(rule, "*") || strings.HasPrefix(name, "mcp__") {
 		return true
 	}
-	if text.HasContent && !text.Closed {
+	if text.HasContent && !text.IsClosed {
 		name = rule
 	}
 	t := claudecode.ToolNamed(name)

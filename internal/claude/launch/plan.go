@@ -32,21 +32,21 @@ type Plan struct {
 	Environ []string // of the programs that are started
 	Clock   *clock.Source
 
-	Scenario   Scenario
-	Settings   Settings
-	Catalog    *catalog.Catalog
-	Custom     Customization
-	Servers    Servers
-	Model      Model
-	Prompt     Prompt
-	Limits     Limits
-	Tools      Tools
-	Permission Permission
-	Transcript transcript.Options // without its callbacks
-	Output     Output
-	Records    Records
-	Host       Host
-	Worktree   *Worktree // that the run has moved into; nil = none
+	Scenario      Scenario
+	Settings      Settings
+	Catalog       *catalog.Catalog
+	Customization Customization
+	Servers       Servers
+	Model         Model
+	Prompt        Prompt
+	Limits        Limits
+	Tools         Tools
+	Permission    Permission
+	Transcript    transcript.Options // without its callbacks
+	Output        Output
+	Records       Records
+	Host          Host
+	Worktree      *Worktree // that the run has moved into; nil = none
 }
 
 // Worktree is the git worktree of --worktree.
@@ -86,7 +86,7 @@ type Identity struct {
 	Profile      claudecode.Profile // behaviour of that version
 	Entrypoint   string
 	AsClaude     bool   // the program runs under the name claude: it offers only what the real CLI has and prints no hints of its own
-	Compat       bool   // the behaviour of the older tool is kept
+	RustCompat   bool   // the behaviour of the older Rust tool is kept
 	APIKeySource string // "none" or the variable
 }
 
@@ -115,14 +115,14 @@ type Customization struct {
 	Restricted bool
 	SafeMode   bool
 	Memories   []catalog.Memory // the files of instructions
-	// Memory says where to find further files; nil = nowhere.
-	Memory *catalog.MemoryOptions
+	// MemorySources says where to find further instruction files; nil = nowhere.
+	MemorySources *catalog.MemoryOptions
 }
 
 // Servers are the MCP servers of the run.
 type Servers struct {
 	Configs         []mcp.ServerConfig        // those that are started
-	Hosted          []mcp.ServerConfig        // those inside the host, which can be reached only after it has introduced itself
+	InHost          []mcp.ServerConfig        // servers inside the host, which can be reached only after initialize
 	Errors          []protocol.MCPServerError // entries that were skipped
 	Client          mcp.Options               // how they are reached, without its callbacks
 	Required        bool                      // the run ends if one of them is missing

@@ -82,7 +82,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 		ID: f.SessionID, DefaultID: p.Scenario.SessionID, Resume: f.Resume, ResumeAt: f.ResumeSessionAt,
 		Continue: f.Continue, Fork: f.ForkSession, NoPersist: f.NoSessionPersistence || p.State == "",
 		Version: p.Version, Entrypoint: p.Entrypoint, Clock: p.Clock,
-		Agent: p.Custom.Agent, Title: f.SessionName,
+		Agent: p.Customization.Agent, Title: f.SessionName,
 	}
 	if p.Scenario.Seed != nil {
 		o.RestartIDs = p.Clock.SelectRun
@@ -98,7 +98,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
 	m := transcript.Machine{
-		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree,
+		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.isRepository, IsWorktree: git.isLinkedWorktree,
 		GitBranch: cmp.Or(git.branch, "HEAD"),
 	}
 	if shell := sys.Getenv("SHELL"); shell != "" {

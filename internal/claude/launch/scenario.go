@@ -39,16 +39,16 @@ func loadFile(path string) (*scenarios.Scenario, error) {
 	if info, err := os.Stat(path); err == nil {
 		size = info.Size()
 	}
-	percent := collectionPercent(size)
+	percent := gcPercent(size)
 	if usual := debug.SetGCPercent(percent); usual != percent {
 		runtime.AddCleanup(new([16]byte), func(usual int) { debug.SetGCPercent(usual) }, usual)
 	}
 	return scenarios.Load(path, scenarios.LoadOptions{})
 }
 
-// collectionPercent returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes is loaded
+// gcPercent returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes is loaded
 // without a collection. The heap may grow to 4 MiB for each 100 percent. A byte of the file takes about 12 bytes of heap.
-func collectionPercent(size int64) int {
+func gcPercent(size int64) int {
 	const (
 		smallest = 400
 		largest  = 1600 // 64 MiB of heap: a bigger file is collected while it is read

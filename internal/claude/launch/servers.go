@@ -88,7 +88,7 @@ func (s *Servers) separateHosted() {
 	s.Configs = nil
 	for _, server := range all {
 		if server.Type == "sdk" {
-			s.Hosted = append(s.Hosted, server)
+			s.InHost = append(s.InHost, server)
 		} else {
 			s.Configs = append(s.Configs, server)
 		}

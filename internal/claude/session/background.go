@@ -92,7 +92,7 @@ func (b *background) Find(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
 	return agent.Definition{
 		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, DisallowedTools: a.Disallowed,
-		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background, Isolated: a.Isolation == "worktree",
+		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background, UsesWorktree: a.Isolation == "worktree",
 	}, ok
 }
 

@@ -58,7 +58,7 @@ func (v *servers) connectHosted(ctx context.Context, names []string) error {
 	v.dynamic.hostConnected = true
 	v.dynamic.mu.Unlock()
 	var list []mcp.ServerConfig
-	for _, s := range v.plan.Hosted {
+	for _, s := range v.plan.InHost {
 		list = appendIfNew(list, s)
 	}
 	for _, name := range names {

@@ -34,7 +34,7 @@ type hooks struct {
 
 // newHooks reads the hooks of the settings (spec: cli-contract 5.5).
 func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *policy) *hooks {
-	h := &hooks{state: live, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Custom.HooksDisabled()}
+	h := &hooks{state: live, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled()}
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
@@ -50,7 +50,7 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 		o.Callback = host.Callback
 	}
 	for _, h := range plan.Settings.Hooks {
-		if plan.Custom.HooksDisabled() && h.Source != settings.SourceManaged {
+		if plan.Customization.HooksDisabled() && h.Source != settings.SourceManaged {
 			continue
 		}
 		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
@@ -152,7 +152,7 @@ func (l *skillLibrary) addSkillHooks(k catalog.Command) {
 	if _, known := l.hooksAdded.LoadOrStore(k.Name, true); known || k.Hooks == nil || l.hooks.disabled {
 		return
 	}
-	for _, w := range l.hooks.Add(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, Skill: true}) {
+	for _, w := range l.hooks.Add(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, FromSkill: true}) {
 		l.hooks.records.Hint(w.Text)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // and rules leave.
 type inventory struct {
 	plan             launch.Tools
-	custom           launch.Customization
+	customization    launch.Customization
 	profile          claudecode.Profile
 	denied           []string // deny rules without empty or "*" content
 	promptTool       string   // answers permission questions
@@ -33,8 +33,8 @@ type inventory struct {
 
 func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
 	v := &inventory{
-		state: live, hiddenTools: plan.Compat || plan.Scenario.Compat.HiddenTools,
-		plan: plan.Tools, custom: plan.Custom, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
+		state: live, hiddenTools: plan.RustCompat || plan.Scenario.Compat.HiddenTools,
+		plan: plan.Tools, customization: plan.Customization, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
 		answersUserTools: plan.Permission.PromptTool != "" || answersUserTools(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
 	}
 	for _, rule := range plan.Settings.Permissions.Rules {
@@ -42,7 +42,7 @@ func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
 			v.denied = append(v.denied, rule.Text)
 		}
 	}
-	if plan.Custom.Restricted && v.plan.IsDefault() { // they are available by name (observed with 2.1.330)
+	if plan.Customization.Restricted && v.plan.IsDefault() { // they are available by name (observed with 2.1.330)
 		v.denied = append(v.denied, "Bash", "CronCreate", "Monitor", "WebFetch", "Workflow")
 	}
 	for i, rule := range v.denied {
@@ -62,9 +62,9 @@ func answersUserTools(s launch.Scenario) bool {
 
 func (v *inventory) listingOptions(resources bool) toolListing {
 	return toolListing{
-		Tools: v.plan.Requested, Given: v.plan.Restricted, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.custom.Bare,
-		Host: v.promptTool != "", NoSkills: v.custom.NoCommands, Schema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		Resources: resources, Profile: v.profile, Tasks: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList, NoTasks: v.plan.NoTasks,
+		Tools: v.plan.Requested, ToolsGiven: v.plan.Restricted, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.customization.Bare,
+		HostAnswers: v.promptTool != "", NoSkills: v.customization.NoCommands, HasSchema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
+		HasResources: resources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList, NoTasks: v.plan.NoTasks,
 	}
 }
 
@@ -89,7 +89,7 @@ func (v *inventory) exists(name string) bool {
 // isListed reports whether init lists a tool.
 func (v *inventory) isListed(name string) bool {
 	t := claudecode.ToolNamed(name)
-	if t.Listing == claudecode.ListAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.custom.Bare {
+	if t.Listing == claudecode.ListAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.customization.Bare {
 		return v.profile.HasTool(name)
 	}
 	return v.answersUserTools && t.Listing == claudecode.ListWithUser || slices.Contains(v.listed(false), claudecode.InitName(name))
@@ -131,7 +131,7 @@ func (v *inventory) isAvailable(name string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
 		return match || agent.IsCall(other) && agent.IsCall(name)
 	}
-	if name == "Skill" && v.custom.NoCommands || slices.Contains(userTools(), name) && !v.answersUserTools {
+	if name == "Skill" && v.customization.NoCommands || slices.Contains(userTools(), name) && !v.answersUserTools {
 		return false
 	}
 	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
@@ -158,17 +158,17 @@ func (v *inventory) isDisallowed(name string) bool { return slices.Contains(v.pl
 // toolListing holds the options that decide which built-in tools a session lists.
 type toolListing struct {
 	// Tools is --tools; nil = not given, one "default" = the default list.
-	Tools      []string
-	Given      bool // --tools was given, even if empty
-	Allowed    []string
-	Disallowed []string
-	Bare       bool
-	Host       bool // a host or tool answers permission questions (--permission-prompt-tool)
-	NoSkills   bool // --disable-slash-commands
-	Schema     bool // --json-schema
-	HostSchema bool // a schema that the host gave later; its tool is the last of the list
-	Resources  bool // an MCP server has resources
-	Tasks      bool // the model is offered the task list
+	Tools        []string
+	ToolsGiven   bool // --tools was given, even if empty
+	Allowed      []string
+	Disallowed   []string
+	Bare         bool
+	HostAnswers  bool // a host or tool answers permission questions (--permission-prompt-tool)
+	NoSkills     bool // --disable-slash-commands
+	HasSchema    bool // --json-schema
+	HostSchema   bool // a schema that the host gave later; its tool is the last of the list
+	HasResources bool // an MCP server has resources
+	HasTaskList  bool // the model is offered the task list
 	// NoTasks is CLAUDE_CODE_ENABLE_TASKS=0: TodoWrite instead of the Task tools.
 	NoTasks bool
 	Profile claudecode.Profile
@@ -196,23 +196,23 @@ func taskListTools(o toolListing) []string {
 func listTools(o toolListing) []string {
 	var list []string
 	switch {
-	case o.Given && !slices.Equal(o.Tools, []string{"default"}):
+	case o.ToolsGiven && !slices.Equal(o.Tools, []string{"default"}):
 		list = requestedTools(o)
 	case o.Bare:
 		list = []string{"Bash", "Edit", "Read"}
 	default:
 		list = append(defaultTools(), allowedOptionalTools(o)...)
-		if o.Tasks {
+		if o.HasTaskList {
 			list = append(list, taskListTools(o)...)
 		}
-		if o.Host {
+		if o.HostAnswers {
 			list = append(list, userTools()...)
 		}
 	}
-	if o.Schema {
+	if o.HasSchema {
 		list = append(list, "StructuredOutput")
 	}
-	if o.Resources {
+	if o.HasResources {
 		list = append(list, claudecode.ToolsListed(claudecode.ListWithResources)...)
 	}
 	out := func(name string) bool {
@@ -240,7 +240,7 @@ func listTools(o toolListing) []string {
 // requestedTools returns the tools of --tools that exist.
 func requestedTools(o toolListing) []string {
 	known := append(defaultTools(), optionalTools()...)
-	if o.Host {
+	if o.HostAnswers {
 		known = append(known, userTools()...)
 	}
 	var list []string

@@ -20,30 +20,30 @@ func TestTools(t *testing.T) {
 		want string
 	}{
 		{"default", toolListing{}, byDefault},
-		{"tools default", toolListing{Given: true, Tools: []string{"default"}}, byDefault},
+		{"tools default", toolListing{ToolsGiven: true, Tools: []string{"default"}}, byDefault},
 		{
 			"named in --allowedTools",
 			toolListing{Allowed: allowed},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskCreate TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"--tools (checklist row 45)", toolListing{Given: true, Tools: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}, "Glob Grep"},
-		{"--tools with an unknown name", toolListing{Given: true, Tools: []string{"Nope", "Read"}}, "Read"},
-		{"--tools empty", toolListing{Given: true}, ""},
+		{"--tools (checklist row 45)", toolListing{ToolsGiven: true, Tools: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}, "Glob Grep"},
+		{"--tools with an unknown name", toolListing{ToolsGiven: true, Tools: []string{"Nope", "Read"}}, "Read"},
+		{"--tools empty", toolListing{ToolsGiven: true}, ""},
 		{"--bare", toolListing{Bare: true}, "Bash Edit Read"},
 		{
 			"a host answers",
-			toolListing{Host: true},
+			toolListing{HostAnswers: true},
 			"Task AskUserQuestion Bash CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree ExitPlanMode ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"--json-schema",
-			toolListing{Schema: true},
+			toolListing{HasSchema: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill StructuredOutput TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"a schema that the host gave later", toolListing{Given: true, Tools: []string{"Read", "Write"}, HostSchema: true}, "Read Write StructuredOutput"},
+		{"a schema that the host gave later", toolListing{ToolsGiven: true, Tools: []string{"Read", "Write"}, HostSchema: true}, "Read Write StructuredOutput"},
 		{
 			"a server has resources",
-			toolListing{Resources: true},
+			toolListing{HasResources: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents ListMcpResourcesTool Monitor NotebookEdit Read ReadMcpResourceDirTool ReadMcpResourceTool ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
@@ -53,20 +53,20 @@ func TestTools(t *testing.T) {
 		},
 		{"disallowed by patterns", toolListing{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}, "Task Bash Edit Monitor Skill TaskStop"},
 		{"all disallowed", toolListing{Disallowed: []string{"*"}}, ""},
-		{"--tools names a tool that needs a host (contract 3.3)", toolListing{Given: true, Tools: []string{"Read", "AskUserQuestion"}}, "Read"},
-		{"the same with a host", toolListing{Given: true, Tools: []string{"Read", "AskUserQuestion"}, Host: true}, "AskUserQuestion Read"},
+		{"--tools names a tool that needs a host (contract 3.3)", toolListing{ToolsGiven: true, Tools: []string{"Read", "AskUserQuestion"}}, "Read"},
+		{"the same with a host", toolListing{ToolsGiven: true, Tools: []string{"Read", "AskUserQuestion"}, HostAnswers: true}, "AskUserQuestion Read"},
 		{
 			"a model with a task list",
-			toolListing{Tasks: true, Disallowed: []string{"TaskCreate"}},
+			toolListing{HasTaskList: true, Disallowed: []string{"TaskCreate"}},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"the same, tasks off",
-			toolListing{Tasks: true, NoTasks: true},
+			toolListing{HasTaskList: true, NoTasks: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop TodoWrite ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"tasks named while off", toolListing{Given: true, Tools: []string{"TaskCreate", "Bash"}, NoTasks: true}, "Bash"},
-		{"tasks off", toolListing{Given: true, Tools: []string{"TodoWrite"}, NoTasks: true}, "TodoWrite"},
+		{"tasks named while off", toolListing{ToolsGiven: true, Tools: []string{"TaskCreate", "Bash"}, NoTasks: true}, "Bash"},
+		{"tasks off", toolListing{ToolsGiven: true, Tools: []string{"TodoWrite"}, NoTasks: true}, "TodoWrite"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -181,7 +181,7 @@ func (r *recorder) judgeExpectations(code int) (unmet []string) {
 		}
 	}
 	for _, j := range append(r.scenario.UnmetResults(), judged...) {
-		if !j.Met {
+		if !j.IsMet {
 			unmet = append(unmet, j.String())
 		}
 	}
@@ -352,5 +352,5 @@ func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
 
 // expectationRecord converts the outcome of an expectation to a journal line.
 func expectationRecord(j scenarios.ExpectationResult) journal.Expectation {
-	return journal.Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got}
+	return journal.Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.IsMet, Got: j.Actual}
 }

@@ -89,7 +89,7 @@ func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Rep
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.o.Records.WriteJournal(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
-	if reply.Endless {
+	if reply.IsEndless {
 		p.o.Records.WriteJournal(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
 	for _, path := range reply.Missing {

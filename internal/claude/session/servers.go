@@ -329,7 +329,7 @@ func (r resultStore) callLog(capture bool) *mcp.CallLog {
 		return nil
 	}
 	o := &serverObserver{records: r.records}
-	o.log = mcp.NewCallLog(mcp.CallLogOptions{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observer: o}) // a complete line is written immediately
+	o.log = mcp.NewCallLog(mcp.CallLogOptions{MaxCalls: 1, MaxBytes: 64 << 20, Now: r.clock.Now, Observer: o}) // a complete line is written immediately
 	return o.log
 }
 
@@ -339,14 +339,14 @@ type serverObserver struct {
 	log     *mcp.CallLog
 }
 
-// Called implements mcp.CallObserver.
-func (o *serverObserver) Called(c mcp.CallRecord) {
+// RecordCall implements mcp.CallObserver.
+func (o *serverObserver) RecordCall(c mcp.CallRecord) {
 	c.Input, c.Result = o.fullValue(c.Input, c.InputCID), o.fullValue(c.Result, c.ResultCID)
 	o.records.WriteJournal(journal.MCPCall(c))
 }
 
-// Notified implements mcp.CallObserver.
-func (o *serverObserver) Notified(n mcp.NotificationRecord) {
+// RecordNotification implements mcp.CallObserver.
+func (o *serverObserver) RecordNotification(n mcp.NotificationRecord) {
 	o.records.WriteJournal(journal.MCPNotification(n))
 }
 

@@ -70,7 +70,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	}
 	s.state.SetEffort(s.plan.Model.Effort)
 	s.state.SetOutputStyle(s.plan.Settings.OutputStyleName())
-	s.state.SetTitle(s.plan.Custom.Title)
+	s.state.SetTitle(s.plan.Customization.Title)
 	if err := s.build(host); err != nil {
 		s.records.closeLogs()
 		return nil, err
@@ -129,13 +129,13 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost,
 		},
 		Display: simulator.DisplayOptions{
-			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.Compat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, OrderedResults: plan.Clock.IsRepeatable(),
+			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, OrderedResults: plan.Clock.IsRepeatable(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
-				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Custom.Setup, Agent: plan.Custom.Agent,
-				Title: t.Title(), HookTexts: t.HookTexts(), CustomizationsDisabled: plan.Custom.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: (*simulator.PreviousReply)(t.PreviousReply()), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Custom.Memories),
+				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
+				Title: t.Title(), HookTexts: t.HookTexts(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: (*simulator.PreviousReply)(t.PreviousReply()), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
 			Context: s.context, Transcript: t, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentions{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},
@@ -157,7 +157,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 // slashCommands returns the slash commands of a session.
 func slashCommands(s *Session) *command.Set {
 	o := command.Options{
-		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Disabled: s.plan.Custom.NoCommands,
+		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Disabled: s.plan.Customization.NoCommands,
 	}
 	if s.servers.manager != nil {
 		o.Servers = s.servers.manager

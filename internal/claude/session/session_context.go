@@ -41,7 +41,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.tools.policy.AdditionalDirectories())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
 	ev.OutputStyle = s.state.Snapshot().OutputStyle
-	if plan.State != "" && !plan.Custom.Bare && !plan.Custom.Restricted && !plan.Custom.SafeMode && !plan.Settings.NoMemory {
+	if plan.State != "" && !plan.Customization.Bare && !plan.Customization.Restricted && !plan.Customization.SafeMode && !plan.Settings.NoMemory {
 		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(s.projectDir(), "memory"))
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
 	}
@@ -66,7 +66,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 			ev.SlashCommands = append(ev.SlashCommands, p.Command())
 		}
 	}
-	if plan.Custom.NoCommands {
+	if plan.Customization.NoCommands {
 		ev.SlashCommands, ev.Skills, ev.TerminalSlashCommands = []string{}, []string{}, nil
 	}
 	return ev
@@ -76,7 +76,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 // them: instruction files, then the output of hooks, the output style, the instructions of MCP servers, and in plan mode
 // the path of the plan file.
 func (s *sessionContext) FirstPromptContext() (before, after []string) {
-	if text := instructionText(s.plan.Custom.Memories); text != "" {
+	if text := instructionText(s.plan.Customization.Memories); text != "" {
 		before = append(before, text)
 	}
 	if style := s.state.Snapshot().OutputStyle; style != "" && style != "default" {
@@ -152,7 +152,7 @@ func (s *sessionContext) warnModel() {
 // SessionContext returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) SessionContext() transcript.SessionContext {
 	name := claudecode.ResolveModel(s.state.Model())
-	now := transcript.SessionContext{Model: name, Cutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
+	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
 	now.AdditionalDirs = s.additionalDirs()
 	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown

@@ -42,7 +42,7 @@ func agentName(version, part string) string {
 // MessagingSocket returns the path where the real CLI listens for messages; empty = it does not listen.
 // Nothing listens here. A repeatable run shows no process id.
 func MessagingSocket(plan launch.Plan) string {
-	if plan.Custom.Bare || plan.Custom.Restricted {
+	if plan.Customization.Bare || plan.Customization.Restricted {
 		return ""
 	}
 	pid := plan.PID

@@ -57,7 +57,7 @@ func machine(plan launch.Plan) telemetry.Machine {
 
 // registeredHooks lists the hooks of the settings for telemetry.
 func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
-	if plan.Settings.DisableAllHooks || plan.Custom.HooksDisabled() {
+	if plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled() {
 		return nil
 	}
 	var sources []hook.Source

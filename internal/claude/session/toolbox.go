@@ -51,7 +51,7 @@ type toolParts struct {
 // build creates the built-in tools and the chain.
 func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
 	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.IsRepeatable()
-	t.instructions = &nestedInstructions{custom: plan.Custom, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.InstructionFiles(), shown: map[string]map[string]bool{}}
+	t.instructions = &nestedInstructions{customization: plan.Customization, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.InstructionFiles(), shown: map[string]map[string]bool{}}
 	var err error
 	t.options = builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
@@ -377,10 +377,10 @@ func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern st
 // nestedInstructions tracks which instruction files each conversation has received and finds those
 // that its calls add.
 type nestedInstructions struct {
-	custom  launch.Customization
-	cwd     string
-	state   *simulator.SessionState
-	resumed []string // shown in the conversation that this session continues
+	customization launch.Customization
+	cwd           string
+	state         *simulator.SessionState
+	resumed       []string // shown in the conversation that this session continues
 
 	mu    sync.Mutex                 // guards what follows
 	shown map[string]map[string]bool // paths by conversation
@@ -396,7 +396,7 @@ func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]boo
 	known := i.shown[id]
 	if known == nil {
 		known = map[string]bool{}
-		for _, m := range i.custom.Memories {
+		for _, m := range i.customization.Memories {
 			known[m.Path] = true
 		}
 		if len(i.shown) == 0 && agent == nil {
@@ -411,7 +411,7 @@ func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]boo
 
 // newlyReached returns the instructions that apply since the model has read or written a file.
 func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string) []simulator.ContextFile {
-	if i.custom.Memory == nil {
+	if i.customization.MemorySources == nil {
 		return nil
 	}
 	i.mu.Lock()
@@ -419,7 +419,7 @@ func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string)
 	known := i.shownPaths(agent)
 	known[file] = true // a file that was read itself is already known
 	var all []simulator.ContextFile
-	for _, m := range catalog.NestedMemories(*i.custom.Memory, file, known) {
+	for _, m := range catalog.NestedMemories(*i.customization.MemorySources, file, known) {
 		known[m.Path] = true
 		all = append(all, i.describe(m, file))
 	}
@@ -462,7 +462,7 @@ func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.C
 // initialInstructions returns what an agent receives at its start; the kinds Explore and Plan
 // receive nothing (observed with 2.1.329).
 func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.ContextFile {
-	text := instructionText(i.custom.Memories)
+	text := instructionText(i.customization.Memories)
 	if text == "" || agent.Type == "Explore" || agent.Type == "Plan" {
 		return nil
 	}

@@ -18,7 +18,7 @@ type call struct {
 	name, rawTool        string
 	input                string // as JSON
 	command, path, skill string
-	edits                bool
+	editsFile            bool
 	attributes           values     // all attributes of the call's events
 	output               fileOutput // of editing tools
 }
@@ -49,7 +49,7 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
 	}
 	_ = json.Unmarshal(use.Input, &in) // a call with other inputs has none of these
 	c := call{name: use.Name, command: in.Command, path: cmp.Or(in.FilePath, in.NotebookPath), skill: in.Skill, input: string(use.Input)}
-	c.edits = use.Name == "Edit" || use.Name == "Write" || use.Name == "NotebookEdit"
+	c.editsFile = use.Name == "Edit" || use.Name == "Write" || use.Name == "NotebookEdit"
 	if use.Name != "Skill" {
 		c.skill = ""
 	}
@@ -81,7 +81,7 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
 		}
 		v["full_command"], v["file_path"], v["skill_name"], v["subagent_type"] = in.Command, c.path, c.skill, in.SubagentType
 	}
-	if raw, err := json.Marshal(ev.Result.Output); err == nil && c.edits {
+	if raw, err := json.Marshal(ev.Result.Output); err == nil && c.editsFile {
 		_ = json.Unmarshal(raw, &c.output) // the output of a failed call is a text
 	}
 	c.attributes = v
@@ -105,7 +105,7 @@ func (c call) contentEvents(ev *protocol.ToolExecuted, now time.Time) []spanEven
 		list = []attribute{{"bash_command", newValue(c.command)}, {"output", newValue(ev.Result.Content.Plain())}}
 	case c.rawTool != "":
 		list = []attribute{{"output", newValue(ev.Result.Content.Plain())}}
-	case c.edits:
+	case c.editsFile:
 		patch, _ := json.Marshal(c.output.Patch)
 		list = []attribute{{"file_path", newValue(c.path)}, {"diff", newValue(string(patch))}}
 		if c.output.Type == "create" {

@@ -318,7 +318,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	if d := ev.Result.Decision; d != nil {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
 		r.recordEvent("tool_decision", span.SpanID, c.attributes)
-		if c.edits {
+		if c.editsFile {
 			r.addToMetric("code_edit_tool.decision", 1, values{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": language(c.path)})
 		}
 		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: unix(started), End: unix(started)}, values{
@@ -390,7 +390,7 @@ func (r *Recorder) recordEffects(ev *protocol.ToolExecuted, c call) {
 			r.addToMetric("pull_request.count", 1, nil)
 		}
 		return
-	case !c.edits:
+	case !c.editsFile:
 		return
 	}
 	if c.output.Type == "create" {

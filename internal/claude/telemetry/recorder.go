@@ -64,15 +64,15 @@ type Recorder struct {
 	tables    map[string][]row
 	resource  resource
 
-	mu      sync.Mutex // guards what follows
-	state   state
-	moment  Moment
-	lastErr error          // of the last request that was not sent
-	sent    map[string]int // numbers of accepted items, by full name
-	records []logRecord
-	sums    []*counter
-	spans   []spanData
-	ids     int // made so far
+	mu       sync.Mutex // guards what follows
+	state    state
+	moment   Moment
+	lastErr  error          // of the last request that was not sent
+	sent     map[string]int // numbers of accepted items, by full name
+	records  []logRecord
+	counters []*counter
+	spans    []spanData
+	idCount  int // made so far
 }
 
 // counter is the sum of one metric with one set of attributes.
@@ -219,7 +219,7 @@ func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 		metrics := r.metricSums()
 		request.Metrics, ok = singleScope(r.resource, scopeMetrics{own, metrics}), len(metrics) > 0
 		if !r.o.Cumulative {
-			r.sums = nil
+			r.counters = nil
 		}
 	}
 	return request, ok
@@ -235,7 +235,7 @@ func (r *Recorder) metricSums() (list []metricData) {
 		if r.o.Cumulative {
 			m.Sum.Temporality = cumulative
 		}
-		for _, c := range r.sums {
+		for _, c := range r.counters {
 			if c.metric == row.name {
 				sum := c.sum
 				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: unix(c.start), Time: unix(r.o.Clock.Now()), Value: &sum})
@@ -252,13 +252,13 @@ func (r *Recorder) metricSums() (list []metricData) {
 func (r *Recorder) addToMetric(name string, n float64, v values) {
 	row := findRow(r.tables[metricSignal], name)
 	attributes := slices.Concat(r.common, row.attributesOf(v))
-	for _, c := range r.sums {
+	for _, c := range r.counters {
 		if c.metric == name && slices.EqualFunc(c.attributes, attributes, attribute.equal) {
 			c.sum += n
 			return
 		}
 	}
-	r.sums = append(r.sums, &counter{metric: name, attributes: attributes, start: r.o.Clock.Now(), sum: n})
+	r.counters = append(r.counters, &counter{metric: name, attributes: attributes, start: r.o.Clock.Now(), sum: n})
 }
 
 func (a attribute) equal(b attribute) bool {
@@ -307,8 +307,8 @@ func (r *Recorder) recordSpan(name string, s spanData, v values) {
 // newID makes the id of a trace or a span. Ids depend on the session only, because a run with a
 // seed is repeatable.
 func (r *Recorder) newID(size int) hexID {
-	r.ids++
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(r.o.SessionID), uint64(r.ids)))
+	r.idCount++
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(r.o.SessionID), uint64(r.idCount)))
 	return sum[:size]
 }
 

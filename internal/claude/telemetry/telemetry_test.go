@@ -199,7 +199,7 @@ func TestDeltaAndCumulative(t *testing.T) {
 	for cumulative, want := range map[bool][]float64{false: {2, 1}, true: {2, 3}} {
 		r := recordTurn(Config{Metrics: &Target{}, Cumulative: cumulative})
 		r.takeUnsent(metricSignal)
-		r.sums = nil
+		r.counters = nil
 		r.addToMetric("commit.count", 2, nil)
 		first, _ := r.takeUnsent(metricSignal)
 		r.addToMetric("commit.count", 1, nil)

@@ -125,7 +125,7 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 		c.screen.dialog = d
 		f := frame{liveRows: []string{""}, bottomIndex: -1}
 		rows, at := d.rows(c.screen.cols)
-		f.liveRows, f.row, f.col = append(f.liveRows, rows...), at+1, d.indent
+		f.liveRows, f.cursorRow, f.cursorCol = append(f.liveRows, rows...), at+1, d.indent
 		if err := c.painter.paint(f, c.screen.cols, c.screen.rows); err != nil {
 			return err
 		}

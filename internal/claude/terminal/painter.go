@@ -13,8 +13,8 @@ type painter struct {
 	fullScreen bool // the alternate screen is on
 	title      string
 
-	lastRows []string // all rows of a full screen, otherwise the live rows
-	row, col int      // of the cursor in last
+	lastRows             []string // all rows of a full screen, otherwise the live rows
+	cursorRow, cursorCol int      // of the cursor in last
 }
 
 const (
@@ -51,7 +51,7 @@ func (p *painter) close() error {
 
 // moveBelow moves the cursor to a new row after the inline rows.
 func (p *painter) moveBelow(b *strings.Builder) {
-	if down := len(p.lastRows) - 1 - p.row; down > 0 {
+	if down := len(p.lastRows) - 1 - p.cursorRow; down > 0 {
 		fmt.Fprintf(b, "\x1b[%dB", down)
 	}
 	b.WriteString("\r\n")
@@ -80,7 +80,7 @@ func (p *painter) paint(f frame, cols, rows int) error {
 // paintFull draws all rows of the screen: the end of the text, and the input field at the bottom.
 func (p *painter) paintFull(f frame, cols, rows int) error {
 	all := append(append([]string{}, f.settledRows...), f.liveRows...)
-	row, bottom := f.row+len(f.settledRows), len(all)
+	row, bottom := f.cursorRow+len(f.settledRows), len(all)
 	if f.bottomIndex >= 0 {
 		bottom = len(f.settledRows) + f.bottomIndex
 	}
@@ -101,26 +101,26 @@ func (p *painter) paintFull(f frame, cols, rows int) error {
 			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[K%s", i+1, truncate(text, cols)) // after a full row, the sequence would erase its last column
 		}
 	}
-	if b.Len() == 0 && p.row == row && p.col == f.col {
+	if b.Len() == 0 && p.cursorRow == row && p.cursorCol == f.cursorCol {
 		return nil
 	}
-	fmt.Fprintf(&b, "\x1b[%d;%dH", row+1, min(f.col, cols-1)+1)
-	p.lastRows, p.row, p.col = all, row, f.col
+	fmt.Fprintf(&b, "\x1b[%d;%dH", row+1, min(f.cursorCol, cols-1)+1)
+	p.lastRows, p.cursorRow, p.cursorCol = all, row, f.cursorCol
 	return p.write(b.String())
 }
 
 // paintInline draws each settled row once and the live rows below them.
 func (p *painter) paintInline(f frame, rows int) error {
-	live, row := f.liveRows, f.row
+	live, row := f.liveRows, f.cursorRow
 	if over := len(live) - rows + 1; over > 0 {
 		live, row = live[over:], max(0, row-over)
 	}
-	if len(f.settledRows) == 0 && p.row == row && p.col == f.col && slices.Equal(live, p.lastRows) {
+	if len(f.settledRows) == 0 && p.cursorRow == row && p.cursorCol == f.cursorCol && slices.Equal(live, p.lastRows) {
 		return nil
 	}
 	var b strings.Builder
-	if p.row > 0 && len(p.lastRows) > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", p.row)
+	if p.cursorRow > 0 && len(p.lastRows) > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", p.cursorRow)
 	}
 	b.WriteString("\r\x1b[J")
 	for _, text := range f.settledRows {
@@ -130,8 +130,8 @@ func (p *painter) paintInline(f frame, rows int) error {
 	if up := len(live) - 1 - row; up > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", up)
 	}
-	fmt.Fprintf(&b, "\x1b[%dG", f.col+1)
-	p.lastRows, p.row, p.col = live, row, f.col
+	fmt.Fprintf(&b, "\x1b[%dG", f.cursorCol+1)
+	p.lastRows, p.cursorRow, p.cursorCol = live, row, f.cursorCol
 	return p.write(b.String())
 }
 

@@ -77,11 +77,11 @@ func (s *screen) title() string {
 
 // frame is a drawn screen.
 type frame struct {
-	settledRows []string // rows that no longer change; the inline renderer lets them scroll away
-	liveRows    []string
-	bottomIndex int  // index in liveRows of the rows at the bottom of a full screen; -1 = none
-	row, col    int  // of the cursor in live
-	blankTop    bool // the first row of a full screen stays empty if not all rows fit
+	settledRows          []string // rows that no longer change; the inline renderer lets them scroll away
+	liveRows             []string
+	bottomIndex          int  // index in liveRows of the rows at the bottom of a full screen; -1 = none
+	cursorRow, cursorCol int  // of the cursor in live
+	blankTop             bool // the first row of a full screen stays empty if not all rows fit
 }
 
 // draw lays out the screen. It omits settled entries, and other entries may become settled.
@@ -125,7 +125,7 @@ func (s *screen) draw(now time.Time) frame {
 			f.liveRows = append(f.liveRows, "")
 		}
 		f.blankTop = s.dialog.state != StateQuestion
-		f.row, f.col = len(f.liveRows)+at, s.dialog.indent
+		f.cursorRow, f.cursorCol = len(f.liveRows)+at, s.dialog.indent
 		f.liveRows = append(f.liveRows, rows...)
 		return f
 	}
@@ -208,7 +208,7 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 		from := min(max(0, row-most+1), len(rows)-most)
 		rows, row = rows[from:from+most], row-from
 	}
-	f.row, f.col = len(f.liveRows)+row, margin+col
+	f.cursorRow, f.cursorCol = len(f.liveRows)+row, margin+col
 	for i, text := range rows {
 		glyph := "  "
 		if i == 0 {

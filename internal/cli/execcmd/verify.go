@@ -26,7 +26,7 @@ type Verify struct {
 
 // Run exits with the code that exec would have returned.
 func (c *Verify) Run(ctx context.Context, s *process.System) error {
-	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns), Runs: c.Runs, Journals: c.Shards}
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns), RequiredRuns: c.Runs, RequiredJournals: c.Shards}
 	if c.Sweep != "" {
 		runner.Sweep(c.Sweep, &in)
 	}

@@ -22,10 +22,10 @@ func (e Entry) Name() string {
 
 // Program describes the command line.
 type Program struct {
-	Name     string  // the name under which the program was started
-	Commands []Entry // the commands of claudeless
-	Claude   []Entry // the options of claude
-	Own      []Entry // the options that only claudeless has
+	Name              string  // the name under which the program was started
+	Commands          []Entry // the commands of claudeless
+	ClaudeOptions     []Entry // the options of claude
+	ClaudelessOptions []Entry // the options that only claudeless has
 }
 
 // WriteHelp writes the help of claudeless itself: first steps, commands, options.
@@ -45,9 +45,9 @@ Commands:
 `, p.Name)
 	writeEntries(&b, p.Commands)
 	b.WriteString("\nOptions of claudeless:\n")
-	writeEntries(&b, p.Own)
+	writeEntries(&b, p.ClaudelessOptions)
 	fmt.Fprintf(&b, "\nOptions of claude (details: docs/compatibility.md; only these: %s help claude-flags):\n", p.Name)
-	writeEntries(&b, p.Claude)
+	writeEntries(&b, p.ClaudeOptions)
 	WriteEntry(&b, Entry{Usage: "-h, --help", Help: "Print this help and exit"})
 	b.WriteString("\nDocumentation: https://github.com/claudeless/claudeless (docs/scenarios.md describes the scenario format)\n")
 	_, err := io.WriteString(w, b.String())
@@ -57,7 +57,7 @@ Commands:
 // WriteFlags writes only the options of claude.
 func (p *Program) WriteFlags(w io.Writer) error {
 	var b strings.Builder
-	writeEntries(&b, p.Claude)
+	writeEntries(&b, p.ClaudeOptions)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

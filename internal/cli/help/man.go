@@ -15,8 +15,8 @@ func (p *Program) WriteMan(w io.Writer, version string) error {
 	b.WriteString(".SH DESCRIPTION\nThe claude command with a scripted model: the same options, events and exit codes, without key, cost or network.\n" +
 		"A TOML file, the scenario, says what the model says and which tools it calls; the calls are real.\n")
 	writeSection(&b, "COMMANDS", p.Commands)
-	writeSection(&b, "OPTIONS OF CLAUDELESS", p.Own)
-	writeSection(&b, "OPTIONS OF CLAUDE", p.Claude)
+	writeSection(&b, "OPTIONS OF CLAUDELESS", p.ClaudelessOptions)
+	writeSection(&b, "OPTIONS OF CLAUDE", p.ClaudeOptions)
 	b.WriteString(`.SH EXIT STATUS
 The status of claude: 0, or 1 after an error.
 .TP

@@ -35,7 +35,7 @@ var longOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // options returns the long options, sorted, with their help.
 func (p *Program) options() []Entry {
 	var all []Entry
-	for _, e := range slices.Concat(p.Claude, p.Own) {
+	for _, e := range slices.Concat(p.ClaudeOptions, p.ClaudelessOptions) {
 		for _, name := range longOption().FindAllString(e.Usage, -1) {
 			all = append(all, Entry{Usage: name, Help: e.Help})
 		}

@@ -59,8 +59,8 @@ func TestPolicy(t *testing.T) {
 		if took := time.Since(began); err != nil || !decided || d.Action != debug.ActionRaise || took != 3*time.Second {
 			t.Errorf("%+v after %s, %v", d, took, err)
 		}
-		if !strings.Contains(string(d.Wire), `"exception_type":"TimeoutError"`) {
-			t.Errorf("the client reads %s", d.Wire)
+		if !strings.Contains(string(d.Encoded), `"exception_type":"TimeoutError"`) {
+			t.Errorf("the client reads %s", d.Encoded)
 		}
 	})
 }

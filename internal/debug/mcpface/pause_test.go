@@ -274,11 +274,11 @@ func TestOlderClient(t *testing.T) {
 		}
 		expect(t, ask(t, c, "breakpoint_continue", `{"pause_id":"`+begun.PauseID+`",`+args+`}`), `{"status":"ok"}`)
 		d, _, err := f.hub.Wait(t.Context(), begun.PauseID)
-		if err != nil || !strings.Contains(string(d.Wire), want) {
-			t.Errorf("%s: the client reads %s, %v", args, d.Wire, err)
+		if err != nil || !strings.Contains(string(d.Encoded), want) {
+			t.Errorf("%s: the client reads %s, %v", args, d.Encoded, err)
 		}
-		if d.Action == debug.ActionModify && (!strings.Contains(string(d.Wire), `"data":"gARLCi4=","serialization_format":"dill"`) || !strings.Contains(string(d.Wire), `"modified_kwargs":{"b":{`)) {
-			t.Errorf("%s: the client reads %s", args, d.Wire)
+		if d.Action == debug.ActionModify && (!strings.Contains(string(d.Encoded), `"data":"gARLCi4=","serialization_format":"dill"`) || !strings.Contains(string(d.Encoded), `"modified_kwargs":{"b":{`)) {
+			t.Errorf("%s: the client reads %s", args, d.Encoded)
 		}
 	}
 }

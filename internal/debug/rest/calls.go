@@ -119,7 +119,7 @@ func (a *api) poll(r *http.Request) (any, error) {
 	case err != nil || !decided:
 		return fields{"status": "waiting"}, nil
 	}
-	return fields{"status": "ready", "action": d.Wire}, nil
+	return fields{"status": "ready", "action": d.Encoded}, nil
 }
 
 // waitTime parses ?wait=, a duration or a number of seconds.

@@ -208,7 +208,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 		case err == nil && d.Action == debug.ActionAbandon:
 			return c.onLost(errors.New("it abandoned the pause"))
 		case err == nil:
-			d.Pause = strings.TrimPrefix(pollURL, pollPath)
+			d.PauseID = strings.TrimPrefix(pollURL, pollPath)
 			return *d, nil
 		case errors.As(err, &refused): // the debugger was restarted
 			return c.onLost(err)

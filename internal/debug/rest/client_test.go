@@ -164,10 +164,10 @@ func TestDecisions(t *testing.T) {
 		if err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
-		if d.Pause == "" {
+		if d.PauseID == "" {
 			t.Errorf("%d: the decision names no pause", i)
 		}
-		d.Pause = ""
+		d.PauseID = ""
 		if diff := cmp.Diff(tt.want, d); diff != "" {
 			t.Errorf("%d: %s", i, diff)
 		}

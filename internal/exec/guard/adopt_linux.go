@@ -18,16 +18,16 @@ func adopt(on uintptr) { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0
 
 // Reaper waits for adopted processes when they end; otherwise they would remain as zombies and appear to be running.
 type Reaper struct {
-	own  []int
-	done chan struct{}
-	task sync.WaitGroup
-	once sync.Once
+	ownProcesses []int
+	done         chan struct{}
+	task         sync.WaitGroup
+	once         sync.Once
 }
 
 // StartReaper starts to wait for adopted processes, but not for the program's own children. notify relays signals to a
 // channel until its result is called. StartReaper returns nil if there are no signals. The caller must call Stop.
 func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper {
-	r := &Reaper{own: own, done: make(chan struct{})}
+	r := &Reaper{ownProcesses: own, done: make(chan struct{})}
 	if notify == nil {
 		return r
 	}
@@ -56,7 +56,7 @@ func (r *Reaper) Stop() {
 		adopt(0)
 		close(r.done)
 		r.task.Wait()
-		reap(r.own)
+		reap(r.ownProcesses)
 	})
 }
 

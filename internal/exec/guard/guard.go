@@ -78,16 +78,16 @@ const (
 
 // Log collects breaches. The zero value is ready to use; its methods are safe for concurrent use.
 type Log struct {
-	mu    sync.Mutex
-	list  []Breach
-	table *os.File // connections of the run's network namespace; nil = those of this program
+	mu              sync.Mutex
+	breaches        []Breach
+	connectionTable *os.File // connections of the run's network namespace; nil = those of this program
 }
 
 // setConnectionTable sets the connection table, in the format of /proc/net/tcp.
 func (l *Log) setConnectionTable(table *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.table = table
+	l.connectionTable = table
 }
 
 // findPeer returns the process at the other end of a local connection; 0 = not found.
@@ -99,9 +99,9 @@ func (l *Log) findPeer(addr string) process {
 	if err != nil {
 		return 0
 	}
-	if l.table != nil {
+	if l.connectionTable != nil {
 		var b bytes.Buffer
-		_, _ = io.Copy(&b, io.NewSectionReader(l.table, 0, 16<<20)) // a partial table is used as far as it goes
+		_, _ = io.Copy(&b, io.NewSectionReader(l.connectionTable, 0, 16<<20)) // a partial table is used as far as it goes
 		return socketHolder(inodeOf(b.String(), port))
 	}
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -118,8 +118,8 @@ func (l *Log) add(b Breach) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const most = 100
-	if len(l.list) < most && !slices.Contains(l.list, b) {
-		l.list = append(l.list, b)
+	if len(l.breaches) < most && !slices.Contains(l.breaches, b) {
+		l.breaches = append(l.breaches, b)
 	}
 }
 
@@ -127,7 +127,7 @@ func (l *Log) add(b Breach) {
 func (l *Log) Breaches() []Breach {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.list)
+	return slices.Clone(l.breaches)
 }
 
 // RecordRequest records that a real claude sent a request to a loopback address. addr is its end of the connection,

@@ -237,7 +237,7 @@ func TestOwnFiles(t *testing.T) {
 		{own, "/usr/bin/claude", false},
 		{own, shim, true},
 		{own, other, false},
-		{own, "shim", false}, // which file that is depends on who asks
+		{own, "shim", false}, // a relative path is a different file in each working directory
 		{own, "", false},
 		{OwnFiles{}, "", false}, // an unknown path is not the binary that is not set
 		{OwnFiles{}, "/claude", false},

@@ -15,7 +15,7 @@ type watch struct{}
 type WatchOptions struct {
 	PID                   int
 	Log                   *Log
-	Own                   OwnFiles
+	OwnFiles              OwnFiles
 	ExpectsReal           bool
 	OwnNetwork, NoNetwork bool
 }

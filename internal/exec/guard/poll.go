@@ -11,7 +11,7 @@ import (
 // but finds every one that lives long enough to send a request.
 type Poller struct {
 	log      *Log
-	own      OwnFiles
+	ownFiles OwnFiles
 	programs programs
 	done     chan struct{}
 	task     sync.WaitGroup
@@ -28,7 +28,7 @@ const (
 
 // StartPoller starts a poller. The caller must call Stop.
 func StartPoller(log *Log, own OwnFiles) *Poller {
-	p := &Poller{log: log, own: own, done: make(chan struct{})}
+	p := &Poller{log: log, ownFiles: own, done: make(chan struct{})}
 	p.task.Go(func() { p.run() }) // ends with Stop
 	return p
 }
@@ -73,7 +73,7 @@ func (p *Poller) scan() int {
 		}
 		dir, _ := os.Readlink(who.file("cwd")) // the process may have ended
 		words[0] = exe
-		if file := p.programs.realProgram(p.own, words[:min(len(words), maxWords)], dir); file != "" {
+		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxWords)], dir); file != "" {
 			p.log.add(Breach{Kind: KindRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
 		}
 	}

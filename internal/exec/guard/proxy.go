@@ -22,8 +22,8 @@ type Proxy struct {
 	Upstream *url.URL
 	// RefusesAll refuses every connection.
 	RefusesAll bool
-	// Own distinguishes shims from a real claude.
-	Own OwnFiles
+	// OwnFiles distinguishes shims from a real claude.
+	OwnFiles OwnFiles
 }
 
 // Upstream parses the value of HTTPS_PROXY; ok is false if [Proxy] cannot use that proxy.
@@ -49,7 +49,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if p.RefusesAll || isVendor(bare) || isVendorAddr(q.Host) {
 		switch who := p.Log.findPeer(q.RemoteAddr); {
 		case who != 0:
-			p.Log.recordConnection(who, bare, q.Host, p.Own)
+			p.Log.recordConnection(who, bare, q.Host, p.OwnFiles)
 		case isVendor(bare) || isVendorAddr(q.Host):
 			p.Log.add(Breach{Kind: KindVendor, Text: "a program tried to reach the vendor's address " + q.Host})
 		default: // the kernel may omit a line while the table changes

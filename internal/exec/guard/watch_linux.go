@@ -32,8 +32,8 @@ type WatchOptions struct {
 	// PID is the process in [Enter].
 	PID int
 	Log *Log
-	// Own distinguishes our own files from those of a real claude.
-	Own OwnFiles
+	// OwnFiles distinguishes our own files from those of a real claude.
+	OwnFiles OwnFiles
 	// ExpectsReal is set if the run is meant to use a real claude.
 	ExpectsReal bool
 	// OwnNetwork is set if the process has its own network namespace.
@@ -123,7 +123,7 @@ func (w *watch) start(n *Network, files []*os.File, watched bool) error {
 	case w.OwnNetwork && w.NoNetwork:
 		return errNestedStrict
 	case !w.ExpectsReal:
-		w.poller = StartPoller(w.Log, w.Own)
+		w.poller = StartPoller(w.Log, w.OwnFiles)
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (w *watch) decideConnect(who process, raw []byte) unix.Errno {
 		return 0
 	}
 	if at.Port() > 0 && !w.ExpectsReal {
-		w.Log.recordConnection(who.threadLeader(), w.resolver.nameOf(at.Addr()), at.String(), w.Own)
+		w.Log.recordConnection(who.threadLeader(), w.resolver.nameOf(at.Addr()), at.String(), w.OwnFiles)
 	}
 	return unix.ENETUNREACH
 }
@@ -310,7 +310,7 @@ func (w *watch) programStarted(who process, path string, argv uint64) {
 		}
 		words = append(words, readString(who, binary.NativeEndian.Uint64(ptr)))
 	}
-	if file := w.programs.realProgram(w.Own, words, dir); file != "" {
+	if file := w.programs.realProgram(w.OwnFiles, words, dir); file != "" {
 		who = who.threadLeader()
 		w.Log.add(Breach{Kind: KindRealClaude, PID: int(who), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, who)})
 	}

@@ -116,9 +116,9 @@ func ArmFault(stdout io.Writer, name string) (failure string) {
 // faultWriter is stdout under a fault; w is the recording writer. Each write is one line, or the whole output.
 type faultWriter struct {
 	*faultState
-	w     io.Writer
-	lines int      // number so far
-	array [][]byte // lines of an array that is not written yet
+	w            io.Writer
+	lines        int      // number so far
+	pendingArray [][]byte // lines of an array that is not written yet
 }
 
 func (s *faultWriter) Write(p []byte) (int, error) {
@@ -191,12 +191,12 @@ func rawString(text string) json.RawMessage {
 func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) error {
 	switch {
 	case do.AsArray:
-		s.array = append(s.array, bytes.TrimSpace(slices.Clone(line)))
+		s.pendingArray = append(s.pendingArray, bytes.TrimSpace(slices.Clone(line)))
 		if !result {
 			return nil
 		}
-		line = append(append([]byte("["), bytes.Join(s.array, []byte(","))...), ']', '\n')
-		s.array = nil
+		line = append(append([]byte("["), bytes.Join(s.pendingArray, []byte(","))...), ']', '\n')
+		s.pendingArray = nil
 	case result && do.DropResult:
 		return nil
 	case result && do.CutResult:

@@ -39,8 +39,8 @@ type Wrapper struct {
 
 	mu              sync.Mutex
 	controlRequests map[string]controlRequest // control requests that the process sent
-	results         int                       // results written
-	messages        int                       // messages read
+	resultsWritten  int                       // resultsWritten written
+	messagesRead    int                       // messagesRead read
 	stdinEOF        bool
 	ended           bool
 	signal          string
@@ -115,7 +115,7 @@ func (e *Wrapper) recordReceived(line []byte) {
 		e.recordInitialize(line)
 	case bytes.Contains(line, []byte(`"user"`)):
 		e.mu.Lock()
-		e.messages++
+		e.messagesRead++
 		e.mu.Unlock()
 	}
 }
@@ -160,7 +160,7 @@ func (e *Wrapper) recordInitialize(line []byte) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.messages > 0 && len(frame.Request.Hooks) > 0 {
+	if e.messagesRead > 0 && len(frame.Request.Hooks) > 0 {
 		e.record(journal.Host{What: "late_initialize"})
 	}
 }
@@ -173,7 +173,7 @@ func (e *Wrapper) recordStdinEnd() {
 		return
 	}
 	e.stdinEOF = true
-	e.record(journal.Host{What: "stdin_closed", Results: e.results})
+	e.record(journal.Host{What: "stdin_closed", Results: e.resultsWritten})
 	for id, q := range e.controlRequests {
 		if !q.answered && q.withdrawn.IsZero() && needsAnswer(q.subtype) {
 			e.record(journal.Host{What: "request_unanswered", RequestID: id, Subtype: q.subtype})
@@ -213,7 +213,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	}
 	if isResult(p) {
 		w.wrapper.mu.Lock()
-		w.wrapper.results++
+		w.wrapper.resultsWritten++
 		w.wrapper.mu.Unlock()
 	}
 	return n, nil
@@ -222,7 +222,7 @@ func (w *writer) Write(p []byte) (int, error) {
 func (e *Wrapper) resultCount() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.results
+	return e.resultsWritten
 }
 
 // recordSent handles a line of the process before it is written.
@@ -304,7 +304,7 @@ func (f lifetime) Kill(sig syscall.Signal) error {
 func (e *Wrapper) recordSignal(sig os.Signal) bool {
 	e.mu.Lock()
 	e.signal = signalName(sig)
-	line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.results}
+	line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.resultsWritten}
 	e.mu.Unlock()
 	e.record(line)
 	return e.fault.handleSignal(sig)

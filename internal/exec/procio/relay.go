@@ -29,7 +29,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	}
 	as := *s
 	as.Args = argv
-	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE"), cache: realCache(s)}
+	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE"), realCacheDir: realCache(s)}
 	w.open(nil, f)
 	if w.file != nil {
 		defer w.file.Close()

@@ -21,7 +21,7 @@ import (
 // claudeless itself.
 func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := requestedFault(s)
-	w := &supervisor{sys: s, path: requestedJournal(s), strict: isStrict(s)}
+	w := &supervisor{sys: s, path: requestedJournal(s), judgesItself: isStrict(s)}
 	w.open(commands, fault)
 	w.wrapper = New(Options{
 		System: w.sys, Journal: w.journal, Fault: fault,
@@ -33,24 +33,24 @@ func Supervise(s *process.System, commands []string) (watched *process.System, e
 
 // supervisor supervises one process.
 type supervisor struct {
-	sys     *process.System
-	path    string // of the journal; empty = none
-	strict  bool   // the process judges its own set-up
-	cache   string // where a real claude keeps logs; empty = it is the simulated one
-	wrapper *Wrapper
-	watched *process.System // sys seen through the wrapper
-	file    *os.File
-	journal *journal.Journal // nil = none
-	temp    *proc.TempDir    // of a temporary journal; nil = the journal is kept
+	sys          *process.System
+	path         string // of the journal; empty = none
+	judgesItself bool   // the process judges its own set-up
+	realCacheDir string // directory of the real claude's logs; empty = claude is simulated
+	wrapper      *Wrapper
+	watched      *process.System // sys seen through the wrapper
+	file         *os.File
+	journal      *journal.Journal // nil = none
+	temp         *proc.TempDir    // of a temporary journal; nil = the journal is kept
 }
 
 // open opens the journal. A strict process needs one even if none was requested. Errors are ignored here; the run
 // reports them.
 func (w *supervisor) open(commands []string, fault *Fault) {
-	if w.path == "" && w.strict {
+	if w.path == "" && w.judgesItself {
 		dir, err := proc.MakeTempDir("claudeless-strict-")
 		if err != nil {
-			w.strict = false
+			w.judgesItself = false
 			return
 		}
 		w.path, w.temp = filepath.Join(dir.Path, "journal.jsonl"), dir
@@ -65,7 +65,7 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 	}
 	w.journal = journal.New(journal.Options{W: w.file, Now: w.sys.Now, PID: w.sys.PID, Environ: w.sys.Environ})
 	line := Describe(w.sys, commands)
-	line.LogCache = w.cache
+	line.LogCache = w.realCacheDir
 	if fault != nil {
 		line.Fault = fault.Name
 	}
@@ -75,7 +75,7 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 // end writes the last lines and returns the exit code.
 func (w *supervisor) end(err error) int {
 	code := w.wrapper.End(process.Exit(w.watched.Stderr, err), refusalMessage(err))
-	if w.journal != nil && w.strict {
+	if w.journal != nil && w.judgesItself {
 		code = cmp.Or(code, w.judge())
 	}
 	if w.file != nil {
@@ -87,7 +87,7 @@ func (w *supervisor) end(err error) int {
 
 // judge applies the rules of --strict to the set-up of this process and prints one line on stderr for each violation.
 func (w *supervisor) judge() int {
-	in := verdict.Input{Environ: w.sys.Environ, Process: w.sys.PID}
+	in := verdict.Input{Environ: w.sys.Environ, OnlyProcess: w.sys.PID}
 	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
 		fmt.Fprintf(w.sys.Stderr, "claudeless: error: --strict: %v\n", err)
 		return verdict.ExitStrict

@@ -55,7 +55,7 @@ func newAPI(o Options, journal string, own guard.OwnFiles) (*apiService, error) 
 	})
 	upstream, ok := guard.Upstream(proxyVariable(o.System))
 	if watched && (ok || o.Guard == guard.LevelStrict) {
-		a.vendorProxy = &guard.Proxy{Log: &a.log, Upstream: upstream, RefusesAll: o.Guard == guard.LevelStrict, Own: own}
+		a.vendorProxy = &guard.Proxy{Log: &a.log, Upstream: upstream, RefusesAll: o.Guard == guard.LevelStrict, OwnFiles: own}
 	}
 	return a, nil
 }

@@ -67,7 +67,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 		}
 		return report, nil, nil
 	}
-	if !plain.started && !o.Rules.AllowNoRuns && !o.Setup.Lenient {
+	if !plain.claudeStarted && !o.Rules.AllowNoRuns && !o.Setup.Lenient {
 		report.Verdict, report.Findings = "failed", append(report.Findings, verdict.NoRuns())
 		return report, nil, nil
 	}
@@ -121,10 +121,10 @@ func selectFaults(names []string, interactive bool) ([]procio.Fault, error) {
 
 // faultResult is the outcome of one run under a fault.
 type faultResult struct {
-	row     verdict.Fault
-	cpu     time.Duration // processor time of the command
-	stderr  string        // the end of its stderr
-	started bool          // claude was started
+	row           verdict.Fault
+	cpu           time.Duration // processor time of the command
+	stderr        string        // the end of its stderr
+	claudeStarted bool          // claude was started
 	// interactive says that a session ran on a terminal.
 	interactive bool
 	err         error // of the preparation
@@ -167,7 +167,7 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Durati
 	c.Stop(0)
 	c.close()
 	var in verdict.Input
-	t.started = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.Started()
+	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.Started()
 	t.interactive = in.Interactive()
 	t.row.Code, t.row.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.row.Outcome == "" {

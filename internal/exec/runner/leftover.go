@@ -14,10 +14,10 @@ import (
 
 // leftoverProcess is a process of the run that was still running when the command ended.
 type leftoverProcess struct {
-	pid  int
-	argv []string
-	role string // "mcp" of an MCP server; empty = claude, or anything else
-	shim bool   // the process is a claude
+	pid      int
+	argv     []string
+	role     string // "mcp" of an MCP server; empty = claude, or anything else
+	isClaude bool   // the process is a claude
 }
 
 // leftovers returns the processes of a run that are still running: those that carry its mark, and descendants of this
@@ -45,7 +45,7 @@ func classify(pid int, mark string) leftoverProcess {
 			p.role = part
 		}
 	}
-	p.shim = len(p.argv) > 0 && strings.TrimSuffix(filepath.Base(p.argv[0]), ".exe") == "claude" && slices.Contains(vars, mark)
+	p.isClaude = len(p.argv) > 0 && strings.TrimSuffix(filepath.Base(p.argv[0]), ".exe") == "claude" && slices.Contains(vars, mark)
 	return p
 }
 
@@ -56,7 +56,7 @@ func Sweep(run string, in *verdict.Input) {
 	mark := "CLAUDELESS_RUN=" + run
 	var left []leftoverProcess
 	for _, pid := range guard.FindByVariable(mark) {
-		if p := classify(pid, mark); (p.shim || p.role != "") && !guard.HasEnded(pid) {
+		if p := classify(pid, mark); (p.isClaude || p.role != "") && !guard.HasEnded(pid) {
 			left = append(left, p)
 		}
 	}
@@ -111,7 +111,7 @@ func leftoverFindings(left []leftoverProcess) []verdict.Finding {
 				ID: "C15", Level: "error", PID: p.pid, Text: "an MCP server outlived the run: " + strings.Join(p.argv, " "),
 				Advice: "make the server exit when its stdin is closed; claudeless has ended it",
 			})
-		case p.shim:
+		case p.isClaude:
 			found = append(found, verdict.Finding{
 				ID: "C06", Level: "error", PID: p.pid, Text: "claude was left running: " + strings.Join(p.argv, " "),
 				Advice: "wait for every claude process before exiting; claudeless has ended it",

@@ -43,7 +43,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 		r.journal = filepath.Join(r.dir, "journal.jsonl")
 	}
 	if o.RecordOutput {
-		r.Setup.Extra = append(slices.Clone(r.Setup.Extra), "CLAUDELESS_CAPTURE_OUTPUT=1")
+		r.Setup.ExtraVariables = append(slices.Clone(r.Setup.ExtraVariables), "CLAUDELESS_CAPTURE_OUTPUT=1")
 	}
 	r.Setup.Journal, r.Setup.Config, r.Setup.RunID = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
 	if err = r.createFiles(); err == nil {

@@ -39,8 +39,8 @@ type Setup struct {
 	Real Real
 	// FirstStart says which dialogs claude shows on a terminal; nil = its configuration is not prepared.
 	FirstStart *FirstStart
-	// Extra are further variables for claude, as "K=V".
-	Extra []string
+	// ExtraVariables are further variables for claude, as "K=V".
+	ExtraVariables []string
 }
 
 // Real is a real claude and its API access. The zero value means the simulated claude.
@@ -56,7 +56,7 @@ type Real struct {
 // variables returns the variables for claude: forced ones are always set, defaults only if the caller has not set
 // them.
 func (s Setup) variables() (forced, defaults []string) {
-	forced = append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.Extra...)
+	forced = append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.ExtraVariables...)
 	if s.Scenario != "" {
 		forced = append(forced, "CLAUDELESS_SCENARIO="+s.Scenario)
 	}

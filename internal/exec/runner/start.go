@@ -117,7 +117,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 		return errors.Join(fmt.Errorf("%w: %w; it needs user namespaces or root, --guard=path does not", errSetUp, err), ours.Close())
 	}
 	c.network, err = guard.Join(ours, guard.WatchOptions{
-		PID: c.PID(), Log: &r.api.log, Own: r.ownFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasNoNetwork(),
+		PID: c.PID(), Log: &r.api.log, OwnFiles: r.ownFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasNoNetwork(),
 	})
 	if err == nil {
 		if c.network.API != nil {

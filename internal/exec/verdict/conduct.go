@@ -116,7 +116,7 @@ func (l *findings) checkSettings(p *process) {
 
 // expectsExit reports whether an expectation is about the exit code.
 func (l *findings) expectsExit(code int) bool {
-	return l.in.Scenario != nil && slices.ContainsFunc(l.in.Scenario.Expect, func(x scenarios.Expectation) bool { return x.Exit != nil && *x.Exit == code })
+	return l.input.Scenario != nil && slices.ContainsFunc(l.input.Scenario.Expect, func(x scenarios.Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
 // checkHooks adds finding C16: hooks that are too slow, that did not run, or that fail instead of blocking.
@@ -160,7 +160,7 @@ func (l *findings) checkRetryStorms(runs []*process) {
 			continue
 		}
 		key := strings.Join(append([]string{p.CWD}, append(p.Argv[1:], p.Prompts...)...), "\x00")
-		if before := last[key]; before != nil && p.began.Sub(before.ended) < maxStormPause {
+		if before := last[key]; before != nil && p.startedAt.Sub(before.ended) < maxStormPause {
 			row[key]++
 		} else {
 			row[key] = 1

@@ -97,11 +97,11 @@ func (d *document) anchorOf(f Finding) string {
 			continue
 		}
 		best = cmp.Or(best, r.ID)
-		if err != nil || when.Before(r.began) {
+		if err != nil || when.Before(r.startedAt) {
 			continue
 		}
 		best = r.ID
-		at := r.Start + float64(when.Sub(r.began).Microseconds())/1000
+		at := r.Start + float64(when.Sub(r.startedAt).Microseconds())/1000
 		for _, e := range r.Events {
 			if e.At <= at && (e.Status == "error" || e.Status == "denied") {
 				best = e.ID

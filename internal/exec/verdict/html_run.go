@@ -29,9 +29,9 @@ type run struct {
 	Stderr   string   `json:"stderr"`
 	TimeLine string   `json:"time"` // of the start
 
-	began time.Time
-	calls map[string]*event // of tools, by tool_use_id
-	files *sourceFiles
+	startedAt time.Time
+	calls     map[string]*event // of tools, by tool_use_id
+	files     *sourceFiles
 }
 
 // fact is a value with a name.
@@ -78,7 +78,7 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 		if r == nil {
 			r = &run{
 				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, Start: after(e.When), TimeLine: e.Time, Facts: []fact{}, Events: []*event{},
-				began: e.When, calls: map[string]*event{}, files: files,
+				startedAt: e.When, calls: map[string]*event{}, files: files,
 			}
 			known[key] = r
 			all = append(all, r)

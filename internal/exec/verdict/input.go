@@ -39,12 +39,12 @@ type Input struct {
 	Environ []string
 	// UnreadableLines is the number of journal lines that could not be read.
 	UnreadableLines int
-	// Runs is the required number of runs of claude; 0 = any.
-	Runs int
-	// Journals is the required number of distinct journals; 0 = any.
-	Journals int
-	// Process selects the entries of one process; 0 = all.
-	Process int
+	// RequiredRuns is the required number of runs of claude; 0 = any.
+	RequiredRuns int
+	// RequiredJournals is the required number of distinct journals; 0 = any.
+	RequiredJournals int
+	// OnlyProcess selects the entries of one process; 0 = all.
+	OnlyProcess int
 	// Killed are processes that the user of the command ended from outside, so that their end is not reported.
 	Killed []int
 
@@ -93,7 +93,7 @@ func (in *Input) read(name string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		default:
 			whole++
-			if e.Source = len(in.digests); !fromVerdict(e) && (in.Process == 0 || e.PID == in.Process) {
+			if e.Source = len(in.digests); !fromVerdict(e) && (in.OnlyProcess == 0 || e.PID == in.OnlyProcess) {
 				in.Entries = append(in.Entries, e)
 			}
 		}

@@ -113,7 +113,7 @@ func (in *Input) checkCounts(runs int) []Finding {
 	for _, demand := range []struct {
 		want, got int
 		noun      string
-	}{{in.Runs, runs, "runs of claude"}, {in.Journals, len(in.digests), "different journals"}} {
+	}{{in.RequiredRuns, runs, "runs of claude"}, {in.RequiredJournals, len(in.digests), "different journals"}} {
 		if demand.want > 0 && demand.got != demand.want {
 			found = append(found, Finding{
 				ID: "S18", Level: levelError, Text: fmt.Sprintf("expected %d %s, got %d", demand.want, demand.noun, demand.got),

@@ -222,7 +222,7 @@ func TestReadFiles(t *testing.T) {
 		{"no file", []string{filepath.Join(dir, "none")}, 0, "", 0, "reading a journal"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in := verdict.Input{Process: tt.process}
+			in := verdict.Input{OnlyProcess: tt.process}
 			err := in.ReadFiles(tt.journals, "")
 			if (err != nil) != (tt.problem != "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
 				t.Fatalf("problem: %v", err)
@@ -277,9 +277,9 @@ func TestScenariosOfRuns(t *testing.T) {
 		{"one of two has changed", []string{run(a, digest(a), "hi"), run(b, "0", "ho")}, verdict.Input{}, "", []string{"met hi", "met ho", "S17 error"}},
 		{"another is named", []string{run(a, "0", "hi")}, verdict.Input{}, b, []string{"unmet ho"}},
 		{"findings from elsewhere once", []string{run(a, digest(a), "hi"), run(b, digest(b), "ho") + "{\n"}, verdict.Input{Findings: []verdict.Finding{{ID: "G01", Level: "error"}}}, "", []string{"met hi", "met ho", "G01 error", "J01 warn"}},
-		{"as many runs and journals as asked", []string{run(a, digest(a), "hi"), run(b, digest(b), "ho")}, verdict.Input{Runs: 2, Journals: 2}, "", []string{"met hi", "met ho"}},
-		{"too few", []string{run(a, digest(a), "hi"), run(a, digest(a), "hi")}, verdict.Input{Runs: 2, Journals: 2}, "", []string{"met hi", "S18 error", "S18 error"}},
-		{"too many", []string{run(a, digest(a), "hi"), run(b, digest(b), "ho")}, verdict.Input{Runs: 1, Journals: 1}, "", []string{"met hi", "met ho", "S18 error", "S18 error"}},
+		{"as many runs and journals as asked", []string{run(a, digest(a), "hi"), run(b, digest(b), "ho")}, verdict.Input{RequiredRuns: 2, RequiredJournals: 2}, "", []string{"met hi", "met ho"}},
+		{"too few", []string{run(a, digest(a), "hi"), run(a, digest(a), "hi")}, verdict.Input{RequiredRuns: 2, RequiredJournals: 2}, "", []string{"met hi", "S18 error", "S18 error"}},
+		{"too many", []string{run(a, digest(a), "hi"), run(b, digest(b), "ho")}, verdict.Input{RequiredRuns: 1, RequiredJournals: 1}, "", []string{"met hi", "met ho", "S18 error", "S18 error"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var journals []string

@@ -44,7 +44,7 @@ func WriteMissingRules(ctx context.Context, file string, prompts []string) error
 	}
 	for _, prompt := range prompts {
 		reply, err := scenarios.NewEngine(scenario, scenarios.EngineOptions{}).Next(ctx, scenarios.Request{Prompt: prompt})
-		if err == nil && reply.Unmatched {
+		if err == nil && reply.IsUnmatched {
 			err = fmt.Errorf("the new rule for %q would not match it", prompt)
 		}
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 // checkScenario adds findings about the scenario itself: inputs that a tool rejected (S12), placeholder answers (S16),
 // rules that answered nothing (S13), and the other warnings of `claudeless check` (S09).
 func (l *findings) checkScenario(runs []*process) {
-	warnings := scenarios.Lint(l.in.Scenario, scenarios.LintOptions{Tools: l.in.Tools, Placeholder: AnswerPlaceholder})
+	warnings := scenarios.Lint(l.input.Scenario, scenarios.LintOptions{Tools: l.input.Tools, Placeholder: AnswerPlaceholder})
 	l.checkRejectedInputs(runs, warnings)
 	unused := l.unusedRules(warnings)
 	for _, w := range warnings {
@@ -33,7 +33,7 @@ func (l *findings) checkScenario(runs []*process) {
 
 // warningLevel returns the level of findings that only --strict turns into errors.
 func (l *findings) warningLevel() string {
-	if l.in.Strict {
+	if l.input.Strict {
 		return levelError
 	}
 	return levelWarn
@@ -49,7 +49,7 @@ func (l *findings) isReported(f Finding) bool {
 // unusedRules returns S13 findings. It returns none if the scenario has expectations about unused rules.
 func (l *findings) unusedRules(warnings diag.List) []Finding {
 	var all []Finding
-	for _, rule := range journal.Summarize(l.in.Entries).UnusedRules(l.in.Scenario) {
+	for _, rule := range journal.Summarize(l.input.Entries).UnusedRules(l.input.Scenario) {
 		all = append(all, Finding{
 			ID: "S13", Level: l.warningLevel(), Text: rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
 			Advice: "send a prompt that it matches, or remove the rule",
@@ -83,7 +83,7 @@ func (l *findings) checkRejectedInputs(runs []*process, warnings diag.List) {
 			}
 		}
 	}
-	for _, e := range l.in.Entries {
+	for _, e := range l.input.Entries {
 		if e.Request == nil {
 			continue
 		}
@@ -106,7 +106,7 @@ type scriptedCall struct {
 // addRejected adds the finding about one call, at the position of the lint warning or of its rule.
 func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
 	why, ok := rejection(c)
-	if !ok || l.in.Scenario.ExpectsInput(c.tool, c.input) {
+	if !ok || l.input.Scenario.ExpectsInput(c.tool, c.input) {
 		return
 	}
 	f.ID, f.Level = "S12", levelError
@@ -173,7 +173,7 @@ type playback struct {
 	in       *Input
 	findings []Finding
 	progress map[string]*sequenceProgress // by session id
-	order    []*sequenceProgress
+	sessions []*sequenceProgress
 	hasHost  bool // a host drove one of the sessions
 }
 
@@ -187,7 +187,7 @@ type sequenceProgress struct {
 func (p *playback) session(id string) *sequenceProgress {
 	if p.progress[id] == nil {
 		p.progress[id] = &sequenceProgress{}
-		p.order = append(p.order, p.progress[id])
+		p.sessions = append(p.sessions, p.progress[id])
 	}
 	return p.progress[id]
 }
@@ -197,7 +197,7 @@ func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
 	session := q.Session + "/" + q.Agent
 	s := p.session(session)
 	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
-	if next && !interrupted(q) {
+	if next && !wasInterrupted(q) {
 		p.findings = append(p.findings, s.unplayed()...)
 	}
 	s.abandoned = journal.Entry{}
@@ -220,9 +220,9 @@ func (s *sequenceProgress) unplayed() []Finding {
 	return []Finding{f}
 }
 
-// interrupted reports whether the turn before the prompt of a request was interrupted, or the whole process was
+// wasInterrupted reports whether the turn before the prompt of a request was interrupted, or the whole process was
 // ended.
-func interrupted(q *journal.Request) bool {
+func wasInterrupted(q *journal.Request) bool {
 	for _, kind := range slices.Backward(q.Messages) {
 		if kind == "interrupt" || kind == "answer" {
 			return kind == "interrupt" || slices.ContainsFunc(q.Calls, callInterrupted)
@@ -240,7 +240,7 @@ func callInterrupted(c journal.ExecutedCall) bool {
 func (p *playback) recordMatch(e journal.Entry, session, name string) {
 	s := p.session(session)
 	rule, turn := parseRuleName(name)
-	if before := s.turns; before != nil && (rule != before.rule || turn != before.next) {
+	if before := s.turns; before != nil && (rule != before.rule || turn != before.nextTurn) {
 		p.findings = append(p.findings, before.missedTurns(e)...)
 	}
 	s.turns = p.in.remainingTurns(rule, turn+1)
@@ -248,12 +248,12 @@ func (p *playback) recordMatch(e journal.Entry, session, name string) {
 
 // finish returns the findings, including those about sequences that were not finished.
 func (p *playback) finish() []Finding {
-	for _, s := range p.order {
+	for _, s := range p.sessions {
 		if s.turns != nil {
 			p.findings = append(p.findings, s.turns.missedTurns(journal.Entry{})...)
 		}
 	}
-	for _, s := range p.order {
+	for _, s := range p.sessions {
 		for _, f := range s.unplayed() {
 			if p.hasHost { // a host may have interrupted it, which only a later prompt shows
 				f.Level = levelWarn
@@ -274,7 +274,7 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 // sequence is a rule whose turns are being played.
 type sequence struct {
 	rule      int
-	next      int             // index of the next turn
+	nextTurn  int             // index of the next turn
 	positions []diag.Position // of the turns
 }
 
@@ -308,20 +308,20 @@ func (in *Input) remainingTurns(rule, at int) *sequence {
 	if at >= len(turns) {
 		return nil
 	}
-	return &sequence{rule: rule, next: at, positions: turns}
+	return &sequence{rule: rule, nextTurn: at, positions: turns}
 }
 
 // checkEarlyEnd adds finding S05 for a process that a signal ended before the script was finished.
 func (l *findings) checkEarlyEnd(p *process) {
 	signal, code := p.endSignal()
-	if signal == "" || slices.Contains(l.in.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
+	if signal == "" || slices.Contains(l.input.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
 		return
 	}
 	rule := p.interruptedRule()
 	if rule == nil {
 		return
 	}
-	if s := l.in.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
+	if s := l.input.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
 		return
 	}
 	f := p.attribute(Finding{
@@ -371,7 +371,7 @@ func (p *process) interruptedRule() *journal.Match {
 // missedTurns returns findings for the remaining turns.
 func (s *sequence) missedTurns(e journal.Entry) []Finding {
 	return []Finding{atPosition(Finding{
-		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.next),
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.nextTurn),
 		Advice: "send the prompt that it expects in the same session, or remove the turn", Time: e.Time, PID: e.PID,
-	}, s.positions[s.next])}
+	}, s.positions[s.nextTurn])}
 }

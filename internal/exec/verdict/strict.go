@@ -24,8 +24,8 @@ func (l *findings) checkSetUps(runs []*process) {
 	l.checkAPIPrompts()
 	l.checkAPICalls()
 	l.checkOnceRules()
-	l.list = append(l.list, unplayedFindings(l.in)...)
-	if l.in.Scenario != nil {
+	l.list = append(l.list, unplayedFindings(l.input)...)
+	if l.input.Scenario != nil {
 		l.checkUnrecordedServers()
 		l.checkScenario(runs)
 	}
@@ -34,15 +34,15 @@ func (l *findings) checkSetUps(runs []*process) {
 // checkUnrecordedServers adds finding S20: the calls of an MCP server are not recorded with a real claude, unless the
 // server is a fixture that exec started.
 func (l *findings) checkUnrecordedServers() {
-	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.in.Entries, is) }
-	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.in.Started() {
+	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.input.Entries, is) }
+	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.Started() {
 		return
 	}
 	var recorded []string
 	if has(func(e journal.Entry) bool { return e.Start != nil && e.Start.LogCache != "" }) { // exec --real
-		recorded = l.in.Scenario.MCP.Fixtures()
+		recorded = l.input.Scenario.MCP.Fixtures()
 	}
-	for _, x := range l.in.Scenario.UnrecordedServers(recorded) {
+	for _, x := range l.input.Scenario.UnrecordedServers(recorded) {
 		l.list = append(l.list, Finding{
 			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "calls of the MCP server " + x.Name + " are not recorded when a real claude makes them",
 			Advice: "make it a `fixture` of the scenario under exec --real, or expect a call: mcp = { server = …, tool = … }",
@@ -52,7 +52,7 @@ func (l *findings) checkUnrecordedServers() {
 
 // checkNoRuns adds finding S10: a command that never started claude and sent no request to its API has tested nothing.
 func (l *findings) checkNoRuns() {
-	if !l.in.AllowNoRuns && !l.in.Started() {
+	if !l.input.AllowNoRuns && !l.input.Started() {
 		l.list = append(l.list, NoRuns())
 	}
 }
@@ -80,19 +80,19 @@ func (in *Input) Started() bool {
 // checkOnceRules adds an S02 finding for each rule with once that answered a second prompt. This is possible because
 // the Messages API does not know runs.
 func (l *findings) checkOnceRules() {
-	if l.in.Scenario == nil {
+	if l.input.Scenario == nil {
 		return
 	}
 	once := map[string]bool{}
-	for i := range l.in.Scenario.Responses {
-		once[fmt.Sprintf("responses[%d]", i)] = l.in.Scenario.Responses[i].Once
+	for i := range l.input.Scenario.Responses {
+		once[fmt.Sprintf("responses[%d]", i)] = l.input.Scenario.Responses[i].Once
 	}
 	type use struct {
 		source int
 		rule   string
 	}
 	used := map[use]bool{}
-	for _, e := range l.in.Entries {
+	for _, e := range l.input.Entries {
 		q := e.Request
 		if q == nil || q.Prompt == "" || q.Attempt > 1 || !once[q.Rule] {
 			continue
@@ -138,11 +138,11 @@ func (l *findings) checkPrompts(p *process) {
 
 // checkAPIPrompts adds S02 findings for the API: prompts that no rule answers.
 func (l *findings) checkAPIPrompts() {
-	for _, e := range l.in.Entries {
+	for _, e := range l.input.Entries {
 		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
 			var nearest []string
-			if l.in.Scenario != nil {
-				nearest = scenarios.NewEngine(l.in.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: q.Prompt})
+			if l.input.Scenario != nil {
+				nearest = scenarios.NewEngine(l.input.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: q.Prompt})
 			}
 			l.addUnanswered(q.Prompt, nearest, Finding{Time: e.Time})
 		}
@@ -151,8 +151,8 @@ func (l *findings) checkAPIPrompts() {
 
 func (l *findings) addUnanswered(prompt string, nearest []string, f Finding) {
 	u := Unmatched{Prompt: prompt, Nearest: append([]string{}, nearest...), Rule: MissingRule(prompt)}
-	if l.in.Scenario != nil {
-		u.File = l.in.Scenario.File()
+	if l.input.Scenario != nil {
+		u.File = l.input.Scenario.File()
 	}
 	f.ID, f.Level, f.Text, f.Advice = "S02", levelError, "no rule matches the prompt "+quoteShort(prompt), u.advice()
 	l.list, l.unmatched = append(l.list, u.atNearestRule(f)), append(l.unmatched, u)
@@ -204,9 +204,9 @@ func (l *findings) checkCalls(p *process) {
 		t := e.Tool
 		switch {
 		case t == nil:
-		case t.Unknown && !l.in.expectsTool(t.Tool):
+		case t.Unknown && !l.input.expectsTool(t.Tool):
 			add(noSuchTool(t.Tool))
-		case denied[t.ToolUseID] && !l.in.expectsTool(t.Tool):
+		case denied[t.ToolUseID] && !l.input.expectsTool(t.Tool):
 			f := notAllowed(t.Tool)
 			if wrong := nearlyAllowed(p.Argv, t.Tool); wrong != "" {
 				f.Advice = "`" + wrong + "` of --allowedTools is not the name of the tool, did you mean `" + t.Tool + "`?"
@@ -224,11 +224,11 @@ func (l *findings) checkAPICalls() {
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
 		f := word(tool)
 		f.File, f.Line, f.Time = e.Request.File, e.Request.Line, e.Time
-		if !l.in.expectsTool(tool) && !slices.ContainsFunc(l.list[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
+		if !l.input.expectsTool(tool) && !slices.ContainsFunc(l.list[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
 			l.list = append(l.list, f)
 		}
 	}
-	for _, e := range l.in.Entries {
+	for _, e := range l.input.Entries {
 		if e.Request == nil {
 			continue
 		}

@@ -46,7 +46,7 @@ func judge(in Input) Report {
 	for _, p := range runs {
 		r.Runs = append(r.Runs, p.Run)
 	}
-	l := findings{in: in, list: append([]Finding{}, in.Findings...), unmatched: []Unmatched{}}
+	l := findings{input: in, list: append([]Finding{}, in.Findings...), unmatched: []Unmatched{}}
 	l.checkConduct(runs, in.Killed)
 	l.list = append(l.list, apiFindings(in.Entries)...)
 	l.list = append(l.list, l.recordedFindings()...)
@@ -67,7 +67,7 @@ func judge(in Input) Report {
 func (l *findings) recordedFindings() []Finding {
 	var all []Finding
 	known := map[string]bool{}
-	for _, e := range l.in.Entries {
+	for _, e := range l.input.Entries {
 		if e.Finding == nil {
 			continue
 		}
@@ -77,8 +77,8 @@ func (l *findings) recordedFindings() []Finding {
 		}
 		key := fmt.Sprint(f.PID, f)
 		server := e.Finding.Server
-		accepted := server != "" && l.in.Scenario != nil && l.in.Scenario.AcceptsMissingServer(server)
-		if known[key] || accepted || l.in.Lenient && strings.HasPrefix(f.ID, "S") {
+		accepted := server != "" && l.input.Scenario != nil && l.input.Scenario.AcceptsMissingServer(server)
+		if known[key] || accepted || l.input.Lenient && strings.HasPrefix(f.ID, "S") {
 			continue
 		}
 		known[key] = true
@@ -109,7 +109,7 @@ func expectations(in Input) []Expectation {
 		return list
 	}
 	for _, j := range journal.Summarize(in.Entries).Check(in.Scenario) {
-		list = append(list, Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got})
+		list = append(list, Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.IsMet, Got: j.Actual})
 	}
 	return list
 }
@@ -121,7 +121,7 @@ type process struct {
 	start               *journal.Start
 	setup               *journal.Run // nil = it had no session
 	exit                *journal.Exit
-	began               time.Time
+	startedAt           time.Time
 	ended               time.Time // time of its last line
 	results             []*journal.Result
 	host                []*journal.Host
@@ -142,7 +142,7 @@ func splitByProcess(entries []journal.Entry) []*process {
 		case (e.Gate != nil || e.MCPNotification != nil) && p == nil: // written by the API server, or by exec
 			continue
 		case p == nil || e.Start != nil && len(p.entries) > 0:
-			p = &process{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, began: e.When, firstTurn: -1, lastResult: -1}
+			p = &process{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, startedAt: e.When, firstTurn: -1, lastResult: -1}
 			current[processKeyOf(e)] = p
 			all = append(all, p)
 		}
@@ -180,7 +180,7 @@ func (p *process) add(i int, e journal.Entry) {
 
 // findings collects the problems of the processes of a journal.
 type findings struct {
-	in        Input
+	input     Input
 	list      []Finding
 	unmatched []Unmatched
 }

@@ -38,7 +38,7 @@ type builder struct {
 
 func newBuilder(id string) *builder {
 	return &builder{
-		Session: Session{ID: id, Unknown: map[string]int{}},
+		Session: Session{ID: id, UnknownLines: map[string]int{}},
 		results: map[string]*Result{}, calls: map[string]*Call{}, byMsg: map[string]*Message{},
 		agents: map[string]*Agent{}, rawResults: map[string]json.RawMessage{}, idSeen: map[string]bool{},
 	}
@@ -84,7 +84,7 @@ func (b *builder) addHook(h Hook) {
 // currentPrompt returns the prompt to which a message belongs.
 func (b *builder) currentPrompt(at Place) *Prompt {
 	if len(b.Prompts) == 0 || b.finished {
-		b.addPrompt(&Prompt{At: at, Unrecorded: true})
+		b.addPrompt(&Prompt{At: at, TextMissing: true})
 	}
 	return b.Prompts[len(b.Prompts)-1]
 }
@@ -141,7 +141,7 @@ func (b *builder) addBlock(at Place, msg *Message, raw wireBlock) {
 		msg.Blocks = append(msg.Blocks, Block{Call: c})
 	default:
 		if raw.Type != "" {
-			b.Unknown["block "+raw.Type]++
+			b.UnknownLines["block "+raw.Type]++
 		}
 	}
 }
@@ -285,8 +285,8 @@ func (b *builder) join(other *builder) {
 		c.fillFrom(from)
 	}
 	for i, p := range rich.Prompts {
-		if p.Unrecorded && i < len(poor.Prompts) {
-			p.Text, p.Unrecorded = poor.Prompts[i].Text, poor.Prompts[i].Unrecorded
+		if p.TextMissing && i < len(poor.Prompts) {
+			p.Text, p.TextMissing = poor.Prompts[i].Text, poor.Prompts[i].TextMissing
 		}
 		if i >= len(poor.Prompts) {
 			break
@@ -313,8 +313,8 @@ func (b *builder) join(other *builder) {
 	if len(merged.Servers) == 0 {
 		merged.Servers = poor.Servers
 	}
-	for k, n := range poor.Unknown {
-		merged.Unknown[k] += n
+	for k, n := range poor.UnknownLines {
+		merged.UnknownLines[k] += n
 	}
 	b.Session, b.calls, b.source = merged, rich.calls, rich.source
 }

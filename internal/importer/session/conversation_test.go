@@ -92,12 +92,12 @@ func facts(pairs ...string) string {
 func writeSession(b *strings.Builder, s *session.Session) {
 	fmt.Fprintf(b, "session %q%s\n", s.ID, facts("cwd", s.CWD, "version", s.Version, "mode", s.Mode, "date", s.Date, "files", fmt.Sprint(s.Files),
 		"servers", fmt.Sprint(s.Servers), "tools", fmt.Sprint(s.Tools), "environ", fmt.Sprint(s.Environ), "ids", fmt.Sprint(s.IDs),
-		"unknown", fmt.Sprint(s.Unknown), "compacted", fmt.Sprint(s.Compacted)))
+		"unknown", fmt.Sprint(s.UnknownLines), "compacted", fmt.Sprint(s.Compacted)))
 	for _, d := range s.Damaged {
 		fmt.Fprintf(b, "  damaged: %s\n", d.String())
 	}
 	for _, p := range s.Prompts {
-		fmt.Fprintf(b, "  prompt %s %q%s\n", p.At, p.Text, facts("unrecorded", fmt.Sprint(p.Unrecorded), "notice", fmt.Sprint(p.Notice), "other", fmt.Sprint(p.OtherParts)))
+		fmt.Fprintf(b, "  prompt %s %q%s\n", p.At, p.Text, facts("unrecorded", fmt.Sprint(p.TextMissing), "notice", fmt.Sprint(p.IsNotice), "other", fmt.Sprint(p.OtherParts)))
 		for _, h := range p.Hooks {
 			fmt.Fprintf(b, "    hook %s %s%s\n", h.At, h.Name, facts("outcome", h.Outcome))
 		}

@@ -51,9 +51,9 @@ func Read(files []string, o Options) ([]*Session, error) {
 type recordingReader struct {
 	o   Options
 	set *sessionSet
-	// trees are the transcripts, which are resolved after all of their lines are read.
-	trees   []*transcriptReader
-	traffic *trafficReader
+	// transcripts are resolved after all of their lines are read.
+	transcripts []*transcriptReader
+	traffic     *trafficReader
 }
 
 func newRecordingReader(o Options) *recordingReader {
@@ -62,7 +62,7 @@ func newRecordingReader(o Options) *recordingReader {
 }
 
 func (r *recordingReader) sessions() ([]*Session, error) {
-	for _, t := range r.trees {
+	for _, t := range r.transcripts {
 		if err := t.resolve(r.o.Branch); err != nil {
 			return nil, err
 		}
@@ -193,12 +193,12 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 	}
 	if err == nil {
 		l.lines++
-		l.damage.Last = false
+		l.damage.LastLineDamaged = false
 		return nil
 	}
 	l.damage.add(&Error{at, err.Error()})
 	if t, ok := l.format.(*transcriptReader); ok {
-		t.damaged = true
+		t.hasDamage = true
 	}
 	return nil
 }
@@ -263,12 +263,12 @@ func (r *recordingReader) detect(at Place, raw []byte) format {
 	case head.Time != "" && head.PID != nil && head.Type != "":
 		return &journalReader{set: r.set, traffic: r.traffic, mode: map[int]string{}, cwd: map[int]string{}, environ: map[int][]string{}}
 	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || unwrapFrame(raw) != nil:
-		return &tapeReader{into: &streamReader{set: r.set}}
+		return &tapeReader{stream: &streamReader{set: r.set}}
 	case head.Type == "":
 		return nil
 	case head.ParentUUID != nil || head.SessionID != "" || head.Type == "summary" || head.Type == "file-history-snapshot":
 		t := &transcriptReader{set: r.set, file: at.File, agent: agentOfFile(at.File), parent: map[string]string{}, texts: map[string]string{}}
-		r.trees = append(r.trees, t)
+		r.transcripts = append(r.transcripts, t)
 		return t
 	case head.Session != nil || slices.Contains(streamTypes[:], head.Type):
 		return &streamReader{set: r.set}
@@ -277,7 +277,7 @@ func (r *recordingReader) detect(at Place, raw []byte) format {
 }
 
 // arrayReader reads a log whose events are in one array.
-type arrayReader struct{ into *streamReader }
+type arrayReader struct{ stream *streamReader }
 
 func (l *arrayReader) parseLine(at Place, raw []byte) error {
 	var events []json.RawMessage
@@ -285,7 +285,7 @@ func (l *arrayReader) parseLine(at Place, raw []byte) error {
 		return errors.New(`the line begins with "[" but is not a JSON array of events`)
 	}
 	for _, ev := range events {
-		if err := l.into.parseLine(at, ev); err != nil {
+		if err := l.stream.parseLine(at, ev); err != nil {
 			return err
 		}
 	}

@@ -52,8 +52,8 @@ type Session struct {
 	Environ []string
 	// IDs are ids of the session's own: session, lines, requests.
 	IDs []string
-	// Unknown counts lines of unknown types.
-	Unknown map[string]int
+	// UnknownLines counts lines of unknown types.
+	UnknownLines map[string]int
 	// Compacted are the places of compactions.
 	Compacted []Place
 	// Damaged lists the files with unreadable lines.
@@ -62,22 +62,22 @@ type Session struct {
 
 // Damage counts the unreadable lines of a file, which were skipped.
 type Damage struct {
-	Lines int
-	First *Error
-	Last  bool // one of them is the last line of the file
+	Lines           int
+	First           *Error
+	LastLineDamaged bool // the last line of the file is unreadable
 }
 
 func (d *Damage) add(e *Error) {
 	if d.Lines++; d.Lines == 1 {
 		d.First = e
 	}
-	d.Last = true
+	d.LastLineDamaged = true
 }
 
 // String describes how many lines are skipped, and why.
 func (d *Damage) String() string {
 	switch {
-	case d.Lines == 1 && d.Last:
+	case d.Lines == 1 && d.LastLineDamaged:
 		return d.First.String() + ": the last line was cut off and is left out"
 	case d.Lines == 1:
 		return d.First.Error() + "; the line is left out"
@@ -103,10 +103,10 @@ func Visible(text string) string {
 type Prompt struct {
 	At   Place
 	Text string
-	// Unrecorded is set if the input does not contain the text.
-	Unrecorded bool
-	// Notice is set for a message about finished background work, which no person wrote.
-	Notice     bool
+	// TextMissing is set if the input does not contain the text.
+	TextMissing bool
+	// IsNotice is set for a message about finished background work, which no person wrote.
+	IsNotice   bool
 	OtherParts int    // number of parts other than text: images, documents
 	Hooks      []Hook // hooks that ran during the turn
 	Messages   []*Message

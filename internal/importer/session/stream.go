@@ -145,7 +145,7 @@ func (r *streamReader) handleEvent(b *builder, at Place, ev *streamEvent) {
 	case ev.Type == "system" || slices.Contains(knownEvents[:], ev.Type):
 		b.addHookEvent(at, ev)
 	default:
-		b.Unknown[ev.Type]++
+		b.UnknownLines[ev.Type]++
 	}
 }
 
@@ -168,7 +168,7 @@ func (b *builder) setStatus(status int) {
 
 func typedPrompt(at Place, m *wireMessage) *Prompt {
 	text, other := m.Content.plainText()
-	return &Prompt{At: at, Text: text, OtherParts: other, Notice: strings.HasPrefix(text, "<task-notification>")}
+	return &Prompt{At: at, Text: text, OtherParts: other, IsNotice: strings.HasPrefix(text, "<task-notification>")}
 }
 
 func (r *streamReader) handleUser(b *builder, at Place, ev *streamEvent) {
@@ -194,7 +194,7 @@ func (r *streamReader) handleUser(b *builder, at Place, ev *streamEvent) {
 				return
 			}
 		}
-		if n := len(b.Prompts); n > 0 && b.Prompts[n-1].Unrecorded && len(b.Prompts[n-1].Messages) == 0 {
+		if n := len(b.Prompts); n > 0 && b.Prompts[n-1].TextMissing && len(b.Prompts[n-1].Messages) == 0 {
 			b.Prompts[n-1] = p
 			return
 		}
@@ -213,15 +213,15 @@ func (r *streamReader) handleResult(b *builder, at Place, ev *streamEvent, block
 }
 
 // tapeReader reads frames of both directions, each wrapped in an object.
-type tapeReader struct{ into *streamReader }
+type tapeReader struct{ stream *streamReader }
 
 func (r *tapeReader) parseLine(at Place, raw []byte) error {
-	r.into.source = "tape"
+	r.stream.source = "tape"
 	frame := unwrapFrame(raw)
 	if frame == nil {
 		return decode(raw, &struct{}{}) // a header or a note
 	}
-	return r.into.parseLine(at, frame)
+	return r.stream.parseLine(at, frame)
 }
 
 // unwrapFrame returns the frame in a line of a tape; nil = none.

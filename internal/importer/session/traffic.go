@@ -164,7 +164,7 @@ func (w *trafficWriter) addStep(s *history.Step) {
 			}
 			return
 		}
-		w.addPrompt(&Prompt{At: w.at, Text: s.Text, OtherParts: len(s.Files), Notice: s.Kind == history.Notice})
+		w.addPrompt(&Prompt{At: w.at, Text: s.Text, OtherParts: len(s.Files), IsNotice: s.Kind == history.Notice})
 	case history.AddedPrompt, history.InjectedText, history.RetryText, history.ResumeText, history.Interrupt, history.Summary: // none of these messages starts a turn
 	}
 }
@@ -270,7 +270,7 @@ func (b *builder) addEntry(at Place, e *journal.Entry) {
 		if e.Prompt.Blocks != nil && json.Unmarshal(e.Prompt.Blocks, &blocks) == nil {
 			_, p.OtherParts = blocks.plainText()
 		}
-		p.Notice = strings.HasPrefix(p.Text, "<task-notification>")
+		p.IsNotice = strings.HasPrefix(p.Text, "<task-notification>")
 		b.addPrompt(p)
 	case e.Model != nil:
 		b.addModelMessage(at, e.Model)

@@ -162,8 +162,8 @@ type transcriptReader struct {
 	texts  map[string]string
 	parent map[string]string
 	last   string // newest line of the main conversation
-	// damaged is set if a line was unreadable, which may be the parent of others.
-	damaged bool
+	// hasDamage is set if a line was unreadable, which may be the parent of others.
+	hasDamage bool
 }
 
 // ignoredTypes are the types of lines that contain nothing useful for a scenario.
@@ -184,7 +184,7 @@ func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 		if l.ParentUUID == "" {
 			t.parent[l.UUID] = l.LogicalParentUUID
 		}
-		if _, known := t.parent[t.parent[l.UUID]]; t.damaged && !known && t.parent[l.UUID] != "" && !l.IsSidechain {
+		if _, known := t.parent[t.parent[l.UUID]]; t.hasDamage && !known && t.parent[l.UUID] != "" && !l.IsSidechain {
 			t.parent[l.UUID] = t.last
 		}
 		if !l.IsSidechain {
@@ -204,7 +204,7 @@ func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 		t.storeLine(at, l.lineBody)
 	case l.Type == "system" || l.Type == "user" || l.Type == "assistant" || slices.Contains(ignoredTypes[:], l.Type):
 	default:
-		b.Unknown[l.Type]++
+		b.UnknownLines[l.Type]++
 	}
 	return nil
 }
@@ -368,7 +368,7 @@ func (b *builder) addUserLine(n *node) {
 	}
 	var origin struct{ Kind string }
 	notice := json.Unmarshal(l.Origin, &origin) == nil && origin.Kind == "task-notification" || strings.HasPrefix(text, "<task-notification>")
-	b.addPrompt(&Prompt{At: n.at, Text: text, OtherParts: other, Notice: notice})
+	b.addPrompt(&Prompt{At: n.at, Text: text, OtherParts: other, IsNotice: notice})
 }
 
 func hasResult(blocks wireBlocks) bool {

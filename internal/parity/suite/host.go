@@ -13,9 +13,9 @@ import (
 
 // host executes the steps of a dialogue.
 type host struct {
-	ctx   context.Context // context of the run, which outlives the host
-	child *proc.Process
-	out   *output
+	ctx    context.Context // context of the run, which outlives the host
+	child  *proc.Process
+	output *output
 
 	position     int    // number of lines processed so far
 	id           string // id of the request of the last wait
@@ -46,7 +46,7 @@ func (h *host) step(s parity.CaseStep, text string) string {
 		if !h.wait("control_request/can_use_tool") {
 			return "claude asked for no permission within the time limit"
 		}
-		h.respond(h.decision(s.Verb, text))
+		h.respond(h.permissionAnswer(s.Verb, text))
 	case "refuse":
 		if !h.denyAll() {
 			return "no result"
@@ -62,7 +62,7 @@ func (h *host) step(s parity.CaseStep, text string) string {
 // denyAll denies every permission request until a result arrives.
 func (h *host) denyAll() bool {
 	for {
-		behind, line, ok := h.out.waitForLine(h.ctx, h.position, func(line string) bool {
+		behind, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 			kind := parity.KindOf(json.RawMessage(line))
 			return strings.HasPrefix(kind, "result") || kind == "control_request/can_use_tool"
 		})
@@ -75,11 +75,13 @@ func (h *host) denyAll() bool {
 			return true
 		}
 		h.id = id
-		h.respond(h.decision("deny", ""))
+		h.respond(h.permissionAnswer("deny", ""))
 	}
 }
 
-func (h *host) decision(verb, text string) any {
+// permissionAnswer is the answer to a permission request: "deny" with text as the message, or "allow" with text as the
+// input of the tool, by default the input of the request.
+func (h *host) permissionAnswer(verb, text string) any {
 	switch {
 	case verb == "deny" && text == "":
 		return map[string]any{"behavior": "deny", "message": "no"}
@@ -106,7 +108,7 @@ func (h *host) send(v any) {
 // wait waits for an event whose kind has this prefix and which meets the
 // conditions.
 func (h *host) wait(kind string, where ...string) bool {
-	behind, line, ok := h.out.waitForLine(h.ctx, h.position, func(line string) bool {
+	behind, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 		if !strings.HasPrefix(parity.KindOf(json.RawMessage(line)), kind) {
 			return false
 		}

@@ -27,7 +27,7 @@ func newLaneRunner(o Options) laneRunner {
 // checkIsolation finds out whether the lanes can have their own network namespace,
 // and warns if they cannot.
 func (r *laneRunner) checkIsolation(ctx context.Context) {
-	err := CheckIsolation(ctx, r.System, r.Self, r.Isolated...)
+	err := CheckIsolation(ctx, r.System, r.Self, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: the lanes share this machine's network: %v\n", err)
 	}
@@ -79,5 +79,5 @@ func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase f
 		}
 		return Play(ctx, r.System, job)
 	}
-	return PlayIsolated(ctx, r.System, job, r.Isolated...)
+	return PlayIsolated(ctx, r.System, job, r.IsolatedArgs...)
 }

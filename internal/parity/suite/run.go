@@ -98,13 +98,13 @@ func (p *laneRun) arguments(given []string) ([]string, error) {
 type output struct {
 	done chan struct{} // closed at its end
 
-	mu    sync.Mutex
-	lines []string
-	more  chan struct{} // closed when a line arrives
+	mu        sync.Mutex
+	lines     []string
+	lineAdded chan struct{} // closed when a line arrives
 }
 
 func listen(child *proc.Process) *output {
-	o := &output{done: make(chan struct{}), more: make(chan struct{})}
+	o := &output{done: make(chan struct{}), lineAdded: make(chan struct{})}
 	go func() { // ends with stdout
 		defer close(o.done)
 		r := bufio.NewReader(child.Stdout())
@@ -125,8 +125,8 @@ func (o *output) add(line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lines = append(o.lines, line)
-	close(o.more)
-	o.more = make(chan struct{})
+	close(o.lineAdded)
+	o.lineAdded = make(chan struct{})
 }
 
 func (o *output) text() string {
@@ -149,7 +149,7 @@ func (o *output) waitQuiet(ctx context.Context) {
 func (o *output) waitForLine(ctx context.Context, i int, matches func(line string) bool) (behind int, line string, ok bool) {
 	for {
 		o.mu.Lock()
-		more := o.more
+		more := o.lineAdded
 		for ; i < len(o.lines); i++ {
 			if matches(o.lines[i]) {
 				line = o.lines[i]
@@ -182,7 +182,7 @@ func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *out
 		_, _ = stdin.Write(r.Stdin) // the program may ignore its input
 		return ""
 	}
-	h := &host{ctx: ctx, child: child, out: out}
+	h := &host{ctx: ctx, child: child, output: out}
 	for _, s := range r.Steps {
 		if s.Verb == "close" {
 			stdin.CloseWhenSent()

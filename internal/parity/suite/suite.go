@@ -30,8 +30,8 @@ type Options struct {
 	// Known is the file of known differences between claudeless and the real CLI.
 	// Differences between two versions of the real CLI are never excused.
 	Known string
-	// Normal prints the compared recordings on stdout.
-	Normal bool
+	// ShowNormalised prints the compared recordings on stdout.
+	ShowNormalised bool
 	// Timeout bounds each run of a program; 0 = 30 s.
 	Timeout time.Duration
 	// Jobs is the number of parallel cases; 0 = one per processor, at least two.
@@ -43,10 +43,10 @@ type Options struct {
 	// Retries is how often a case that differs is compared once more. Programs with races differ by chance; only a
 	// difference in every comparison is reported.
 	Retries int
-	// Isolated are the arguments that call [Serve].
-	Isolated []string
-	Self     string
-	System   *process.System
+	// IsolatedArgs are the arguments that call [Serve].
+	IsolatedArgs []string
+	Self         string
+	System       *process.System
 }
 
 // Result is the result of a comparison.
@@ -159,7 +159,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, before 
 		right.MaskProse()
 	}
 	v.Differences = append(v.Differences, parity.Compare(left, right)...)
-	if r.Normal {
+	if r.ShowNormalised {
 		r.normal[i] = parity.Show(c.Name, left, right)
 	}
 	r.mu.Lock()

@@ -69,7 +69,7 @@ func TestJudged(t *testing.T) {
 	}
 	var got []string
 	for _, r := range journal.Summarize(entries).Check(x) {
-		got = append(got, r.Got)
+		got = append(got, r.Actual)
 	}
 	if diff := cmp.Diff([]string{
 		"there were 3", "there was one", "there was one", "there was one", "there were 4", "there were 3", "there was one", "there was one", "there were 5",

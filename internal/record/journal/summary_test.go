@@ -49,7 +49,7 @@ times = 1
 	}
 	var got []string
 	for _, j := range s.Check(x) {
-		got = append(got, j.Got)
+		got = append(got, j.Actual)
 	}
 	if diff := cmp.Diff([]string{"", "one for two was retried once", "one for three was retried once"}, got); diff != "" {
 		t.Error(diff)

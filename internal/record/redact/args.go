@@ -49,7 +49,7 @@ func (r *Redactor) withValues(args []string) *Redactor {
 	if len(values.forms) == 0 {
 		return r
 	}
-	return &Redactor{label: r.label, known: r.known, argValues: values, personal: r.personal, forms: r.formFinder()}
+	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.formFinder()}
 }
 
 // valueAt returns the position of a secret in an argument: after an option in the

@@ -32,10 +32,10 @@ type Options struct {
 
 // Redactor replaces secrets. It may be used by many goroutines.
 type Redactor struct {
-	label     Label
-	known     knownValues
-	argValues knownValues     // known values of one command line
-	personal  *personalFinder // nil = personal data is kept
+	label       Label
+	knownValues knownValues
+	argValues   knownValues     // known values of one command line
+	personal    *personalFinder // nil = personal data is kept
 
 	mu    sync.Mutex
 	forms *secretFormFinder // made on first use, so that a run without records does not pay for it
@@ -43,7 +43,7 @@ type Redactor struct {
 
 // New makes a redactor.
 func New(o Options) *Redactor {
-	r := &Redactor{label: o.Label, known: newKnownValues(o.Environ, o.Values)}
+	r := &Redactor{label: o.Label, knownValues: newKnownValues(o.Environ, o.Values)}
 	if r.label == nil {
 		r.label = FixedLabel{}
 	}
@@ -69,7 +69,7 @@ func (r *Redactor) Find(s string) []Finding {
 		return nil
 	}
 	shapes := r.formFinder()
-	found := slices.Concat(r.known.find(s), r.argValues.find(s), shapes.find(s), findEncoded(s, r.known, shapes), findConcatenated(s, r.known, shapes))
+	found := slices.Concat(r.knownValues.find(s), r.argValues.find(s), shapes.find(s), findEncoded(s, r.knownValues, shapes), findConcatenated(s, r.knownValues, shapes))
 	if plain := withoutEscapes(s); plain != s {
 		for _, f := range shapes.find(plain) {
 			for f.End > f.Start && plain[f.End-1] <= ' ' { // part of an escape

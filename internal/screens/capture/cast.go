@@ -17,14 +17,14 @@ type castWriter struct {
 	events     bytes.Buffer
 	raw        bytes.Buffer
 	partial    []byte // of a character
-	last       float64
+	lastTime   float64
 }
 
 // Record adds an event.
 func (c *castWriter) Record(e tape.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = float64(e.At.Milliseconds()) / 1000
+	c.lastTime = float64(e.At.Milliseconds()) / 1000
 	if e.Input {
 		c.addEvent("i", string(e.Data))
 		return
@@ -51,7 +51,7 @@ func (c *castWriter) addMarker(label string) {
 func (c *castWriter) addEvent(kind, data string) {
 	enc := json.NewEncoder(&c.events)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode([]any{c.last, kind, data}) // a buffer takes everything
+	_ = enc.Encode([]any{c.lastTime, kind, data}) // a buffer takes everything
 }
 
 // contents returns the cast and the raw bytes.

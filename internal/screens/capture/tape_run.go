@@ -86,8 +86,8 @@ func (s *tapeRun) settingsJSON() string {
 	if !s.showsDialog("mcp") {
 		all["enableAllProjectMcpServers"] = true
 	}
-	_ = json.Unmarshal([]byte(s.expandBin(s.tape.Settings)), &all) // the CLI prints its complaints about other settings
-	raw, _ := json.Marshal(all)                                    // was read as JSON
+	_ = json.Unmarshal([]byte(s.expandBin(s.tape.Settings)), &all) // settings that are not JSON are left to the CLI, which reports them
+	raw, _ := json.Marshal(all)                                    // cannot fail: the values were read from JSON
 	return string(raw)
 }
 

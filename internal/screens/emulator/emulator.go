@@ -47,7 +47,7 @@ func New(cols, rows int) *Emulator {
 		EnableMode:       func(mode ansi.Mode) { e.modes[mode] = true },
 		DisableMode:      func(mode ansi.Mode) { delete(e.modes, mode) },
 	})
-	e.filter.out = e.terminal // fails only after Close, which is never called
+	e.filter.terminal = e.terminal // fails only after Close, which is never called
 	e.answerQueries()
 	return e
 }

@@ -16,8 +16,8 @@ const (
 // strings, because the library ends one at byte 9c, which occurs in UTF-8, and bytes that are not UTF-8. It holds back
 // incomplete characters, and characters that a later one may still combine with.
 type filter struct {
-	out   io.Writer // never fails
-	title string
+	terminal io.Writer // never fails
+	title    string
 
 	state   filterState
 	text    []byte // output that is complete but not passed on yet
@@ -66,7 +66,7 @@ func (f *filter) flush() {
 
 func (f *filter) writeText() {
 	if len(f.text) > 0 {
-		_, _ = f.out.Write(f.text)
+		_, _ = f.terminal.Write(f.text)
 		f.text = f.text[:0]
 	}
 }

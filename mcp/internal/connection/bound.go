@@ -12,9 +12,9 @@ import (
 // normalized (see [newNormalizedEvents]).
 func limitResponseBody(ctx context.Context, resp *http.Response, limit int) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	body := &boundedBody{Closer: resp.Body, from: resp.Body, limit: int64(limit), events: media == "text/event-stream"}
+	body := &boundedBody{Closer: resp.Body, body: resp.Body, limit: int64(limit), events: media == "text/event-stream"}
 	if body.events {
-		body.from = newNormalizedEvents(resp.Body)
+		body.body = newNormalizedEvents(resp.Body)
 	}
 	onFailure, observed := ctx.Value(failureKey{}).(func(error))
 	body.onFailure = func(why error) {
@@ -37,17 +37,17 @@ type failureKey struct{}
 // before an empty line.
 type boundedBody struct {
 	io.Closer
-	from      io.Reader
+	body      io.Reader
 	limit     int64
 	events    bool
 	onFailure func(why error)
 
-	run    int64 // bytes of the message so far
-	inLine bool  // the line is not empty
+	messageBytes int64 // bytes of the message so far
+	inLine       bool  // the line is not empty
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.from.Read(p)
+	n, err := b.body.Read(p)
 	size, ended := b.count(p[:n])
 	if size <= b.limit {
 		if b.events && err != nil && !errors.Is(err, io.EOF) {
@@ -58,11 +58,11 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	why := &tooLongError{Limit: int(b.limit)}
 	// report the actual size if it is only slightly larger
 	for !ended && err == nil && size/2 <= b.limit {
-		n, err = b.from.Read(p)
+		n, err = b.body.Read(p)
 		size, ended = b.count(p[:n])
 	}
 	if why.Size = size; size/2 > b.limit {
-		why.Size, why.More = 2*b.limit, true
+		why.Size, why.StoppedReading = 2*b.limit, true
 	}
 	b.onFailure(why)
 	return 0, why
@@ -72,21 +72,21 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // p: at an empty line of an event stream.
 func (b *boundedBody) count(p []byte) (size int64, ended bool) {
 	if !b.events {
-		b.run += int64(len(p))
-		return b.run, false
+		b.messageBytes += int64(len(p))
+		return b.messageBytes, false
 	}
 	for _, c := range p {
-		b.run++
+		b.messageBytes++
 		switch {
 		case c != '\n':
 			b.inLine = true
 		case b.inLine:
 			b.inLine = false
-		case b.run > b.limit:
-			return b.run, true
+		case b.messageBytes > b.limit:
+			return b.messageBytes, true
 		default:
-			b.run = 0
+			b.messageBytes = 0
 		}
 	}
-	return b.run, false
+	return b.messageBytes, false
 }

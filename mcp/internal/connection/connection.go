@@ -262,10 +262,10 @@ func (c *Conn) IsRemote() bool { return c.endpoint != nil }
 func (c *Conn) PID() int { return c.process.pid() }
 
 // CloseReason explains a lost connection ("exit status 3: boom"). It waits at most patience; empty = unknown.
-func (c *Conn) CloseReason(patience time.Duration) string { return c.process.reason(patience) }
+func (c *Conn) CloseReason(patience time.Duration) string { return c.process.exitReason(patience) }
 
 // StderrTail returns the last lines of standard error.
-func (c *Conn) StderrTail() []string { return c.process.tail() }
+func (c *Conn) StderrTail() []string { return c.process.stderrTail() }
 
 // SkippedLines reports how many lines of output were not messages, and the first of them.
 func (c *Conn) SkippedLines() (n int, first string) { return c.process.skipped() }

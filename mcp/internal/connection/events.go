@@ -44,9 +44,9 @@ func (e *normalizedEvents) Read(p []byte) (int, error) {
 
 // event is one server-sent event, or a piece of one that exceeds the limit.
 type event struct {
-	name string
-	data []byte // valid until the next event is read
-	more bool   // the data continues in the next piece
+	name      string
+	data      []byte // valid until the next event is read
+	continues bool   // the data continues in the next piece
 }
 
 // eventReader splits a stream of [newNormalizedEvents] into events.
@@ -63,11 +63,11 @@ type eventReader struct {
 // next reads one event; comments and other fields are skipped. Data lines are joined by carriage returns: in JSON they
 // mean the same as newlines, and the message stays one line. An incomplete event at the end is dropped.
 func (r *eventReader) next() (event, error) {
-	if !r.ev.more {
+	if !r.ev.continues {
 		r.ev.name, r.lines = "", 0
 	}
 	r.ev.data = r.ev.data[:0]
-	for r.ev.more = true; len(r.ev.data) <= r.limit; {
+	for r.ev.continues = true; len(r.ev.data) <= r.limit; {
 		piece, err := r.in.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return event{}, err
@@ -77,10 +77,10 @@ func (r *eventReader) next() (event, error) {
 		piece = bytes.TrimSuffix(piece, []byte{'\n'})
 		switch {
 		case begins && !r.inLine && len(piece) == 0 && r.lines > 0:
-			r.ev.more = false
+			r.ev.continues = false
 			return r.ev, nil
 		case begins:
-			r.field(piece)
+			r.readField(piece)
 		case r.isData:
 			r.ev.data = append(r.ev.data, piece...)
 		}
@@ -88,8 +88,8 @@ func (r *eventReader) next() (event, error) {
 	return r.ev, nil
 }
 
-// field reads a line, or the first part of a long one.
-func (r *eventReader) field(line []byte) {
+// readField reads a line, or the first part of a long one.
+func (r *eventReader) readField(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	r.isData = string(name) == "data"
@@ -106,13 +106,13 @@ func (r *eventReader) field(line []byte) {
 
 // messageLines is a reader of the messages of an event stream, one per line.
 type messageLines struct {
-	events *eventReader
-	ready  []byte // the next bytes that Read returns
+	events     *eventReader
+	readyBytes []byte // the next bytes that Read returns
 }
 
 // Read implements io.Reader.
 func (m *messageLines) Read(p []byte) (int, error) {
-	for len(m.ready) == 0 {
+	for len(m.readyBytes) == 0 {
 		ev, err := m.events.next()
 		if err != nil {
 			return 0, err
@@ -120,11 +120,11 @@ func (m *messageLines) Read(p []byte) (int, error) {
 		if ev.name != "" && ev.name != "message" {
 			continue
 		}
-		if m.ready = ev.data; !ev.more {
-			m.ready = append(m.ready, '\n')
+		if m.readyBytes = ev.data; !ev.continues {
+			m.readyBytes = append(m.readyBytes, '\n')
 		}
 	}
-	n := copy(p, m.ready)
-	m.ready = m.ready[n:]
+	n := copy(p, m.readyBytes)
+	m.readyBytes = m.readyBytes[n:]
 	return n, nil
 }

@@ -23,11 +23,11 @@ type filterOptions struct {
 // longer than the limit. A response that is too long is replaced by an error with its id. A batch is split into its
 // elements, one per line. A missing last newline is added. Memory use stays near the limit.
 type lineFilter struct {
-	options filterOptions
-	src     *bufio.Reader
-	ready   []byte // the next bytes that Read returns
-	line    []byte // buffer for the next line; ready may be a part of it
-	ended   bool
+	options    filterOptions
+	src        *bufio.Reader
+	readyBytes []byte // the next bytes that Read returns
+	line       []byte // buffer for the next line; ready may be a part of it
+	ended      bool
 
 	mu           sync.Mutex
 	skippedLines int
@@ -43,38 +43,38 @@ func newLineFilter(o filterOptions) *lineFilter {
 // Read implements io.Reader for one goroutine. A last line without a newline is returned before the end, so that its
 // reader has the message before the connection counts as lost.
 func (f *lineFilter) Read(p []byte) (int, error) {
-	for len(f.ready) == 0 {
+	for len(f.readyBytes) == 0 {
 		if f.ended {
 			f.options.Owner.MarkLost()
 			return 0, io.EOF
 		}
-		f.fill()
+		f.fillReady()
 	}
-	n := copy(p, f.ready)
-	f.ready = f.ready[n:]
+	n := copy(p, f.readyBytes)
+	f.readyBytes = f.readyBytes[n:]
 	return n, nil
 }
 
-// fill reads one line into ready; ready stays empty if the line is not a message.
-func (f *lineFilter) fill() {
-	f.ready = nil
+// fillReady reads one line into ready; ready stays empty if the line is not a message.
+func (f *lineFilter) fillReady() {
+	f.readyBytes = nil
 	line, tooLong, err := f.readLine()
 	if err != nil {
 		f.ended = true
 	}
 	if tooLong != nil {
-		f.ready = f.tooLongReply(tooLong)
+		f.readyBytes = f.tooLongReply(tooLong)
 		return
 	}
 	trimmed := bytes.TrimSpace(line)
 	switch {
 	case len(trimmed) == 0:
 	case trimmed[0] == '{' && json.Valid(trimmed):
-		f.ready = f.parseObject(trimmed)
+		f.readyBytes = f.parseObject(trimmed)
 	case trimmed[0] == '[':
-		f.ready = f.splitBatch(trimmed)
+		f.readyBytes = f.splitBatch(trimmed)
 	default:
-		f.drop(string(trimmed[:min(len(trimmed), 200)]))
+		f.dropLine(string(trimmed[:min(len(trimmed), 200)]))
 	}
 }
 
@@ -89,14 +89,14 @@ func (f *lineFilter) parseObject(line []byte) []byte {
 func (f *lineFilter) splitBatch(line []byte) []byte {
 	var elements []json.RawMessage
 	if json.Unmarshal(line, &elements) != nil {
-		f.drop(string(line[:min(len(line), 200)]))
+		f.dropLine(string(line[:min(len(line), 200)]))
 		return nil
 	}
 	var out []byte
 	for _, e := range elements {
 		var compact bytes.Buffer
 		if len(e) == 0 || e[0] != '{' || json.Compact(&compact, e) != nil {
-			f.drop(string(e[:min(len(e), 200)]))
+			f.dropLine(string(e[:min(len(e), 200)]))
 			continue
 		}
 		out = append(out, f.parseObject(compact.Bytes())...)
@@ -109,7 +109,7 @@ func (f *lineFilter) tooLongReply(l *idScanner) []byte {
 	why := &tooLongError{Size: l.size, Limit: f.options.Limit}
 	id := l.responseID()
 	if id == nil || !json.Valid(id) {
-		f.drop(why.Error())
+		f.dropLine(why.Error())
 		return nil
 	}
 	f.options.Owner.interceptor.setProblem(strings.Trim(string(id), `"`), why)
@@ -142,7 +142,7 @@ func (f *lineFilter) readLine() (line []byte, tooLong *idScanner, err error) {
 	}
 }
 
-func (f *lineFilter) drop(what string) {
+func (f *lineFilter) dropLine(what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	const shown = 10

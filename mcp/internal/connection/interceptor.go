@@ -182,7 +182,7 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	}
 	switch {
 	case err != nil:
-		if ctx.Err() != nil && l.cancellable(ctx, req.Method) {
+		if ctx.Err() != nil && l.isCancellable(ctx, req.Method) {
 			l.cancel(ctx, req)
 		}
 		if strings.HasSuffix(err.Error(), streamEnded) {
@@ -202,9 +202,9 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	return resp.Result, nil
 }
 
-// cancellable reports whether an abandoned request is cancelled by a notification. In revision 2026-07-28 over HTTP,
+// isCancellable reports whether an abandoned request is cancelled by a notification. In revision 2026-07-28 over HTTP,
 // closing the request cancels it.
-func (l *interceptor) cancellable(ctx context.Context, method string) bool {
+func (l *interceptor) isCancellable(ctx context.Context, method string) bool {
 	if method == string(wire.MethodSubscriptionsListen) {
 		return errors.Is(context.Cause(ctx), errNotAcknowledged)
 	}

@@ -60,7 +60,7 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 	case string(wire.MethodNotificationSubscriptionsAcknowledged):
 		signalChange(i.acknowledged)
 	case string(wire.MethodNotificationProgress):
-		if w := i.calls.progress(params); w != nil {
+		if w := i.calls.reportProgress(params); w != nil {
 			i.handler.HandleNotification(Notification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
 		}
 	case wire.MethodNotificationResourceUpdated:
@@ -68,13 +68,13 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 			i.handler.HandleResourceUpdate(uri)
 		}
 	case methodLog:
-		i.log(params)
+		i.logMessage(params)
 		i.handler.HandleNotification(Notification{Method: method, Params: params})
 	}
 }
 
-// log copies a log message of the server to the debug log.
-func (i *notificationHandler) log(params map[string]any) {
+// logMessage copies a log message of the server to the debug log.
+func (i *notificationHandler) logMessage(params map[string]any) {
 	const longest = 2000
 	text, err := json.Marshal(params["data"])
 	if err != nil {
@@ -148,8 +148,8 @@ func (w *pendingCall) resetIdle() {
 	}
 }
 
-// progress passes a notification to its call and returns the call; nil = none.
-func (all *pendingCalls) progress(params map[string]any) *pendingCall {
+// reportProgress passes a notification to its call and returns the call; nil = none.
+func (all *pendingCalls) reportProgress(params map[string]any) *pendingCall {
 	all.mu.Lock()
 	w := all.byToken[progressToken(params["progressToken"])]
 	all.mu.Unlock()

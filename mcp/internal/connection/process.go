@@ -97,16 +97,16 @@ func (p *process) skipped() (n int, first string) {
 	return p.filter.Skipped()
 }
 
-func (p *process) tail() []string {
+func (p *process) stderrTail() []string {
 	if p == nil {
 		return nil
 	}
 	return lastLines(p.redactor.Redact(p.StderrTail()))
 }
 
-// reason returns "exit status 3: last line of standard error", or "" if the process does not end within patience: its
+// exitReason returns "exit status 3: last line of standard error", or "" if the process does not end within patience: its
 // pipes may close a moment before it does.
-func (p *process) reason(patience time.Duration) string {
+func (p *process) exitReason(patience time.Duration) string {
 	if p == nil {
 		return ""
 	}

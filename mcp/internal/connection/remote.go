@@ -41,7 +41,7 @@ func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.I
 	}
 	if b.interceptor.negotiation.mode == NegotiateLegacy {
 		options = append(options, transport.WithContinuousListening()) //nolint:staticcheck // deprecated for a protocol version that is not asked for here
-		e.listens = true
+		e.hasListenStream = true
 	}
 	inner, err := transport.NewStreamableHTTP(t.URL, options...)
 	if err != nil {
@@ -80,9 +80,9 @@ func (t Remote) roundTripper() *roundTripper {
 
 // endpoint is a server over HTTP. A nil endpoint belongs to a server that is not.
 type endpoint struct {
-	roundTripper *roundTripper
-	address      string // host and port
-	listens      bool   // a listening stream is opened
+	roundTripper    *roundTripper
+	address         string // host and port
+	hasListenStream bool   // a listening stream is opened
 }
 
 func (e *endpoint) close(context.Context) { e.roundTripper.base.CloseIdleConnections() }
@@ -112,7 +112,7 @@ func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
 const listenLimit = time.Second
 
 func (e *endpoint) waitListening(ctx context.Context) {
-	if e == nil || !e.listens {
+	if e == nil || !e.hasListenStream {
 		return
 	}
 	timer := time.NewTimer(listenLimit)

@@ -111,14 +111,14 @@ type legacyRequests interface {
 	Unsubscribe(ctx context.Context, req wire.UnsubscribeRequest) error
 }
 
-func (c *Conn) legacy() legacyRequests { return c.client }
+func (c *Conn) legacyRequests() legacyRequests { return c.client }
 
 // Ping pings the server. Revision 2026-07-28 has no ping: for its servers it returns nil.
 func (c *Conn) Ping(ctx context.Context) error {
 	if c.IsModern() {
 		return nil
 	}
-	return c.legacy().Ping(ctx)
+	return c.legacyRequests().Ping(ctx)
 }
 
 // Subscribe subscribes to changes of a resource.
@@ -129,7 +129,7 @@ func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 	}
 	var req wire.SubscribeRequest
 	req.Params.URI = uri
-	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacy().Subscribe(ctx, req) })
+	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacyRequests().Subscribe(ctx, req) })
 	return err
 }
 
@@ -141,7 +141,7 @@ func (c *Conn) Unsubscribe(ctx context.Context, uri string) error {
 	}
 	var req wire.UnsubscribeRequest
 	req.Params.URI = uri
-	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacy().Unsubscribe(ctx, req) })
+	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacyRequests().Unsubscribe(ctx, req) })
 	return err
 }
 
@@ -155,7 +155,7 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 	c.tasks.Go(func() { // ends with the connection
 		defer stop()
 		busy := func() bool { return c.interceptor.inFlight.Load() > 0 }
-		if watchIdle(ctx, every, busy, func(ctx context.Context) error { return c.legacy().Ping(ctx) }) {
+		if watchIdle(ctx, every, busy, func(ctx context.Context) error { return c.legacyRequests().Ping(ctx) }) {
 			c.closeReason.unresponsive.Store(true)
 			c.MarkLost()
 		}

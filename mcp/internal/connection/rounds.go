@@ -76,7 +76,7 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 		return nil, &TooManyRoundsError{Method: r.method}
 	}
 	r.count++
-	answers, err := r.answers(ctx, q.Requests)
+	answers, err := r.askQuestions(ctx, q.Requests)
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +110,9 @@ func (q inputRequests) isComplete(method string) (bool, error) {
 	return true, nil
 }
 
-// answers returns the answers of the handler in the order of the questions; nil = no questions. Unless all of them
+// askQuestions returns the answers of the handler in the order of the questions; nil = no questions. Unless all of them
 // can be answered, none is asked.
-func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
+func (r *inputRounds) askQuestions(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
 	all, _ := plainjson.Parse(requests) // anything but an object has no questions
 	if len(all) == 0 {
 		return nil, nil

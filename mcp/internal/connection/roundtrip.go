@@ -16,11 +16,11 @@ import (
 
 // Refusal is a response that requires authorization.
 type Refusal struct {
-	Status int               // 401 or 403
-	Header string            // WWW-Authenticate; empty = absent
-	Used   map[string]string // the headers of the request
-	// Accepted is true if an earlier request was accepted.
-	Accepted bool
+	Status      int               // 401 or 403
+	Header      string            // WWW-Authenticate; empty = absent
+	UsedHeaders map[string]string // the headers of the request
+	// WasAccepted is true if an earlier request was accepted.
+	WasAccepted bool
 }
 
 // Renewer provides the headers of requests. One with the method Transport(http.RoundTripper) http.RoundTripper also sends
@@ -66,7 +66,7 @@ type requestHeaders struct {
 	headers map[string]string
 }
 
-func (p *requestHeaders) current(ctx context.Context) map[string]string {
+func (p *requestHeaders) currentHeaders(ctx context.Context) map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.renewer != nil {
@@ -82,7 +82,7 @@ func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used
 	defer p.mu.Unlock()
 	if maps.Equal(used, p.headers) {
 		fresh, err := p.renewer.Renew(ctx, Refusal{
-			Status: refusal.StatusCode, Header: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), Used: used, Accepted: p.accepted.Load(),
+			Status: refusal.StatusCode, Header: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), UsedHeaders: used, WasAccepted: p.accepted.Load(),
 		})
 		if err != nil {
 			return nil, err
@@ -111,9 +111,9 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, ctx.Err()
 		}
 	}
-	headers := t.requestHeaders.current(ctx)
+	headers := t.requestHeaders.currentHeaders(ctx)
 	resp, err := t.send(ctx, req, headers)
-	if err == nil && unauthorized(resp) && t.requestHeaders.renewer != nil && !standing && originOf(req.URL) == t.origin {
+	if err == nil && isUnauthorized(resp) && t.requestHeaders.renewer != nil && !standing && originOf(req.URL) == t.origin {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
 	}
 	if standing {
@@ -128,7 +128,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		limit = math.MaxInt // the reader of the stream bounds it
 	}
 	limitResponseBody(ctx, resp, limit)
-	if !unauthorized(resp) {
+	if !isUnauthorized(resp) {
 		t.requestHeaders.accepted.Store(true)
 		return resp, nil
 	}
@@ -157,7 +157,7 @@ func (t *roundTripper) refusalError(resp *http.Response, headers map[string]stri
 	return &DialError{Reason: wire, Wire: wire}
 }
 
-func unauthorized(resp *http.Response) bool {
+func isUnauthorized(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 }
 

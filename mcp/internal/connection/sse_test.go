@@ -17,8 +17,8 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// events reads a whole stream, both byte by byte and in one piece.
-func events(t *testing.T, stream string, limit int) (all []string) {
+// readEvents reads a whole stream, both byte by byte and in one piece.
+func readEvents(t *testing.T, stream string, limit int) (all []string) {
 	t.Helper()
 	for _, r := range []io.Reader{strings.NewReader(stream), iotest.OneByteReader(strings.NewReader(stream))} {
 		in := eventReader{in: bufio.NewReader(newNormalizedEvents(r)), limit: limit}
@@ -32,7 +32,7 @@ func events(t *testing.T, stream string, limit int) (all []string) {
 				break
 			}
 			text := ev.name + "[" + string(ev.data)
-			if !ev.more {
+			if !ev.continues {
 				text += "]"
 			}
 			all = append(all, text)
@@ -54,7 +54,7 @@ func TestEvents(t *testing.T) {
 		"data: cut":                                         "",
 		"data: 123456789\ndata: 12345678901\n\ndata: b\n\n": "[123456789\r12345678901[][b]",
 	} {
-		if got := strings.Join(events(t, stream, 20), ""); got != want {
+		if got := strings.Join(readEvents(t, stream, 20), ""); got != want {
 			t.Errorf("%q: got %q, want %q", stream, got, want)
 		}
 	}
@@ -117,7 +117,7 @@ func FuzzNextEvent(f *testing.F) {
 	f.Add("event: x\r\ndata: a\ndata:b\n\n")
 	f.Add(": c\n\n\ndata\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {
-		if n := len(events(t, stream, 1000)); n > len(stream) {
+		if n := len(readEvents(t, stream, 1000)); n > len(stream) {
 			t.Errorf("%d events", n)
 		}
 	})

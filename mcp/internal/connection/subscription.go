@@ -18,10 +18,10 @@ type subscription struct {
 	// listen opens the stream and returns when it ends; nil = the server ended it with a result.
 	listen func(ctx context.Context, filter wire.SubscriptionFilter) error
 	// resumed is called when the server acknowledged a reopened stream: changes may have been missed.
-	resumed  func()
-	debug    DebugLog
-	pause    time.Duration // before the first attempt to reopen the stream
-	patience time.Duration // how long an acknowledgement may take
+	resumed    func()
+	debug      DebugLog
+	pause      time.Duration // before the first attempt to reopen the stream
+	ackTimeout time.Duration // how long an acknowledgement may take
 
 	acknowledged  chan struct{} // holds a token after the server acknowledged
 	filterChanged chan struct{} // holds a token after the filter changed
@@ -36,8 +36,8 @@ const (
 	reopenPause    = time.Second
 	maxReopenings  = 3
 	gracefulPauses = 5
-	// ackShare is the share of the connect time-out that an acknowledgement may take.
-	ackShare = 0.7
+	// ackTimeoutShare is the share of the connect time-out that an acknowledgement may take.
+	ackTimeoutShare = 0.7
 )
 
 var (
@@ -54,7 +54,7 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 	var declared struct{ Tools, Prompts, Resources list }
 	_ = json.Unmarshal(capabilities, &declared) // unreadable capabilities count as absent
 	s := &subscription{
-		pause: pause, patience: time.Duration(float64(connect) * ackShare),
+		pause: pause, ackTimeout: time.Duration(float64(connect) * ackTimeoutShare),
 		acknowledged: make(chan struct{}, 1), filterChanged: make(chan struct{}, 1),
 	}
 	if s.pause == 0 {
@@ -79,7 +79,7 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 		opened = true
 	}
 	for reopened := 0; ; reopened++ {
-		err := s.stream(ctx, onAck)
+		err := s.readStream(ctx, onAck)
 		if attempts == 0 && !opened {
 			settled(false)
 		}
@@ -126,8 +126,8 @@ func (s *subscription) waitPause(ctx context.Context, pause time.Duration) bool 
 	return ctx.Err() == nil
 }
 
-// stream opens the stream once and returns when it ends: nil, errFilterChanged or the failure.
-func (s *subscription) stream(ctx context.Context, onAck func()) error {
+// readStream opens the stream once and returns when it ends: nil, errFilterChanged or the failure.
+func (s *subscription) readStream(ctx context.Context, onAck func()) error {
 	filter := s.currentFilter()
 	if filter.IsEmpty() {
 		s.waitPause(ctx, noLimit)
@@ -137,7 +137,7 @@ func (s *subscription) stream(ctx context.Context, onAck func()) error {
 	defer stop(nil)
 	ended := make(chan error, 1)
 	go func() { ended <- s.listen(ctx, filter) }() // ends with ctx
-	late := time.NewTimer(s.patience)
+	late := time.NewTimer(s.ackTimeout)
 	defer late.Stop()
 	for {
 		select {

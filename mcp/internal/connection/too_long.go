@@ -7,14 +7,14 @@ import (
 
 // tooLongError reports a message beyond the limit. It was dropped.
 type tooLongError struct {
-	Size  int64 // bytes
-	More  bool  // reading stopped at Size
-	Limit int   // bytes
+	Size           int64 // bytes
+	StoppedReading bool  // reading stopped at Size
+	Limit          int   // bytes
 }
 
 func (e *tooLongError) Error() string {
 	size := "is"
-	if e.More {
+	if e.StoppedReading {
 		size = "has more than"
 	}
 	return fmt.Sprintf("the message of the server %s %d bytes; the limit is %d (maxLineBytes in the server's entry)", size, e.Size, e.Limit)

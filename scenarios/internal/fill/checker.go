@@ -91,16 +91,16 @@ func (c *Checker) Data(raw json.RawMessage) {
 		return
 	}
 	v, _ := diag.IndexJSON("", wrapJSON(raw)).Root().Field("")
-	c.walk(v)
+	c.checkValue(v)
 }
 
-func (c *Checker) walk(v diag.Value) {
+func (c *Checker) checkValue(v diag.Value) {
 	switch v.Kind {
 	case diag.KindString:
 		c.Template(v.Text)
 	case diag.KindArray:
 		for i, item := range v.Items() {
-			c.WithStep(i, func() { c.walk(item) })
+			c.WithStep(i, func() { c.checkValue(item) })
 		}
 	case diag.KindTable:
 		if name, ok := fileRef(v); ok {
@@ -108,7 +108,7 @@ func (c *Checker) walk(v diag.Value) {
 			return
 		}
 		for _, f := range v.Fields() {
-			c.WithStep(f.Key, func() { c.walk(f.Value) })
+			c.WithStep(f.Key, func() { c.checkValue(f.Value) })
 		}
 	default:
 	}

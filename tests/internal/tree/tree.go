@@ -23,6 +23,7 @@ var Update = flag.Bool("update", false, "rewrite what the tests generate: cmp fi
 // Root is the root of the tree, seen from a directory of tests, and Module the path
 // of its module.
 const (
+	// Root is the path of the tree's root from a directory of tests, and Module the path of its module.
 	Root   = "../.."
 	Module = "github.com/claudeless/claudeless"
 )

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// step is one tool call and what its result must be like.
+// step is one tool call and the expected form of its result.
 type step struct {
 	tool, input string // input is a JSON object
 	want        string // RE2, over the texts of the result
-	fails       bool   // the result is an error
+	isError     bool   // the result is an error
 }
 
-// sdkSuite is for the servers on an SDK, which have the same tools.
+// sdkSuite is for servers made with an SDK, which have the same tools.
 var sdkSuite = []step{
 	{"mcp__p__echo", `{"message":"grüße \"&<>\" 🎉"}`, `^echo: grüße "&<>" 🎉$`, false},
 	{"p/sum", `{"a":2,"b":40}`, `"total": ?42`, false},
@@ -75,15 +75,15 @@ func TestPeers(t *testing.T) {
 				skipped.Unlock()
 				t.Skipf("NOT TESTED: %v", err)
 			}
-			for _, w := range p.ways {
+			for _, w := range p.transports {
 				t.Run(w.transport, func(t *testing.T) {
 					c := client{binary: binary, dir: t.TempDir(), mark: fmt.Sprintf("interop-%d-%s", os.Getpid(), t.Name())}
 					c.config = c.entry(t, command, w)
 					c.run(t, p.suite)
 					if p.prompt != "" {
-						c.ask(t, p.prompt, p.prompted)
+						c.ask(t, p.prompt, p.promptText)
 					}
-					c.nothingLeft(t)
+					c.checkNothingLeft(t)
 				})
 			}
 		})
@@ -100,21 +100,21 @@ func build(t *testing.T) string {
 	return binary
 }
 
-// client runs the program against one server, named p.
+// client runs the program against one server named p.
 type client struct {
 	binary, dir, config string
 	mark                string // in the environment of stdio servers
 }
 
-// entry starts the server, if it is remote, and makes its configuration.
-func (c client) entry(t *testing.T, command commandOf, w way) string {
+// entry starts the server, if it is remote, and returns its configuration.
+func (c client) entry(t *testing.T, command commandOf, w transportPath) string {
 	t.Helper()
 	e := map[string]any{}
 	if w == stdio {
 		argv, _ := command(w.transport, 0)
 		e["command"], e["args"], e["env"] = argv[0], argv[1:], map[string]string{"INTEROP_MARK": c.mark}
 	} else {
-		e["type"], e["url"] = w.transport, fmt.Sprintf("http://127.0.0.1:%d%s", listen(t, command, w.transport), w.path)
+		e["type"], e["url"] = w.transport, fmt.Sprintf("http://127.0.0.1:%d%s", startPeer(t, command, w.transport), w.path)
 	}
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"p": e}})
 	if err != nil {
@@ -129,8 +129,7 @@ type outcome struct {
 	isError bool
 }
 
-// start runs one prompt with a scenario and returns the results of its calls
-// and the final text.
+// start runs one prompt with a scenario. It returns the results of its calls and the final text.
 func (c client) start(t *testing.T, prompt, scenario string) (results []outcome, final string) {
 	t.Helper()
 	path := filepath.Join(c.dir, ".scenario.toml")
@@ -171,7 +170,7 @@ func (c client) start(t *testing.T, prompt, scenario string) (results []outcome,
 			}
 			for _, b := range blocks {
 				if b.Type == "tool_result" {
-					results = append(results, outcome{texts(b.Content), b.IsError})
+					results = append(results, outcome{resultTexts(b.Content), b.IsError})
 				}
 			}
 		}
@@ -179,8 +178,8 @@ func (c client) start(t *testing.T, prompt, scenario string) (results []outcome,
 	return results, final
 }
 
-// texts are the texts of a result, one a line; other blocks show as [type].
-func texts(content json.RawMessage) string {
+// resultTexts returns the texts of a result, one per line. Other blocks are shown as [type].
+func resultTexts(content json.RawMessage) string {
 	var s string
 	if json.Unmarshal(content, &s) == nil {
 		return s
@@ -214,13 +213,13 @@ func (c client) run(t *testing.T, suite []step) {
 	}
 	for i, s := range suite {
 		got := results[i]
-		if !regexp.MustCompile(`(?s)`+s.want).MatchString(got.text) || got.isError != s.fails {
-			t.Errorf("%s %s: error %v, %.500s\nwant error %v, %s", s.tool, s.input, got.isError, got.text, s.fails, s.want)
+		if !regexp.MustCompile(`(?s)`+s.want).MatchString(got.text) || got.isError != s.isError {
+			t.Errorf("%s %s: error %v, %.500s\nwant error %v, %s", s.tool, s.input, got.isError, got.text, s.isError, s.want)
 		}
 	}
 }
 
-// ask sends a prompt of the server, which must come to hold some text.
+// ask sends a prompt of the server and checks that the conversation then contains some text.
 func (c client) ask(t *testing.T, prompt, want string) {
 	t.Helper()
 	scenario := fmt.Sprintf("name = \"prompt\"\n[[responses]]\npattern = { type = \"contains\", text = %q }\nresponse = \"it came\"\n"+
@@ -230,12 +229,12 @@ func (c client) ask(t *testing.T, prompt, want string) {
 	}
 }
 
-// nothingLeft checks that no process of a server on stdio is left.
-func (c client) nothingLeft(t *testing.T) {
+// checkNothingLeft checks that no process of a stdio server is left.
+func (c client) checkNothingLeft(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(time.Second)
 	for {
-		left := c.alive()
+		left := c.leftProcesses()
 		if len(left) == 0 {
 			return
 		}
@@ -247,7 +246,7 @@ func (c client) nothingLeft(t *testing.T) {
 	}
 }
 
-func (c client) alive() (left []string) {
+func (c client) leftProcesses() (left []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range all {
 		environ, err := os.ReadFile(path)

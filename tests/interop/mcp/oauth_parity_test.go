@@ -21,7 +21,7 @@ var oauthFaults = []string{
 	"refresh-scope-lost", "registration-refused", "resource-mismatch", "slow-token", "token-endpoint-html",
 }
 
-// oauthScenario calls the tool that a prompt is about.
+// oauthScenario calls the tool that the prompt names.
 const oauthScenario = `[[responses]]
 pattern = { type = "contains", text = "read" }
 [[responses.response.steps]]
@@ -36,8 +36,8 @@ tool_calls = [{ tool = "mcp__rows__delete_row", input = {} }]
 text = "done"
 `
 
-// oauthFixture is the server; %s is its fault. The scopes of a login are all, as the
-// real CLI asks for all that the server has.
+// oauthFixture is the server; %s is its fault. A login requests all scopes, because the real CLI requests all scopes of
+// the server.
 const oauthFixture = `name = "rows"
 seed = 7
 [server.oauth]
@@ -55,8 +55,8 @@ names = "%s"
 delay_ms = 300
 `
 
-// oauthSession logs in twice, in a pseudo-terminal whose input stays open, and calls
-// before and after the token expired.
+// oauthSession logs in twice, in a pseudo-terminal whose input stays open, and makes calls before and after the token
+// has expired.
 const oauthSession = `
 claudeless fixture serve rows.toml --http 127.0.0.1:4000 --port-file port --capture oauth.jsonl >/dev/null 2>&1 & server=$!
 for i in $(seq 200); do [ -s port ] && break; sleep 0.05; done
@@ -85,14 +85,13 @@ wait $server 2>/dev/null
 exit 0
 `
 
-// TestOAuthSessions_N23N30N31 compares what becomes of logins, calls and refreshes in
-// the double and in the real CLI: exit codes, texts, results, and the requests to the
-// authorization server. Without -short it does so under each fault.
+// TestOAuthSessions_N23N30N31 compares logins, calls and refreshes of claudeless and of the real CLI: exit codes,
+// texts, results, and the requests to the authorization server. Without -short it does so under each fault.
 func TestOAuthSessions_N23N30N31(t *testing.T) {
 	binary := build(t)
 	real, err := realCLI(t)
 	if err != nil {
-		skip(t, "the real CLI", err)
+		skipTest(t, "the real CLI", err)
 	}
 	faults := oauthFaults
 	if testing.Short() {
@@ -106,7 +105,7 @@ func TestOAuthSessions_N23N30N31(t *testing.T) {
 				t.Errorf("the real CLI is not logged in:\n%s", theirs)
 			}
 			if text := withoutReconnects.ReplaceAllString(theirs, ""); text != theirs {
-				theirs, ours = refusals.ReplaceAllString(text, ""), refusals.ReplaceAllString(ours, "")
+				theirs, ours = refusalPattern.ReplaceAllString(text, ""), refusalPattern.ReplaceAllString(ours, "")
 			}
 			if fault == "issuer-wrong" {
 				theirs, ours = loginDetails.ReplaceAllString(theirs, ""), loginDetails.ReplaceAllString(ours, "")
@@ -122,7 +121,7 @@ var (
 	// If the model calls a tool of a server that is not connected, the real CLI tries to connect once more and
 	// reports this to the model; claudeless does not. Both refuse the call.
 	withoutReconnects = regexp.MustCompile(`\. Claude Code (connected to|tried to connect to) MCP server [^<]*`)
-	refusals          = regexp.MustCompile(`(?m)^access invalid_token\n?`)
+	refusalPattern    = regexp.MustCompile(`(?m)^access invalid_token\n?`)
 	// The double compares the issuer in the metadata with where they are, which conformance
 	// asks for. The real CLI does so in the answer to the login. Both logins fail.
 	loginDetails = regexp.MustCompile(`(?m)^(authorize ok.*|(login-\d: .*Couldn't complete authentication for "rows": ).*)\n?`)
@@ -164,7 +163,7 @@ func fileText(t *testing.T, dir, name string) string {
 	return string(raw)
 }
 
-// toolResults are the states of the server and the texts of results in a stream.
+// toolResults returns the states of the server and the texts of results in a stream.
 func toolResults(stream string) (all []string) {
 	for line := range strings.Lines(stream) {
 		var e struct {
@@ -188,20 +187,20 @@ func toolResults(stream string) (all []string) {
 		}
 		for _, b := range blocks {
 			if b.Type == "tool_result" {
-				all = append(all, fmt.Sprintf("error %t: %s", b.IsError, texts(b.Content)))
+				all = append(all, fmt.Sprintf("error %t: %s", b.IsError, resultTexts(b.Content)))
 			}
 		}
 	}
 	return all
 }
 
-// escapes matches escape sequences of terminals.
-var escapes = regexp.MustCompile(`\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\))`)
+// escapePattern matches escape sequences of terminals.
+var escapePattern = regexp.MustCompile(`\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\))`)
 
 // lastLine returns the last line of a terminal that has words, without the question before them.
 func lastLine(text string) string {
 	last := ""
-	for line := range bytes.Lines([]byte(escapes.ReplaceAllString(text, ""))) {
+	for line := range bytes.Lines([]byte(escapePattern.ReplaceAllString(text, ""))) {
 		if line := bytes.TrimSpace(line); len(line) > 0 {
 			last = string(line)
 		}

@@ -22,7 +22,7 @@ const (
 	typescript2Version = "2.4.0"
 )
 
-// behindOAuth is the fixture, which speaks one revision; refresh is the value of the key.
+// behindOAuth returns a fixture behind OAuth that supports one revision. refresh is the value of its key.
 func behindOAuth(refresh, revision string) string {
 	return `name = "rows"
 seed = 7
@@ -41,9 +41,8 @@ result.text = "gone"
 `
 }
 
-// TestOAuthClients lets the OAuth clients of the official SDKs log in to a fixture,
-// call, come back after the token expired, and step up. The journal says what each
-// asked for.
+// TestOAuthClients lets the OAuth clients of the official SDKs log in to a fixture, make a call, log in again after the
+// token has expired, and request more scopes. The journal has the requests of each.
 func TestOAuthClients(t *testing.T) {
 	binary := build(t)
 	script, err := filepath.Abs("oauth_client.mjs")
@@ -74,9 +73,9 @@ func TestOAuthClients(t *testing.T) {
 		// It refreshes only when its own clock says that the token has expired; after a 401 it logs in again.
 		{"python-sdk-2", "rotate", pythonClient(python2Version), both, slices.Concat(first, login, forbidden, wider)},
 		// It logs in before the server asks, and again after a 401.
-		{"mcp-go", "rotate", goPeer("mcpgo"), both, slices.Concat(register, login, challenge, login, forbidden, wider)},
+		{"mcp-go", "rotate", buildGoPeer("mcpgo"), both, slices.Concat(register, login, challenge, login, forbidden, wider)},
 		// It registers for each login.
-		{"go-sdk", "rotate", goPeer("gosdk"), both, slices.Concat(first, register, login, forbidden, register, wider)},
+		{"go-sdk", "rotate", buildGoPeer("gosdk"), both, slices.Concat(first, register, login, forbidden, register, wider)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			command, err := tt.setUp(t)
@@ -107,9 +106,9 @@ func TestOAuthClients(t *testing.T) {
 	}
 }
 
-// npmDir is npm for programs that get the directory.
+// npmDir is like npm for programs that get the directory as an argument.
 func npmDir(name, version string, command func(dir string) commandOf) func(*testing.T) (commandOf, error) {
-	return npm("@modelcontextprotocol/"+name, version, func(main string) commandOf {
+	return installNpm("@modelcontextprotocol/"+name, version, func(main string) commandOf {
 		dir, _, _ := strings.Cut(main, string(filepath.Separator)+"node_modules"+string(filepath.Separator))
 		return command(dir)
 	})
@@ -119,7 +118,7 @@ func npmDir(name, version string, command func(dir string) commandOf) func(*test
 func pythonClient(version string) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
 		t.Helper()
-		server, err := python(version)(t)
+		server, err := installPython(version)(t)
 		argv, _ := server("stdio", 0)
 		return func(string, int) ([]string, []string) { return []string{argv[0], "oauth_client.py"}, nil }, err
 	}
@@ -149,7 +148,7 @@ func serveFixture(t *testing.T, binary, dir, src string) string {
 	}
 }
 
-// oauthLines are the OAuth requests of a journal.
+// oauthLines returns the OAuth requests of a journal.
 func oauthLines(t *testing.T, file string) []string {
 	t.Helper()
 	raw, err := os.ReadFile(file)

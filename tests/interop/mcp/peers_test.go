@@ -27,35 +27,35 @@ const (
 	python2Version    = "2.3.0"
 )
 
-// peer is a third-party server and its transports.
+// peer is a third-party server with its transports.
 type peer struct {
-	name  string
-	setUp func(t *testing.T) (commandOf, error) // the error = it cannot be had here
-	ways  []way
-	suite []step
+	name       string
+	setUp      func(t *testing.T) (commandOf, error) // the error = it cannot be had here
+	transports []transportPath
+	suite      []step
 	// prompt is the slash command of a prompt, and what must be in it; empty =
 	// no prompts.
-	prompt, prompted string
+	prompt, promptText string
 }
 
-// commandOf is the command line that serves one way; port is for the remote ones.
+// commandOf returns the command line of a server for a transport. port is used by the remote ones.
 type commandOf func(transport string, port int) (argv, env []string)
 
-// way is a transport and the path of its URL; stdio has none.
-type way struct{ transport, path string }
+// transportPath is a transport and the path of its URL; stdio has no path.
+type transportPath struct{ transport, path string }
 
 var (
-	stdio    = way{"stdio", ""}
-	overHTTP = way{"http", "/mcp"}
-	overSSE  = way{"sse", "/sse"}
+	stdio    = transportPath{"stdio", ""}
+	overHTTP = transportPath{"http", "/mcp"}
+	overSSE  = transportPath{"sse", "/sse"}
 )
 
 var peers = []peer{
-	{"server-everything", npm("@modelcontextprotocol/server-everything", everythingVersion, everythingCommand), []way{stdio, overHTTP, overSSE}, everythingSuite, "/mcp__p__args-prompt Paris", "Paris"},
-	{"server-filesystem", npm("@modelcontextprotocol/server-filesystem", filesystemVersion, filesystemCommand), []way{stdio}, filesystemSuite, "", ""},
-	{"python-sdk-1", python(python1Version), []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
-	{"python-sdk-2", python(python2Version), []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
-	{"go-sdk", goPeer("gosdk"), []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
+	{"server-everything", installNpm("@modelcontextprotocol/server-everything", everythingVersion, everythingCommand), []transportPath{stdio, overHTTP, overSSE}, everythingSuite, "/mcp__p__args-prompt Paris", "Paris"},
+	{"server-filesystem", installNpm("@modelcontextprotocol/server-filesystem", filesystemVersion, filesystemCommand), []transportPath{stdio}, filesystemSuite, "", ""},
+	{"python-sdk-1", installPython(python1Version), []transportPath{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
+	{"python-sdk-2", installPython(python2Version), []transportPath{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
+	{"go-sdk", buildGoPeer("gosdk"), []transportPath{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
 }
 
 func everythingCommand(main string) commandOf {
@@ -71,24 +71,24 @@ func filesystemCommand(main string) commandOf {
 	return func(string, int) (argv, env []string) { return []string{"node", main, "."}, nil }
 }
 
-// npm installs a package, each in its own directory.
-func npm(pkg, version string, command func(main string) commandOf) func(*testing.T) (commandOf, error) {
+// installNpm installs a package in its own directory.
+func installNpm(pkg, version string, command func(main string) commandOf) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
 		t.Helper()
-		dir := filepath.Join(cache(t), filepath.Base(pkg)+"-"+version)
+		dir := filepath.Join(cacheDir(t), filepath.Base(pkg)+"-"+version)
 		main := filepath.Join(dir, "node_modules", filepath.FromSlash(pkg), "dist", "index.js")
-		err := install(dir, []string{"npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir, pkg + "@" + version})
+		err := runOnce(dir, []string{"npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir, pkg + "@" + version})
 		return command(main), err
 	}
 }
 
-// python installs the SDK into its own environment.
-func python(version string) func(*testing.T) (commandOf, error) {
+// installPython installs the SDK into its own environment.
+func installPython(version string) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
 		t.Helper()
-		dir := filepath.Join(cache(t), "python-"+version)
+		dir := filepath.Join(cacheDir(t), "python-"+version)
 		python := filepath.Join(dir, "bin", "python")
-		err := install(dir, []string{"python3", "-m", "venv", dir}, []string{python, "-m", "pip", "install", "-q", "mcp==" + version})
+		err := runOnce(dir, []string{"python3", "-m", "venv", dir}, []string{python, "-m", "pip", "install", "-q", "mcp==" + version})
 		script, _ := filepath.Abs("peer.py")
 		return func(transport string, port int) (argv, env []string) {
 			if transport == "stdio" {
@@ -99,8 +99,8 @@ func python(version string) func(*testing.T) (commandOf, error) {
 	}
 }
 
-// install runs commands that fill dir, unless they have done so before.
-func install(dir string, commands ...[]string) error {
+// runOnce runs commands that fill dir, unless an earlier call did so.
+func runOnce(dir string, commands ...[]string) error {
 	done := filepath.Join(dir, ".complete")
 	if _, err := os.Stat(done); err == nil {
 		return nil
@@ -116,7 +116,7 @@ func install(dir string, commands ...[]string) error {
 	return os.WriteFile(done, nil, 0o600)
 }
 
-func cache(t *testing.T) string {
+func cacheDir(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv("INTEROP_DIR"); dir != "" {
 		return dir
@@ -128,7 +128,7 @@ func cache(t *testing.T) string {
 	return filepath.Join(dir, "claudeless-interop")
 }
 
-// skipped are the peers that could not be had.
+// skipped lists the peers that could not be installed.
 var skipped struct {
 	sync.Mutex
 	reasons []string
@@ -153,9 +153,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// listen starts a remote peer and waits until it takes connections; it is
-// ended with the test.
-func listen(t *testing.T, command commandOf, transport string) (port int) {
+// startPeer starts a remote peer and waits until it accepts connections. It ends with the test.
+func startPeer(t *testing.T, command commandOf, transport string) (port int) {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,19 +26,19 @@ const (
 	typescriptNodeVersion   = "2.1.2"
 )
 
-// bothEras are servers of revision 2026-07-28 and of the older ones.
-var bothEras = []struct {
+// bothRevisions are servers of revision 2026-07-28 and of the older revisions.
+var bothRevisions = []struct {
 	name  string
 	setUp func(*testing.T) (commandOf, error)
 }{
-	{"mcp-go", goPeer("mcpgo")},
+	{"mcp-go", buildGoPeer("mcpgo")},
 	{"typescript-sdk", typescriptServer},
-	{"python-sdk", python(python2Version)},
-	{"go-sdk", stateless(goPeer("gosdk"))},
+	{"python-sdk", installPython(python2Version)},
+	{"go-sdk", withoutSessions(buildGoPeer("gosdk"))},
 }
 
-// played is the scenario: two calls, the second of which fails.
-const played = `[[responses]]
+// playedScenario is the scenario: two calls, of which the second fails.
+const playedScenario = `[[responses]]
 pattern = { type = "any" }
 [[responses.response.steps]]
 tool_calls = [{ tool = "mcp__p__echo", input = { message = "hi" } }]
@@ -48,9 +48,9 @@ tool_calls = [{ tool = "mcp__p__echo", input = {} }]
 text = "the end"
 `
 
-// session runs one program whose connection to the server goes through a tap. Over HTTP the tap starts first and ends
+// sessionScript runs one program whose connection to the server goes through a tap. Over HTTP the tap starts first and ends
 // last.
-const session = `
+const sessionScript = `
 if [ -n "$INTEROP_TAP_LISTEN" ]; then
   "$TAP_BINARY" & tap=$!
   for i in $(seq 200); do
@@ -71,28 +71,28 @@ func TestSequences_N1N2(t *testing.T) {
 	binary := build(t)
 	real, err := realCLI(t)
 	if err != nil {
-		skip(t, "the real CLI", err)
+		skipTest(t, "the real CLI", err)
 	}
-	for _, p := range bothEras {
+	for _, p := range bothRevisions {
 		t.Run(p.name, func(t *testing.T) {
 			command, err := p.setUp(t)
 			if err != nil {
-				skip(t, "sequences of "+p.name, err)
+				skipTest(t, "sequences of "+p.name, err)
 			}
 			for _, transport := range []string{"stdio", "http"} {
 				t.Run(transport, func(t *testing.T) {
 					var ours, theirs []string
 					for range 3 { // on a busy machine a server may start later than the probe waits
-						ours = tapped(t, binary, "", transport, command)
-						theirs = tapped(t, binary, real, transport, command)
+						ours = playTapped(t, binary, "", transport, command)
+						theirs = playTapped(t, binary, real, transport, command)
 						if slices.Equal(ours, theirs) {
 							break
 						}
 					}
-					if !strings.Contains(methods(theirs), "server/discover") || strings.Count(methods(theirs), "tools/call") != 2 {
-						t.Errorf("the real CLI sends %s", methods(theirs))
+					if !strings.Contains(methodNames(theirs), "server/discover") || strings.Count(methodNames(theirs), "tools/call") != 2 {
+						t.Errorf("the real CLI sends %s", methodNames(theirs))
 					}
-					t.Log(methods(theirs))
+					t.Log(methodNames(theirs))
 					if diff := cmp.Diff(theirs, ours); diff != "" {
 						t.Errorf("requests (-real +double):\n%s", diff)
 					}
@@ -102,7 +102,7 @@ func TestSequences_N1N2(t *testing.T) {
 	}
 }
 
-func skip(t *testing.T, what string, err error) {
+func skipTest(t *testing.T, what string, err error) {
 	t.Helper()
 	skipped.Lock()
 	skipped.reasons = append(skipped.reasons, fmt.Sprintf("%s: %v", what, err))
@@ -110,9 +110,9 @@ func skip(t *testing.T, what string, err error) {
 	t.Skipf("NOT TESTED: %v", err)
 }
 
-// tapped plays the scenario with the double, or with the real CLI at a path, in a
-// network that has nothing but loopback, and returns what the server received.
-func tapped(t *testing.T, binary, real, transport string, command commandOf) []string {
+// playTapped plays the scenario with claudeless, or with the real CLI at a path, in a network with loopback only, and
+// returns the messages that the server received.
+func playTapped(t *testing.T, binary, real, transport string, command commandOf) []string {
 	t.Helper()
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -131,8 +131,8 @@ func tapped(t *testing.T, binary, real, transport string, command commandOf) []s
 	if err == nil {
 		err = errors.Join(
 			os.WriteFile(filepath.Join(dir, "mcp.json"), config, 0o600),
-			os.WriteFile(filepath.Join(dir, "s.toml"), []byte(played), 0o600),
-			os.WriteFile(filepath.Join(dir, "session.sh"), []byte(session), 0o600),
+			os.WriteFile(filepath.Join(dir, "s.toml"), []byte(playedScenario), 0o600),
+			os.WriteFile(filepath.Join(dir, "session.sh"), []byte(sessionScript), 0o600),
 		)
 	}
 	if err != nil {
@@ -146,10 +146,10 @@ func tapped(t *testing.T, binary, real, transport string, command commandOf) []s
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return sequence(string(sent))
+	return comparableSequence(string(sent))
 }
 
-// playIsolated runs session.sh of a directory with claudeless, or with the real CLI at a path and s.toml as its
+// playIsolated runs sessionScript.sh of a directory with claudeless, or with the real CLI at a path and s.toml as its
 // model, in a network with loopback only.
 func playIsolated(t *testing.T, binary, real, dir string, env []string) (output []byte) {
 	t.Helper()
@@ -178,8 +178,8 @@ func environ(list []string) map[string]string {
 	return table
 }
 
-// goPeer builds a server from a module next to this package.
-func goPeer(name string) func(*testing.T) (commandOf, error) {
+// buildGoPeer builds a server from a module next to this package.
+func buildGoPeer(name string) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
 		t.Helper()
 		program := filepath.Join(t.TempDir(), name)
@@ -200,8 +200,8 @@ func goPeer(name string) func(*testing.T) (commandOf, error) {
 	}
 }
 
-// stateless makes the Go SDK server run without sessions.
-func stateless(setUp func(*testing.T) (commandOf, error)) func(*testing.T) (commandOf, error) {
+// withoutSessions makes the Go SDK server run without sessions.
+func withoutSessions(setUp func(*testing.T) (commandOf, error)) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
 		t.Helper()
 		command, err := setUp(t)
@@ -214,8 +214,8 @@ func stateless(setUp func(*testing.T) (commandOf, error)) func(*testing.T) (comm
 
 func typescriptServer(t *testing.T) (commandOf, error) {
 	t.Helper()
-	dir := filepath.Join(cache(t), "typescript-server-"+typescriptServerVersion)
-	err := install(dir, []string{
+	dir := filepath.Join(cacheDir(t), "typescript-server-"+typescriptServerVersion)
+	err := runOnce(dir, []string{
 		"npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir,
 		"@modelcontextprotocol/server@" + typescriptServerVersion, "@modelcontextprotocol/node@" + typescriptNodeVersion,
 	})
@@ -229,7 +229,7 @@ func typescriptServer(t *testing.T) (commandOf, error) {
 	}, err
 }
 
-// realCLI installs the real CLI, and finds out whether it can be run without a network.
+// realCLI installs the real CLI and finds out whether it can run without a network.
 func realCLI(t *testing.T) (string, error) {
 	t.Helper()
 	if out, err := exec.Command("unshare", "-n", "true").CombinedOutput(); err != nil {
@@ -240,8 +240,8 @@ func realCLI(t *testing.T) (string, error) {
 		arch = runtime.GOARCH
 	}
 	name := "@anthropic-ai/claude-code-" + runtime.GOOS + "-" + arch
-	dir := filepath.Join(cache(t), "claude-"+cliVersion)
-	err := install(dir, []string{
+	dir := filepath.Join(cacheDir(t), "claude-"+cliVersion)
+	err := runOnce(dir, []string{
 		"npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--force",
 		"--prefix", dir, name + "@" + cliVersion,
 	})

@@ -85,8 +85,8 @@ type tap struct {
 	log io.Writer
 }
 
-// note writes one line: the method of HTTP, that of the message, its id if it is a
-// text, its headers of MCP, and its parameters.
+// note writes one line: the HTTP method, the method of the message, its id if that is a text, its MCP headers, and its
+// parameters.
 func (t *tap) note(method string, header http.Header, body []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,12 +108,12 @@ func (t *tap) note(method string, header http.Header, body []byte) {
 	fmt.Fprintln(t.log, strings.TrimSpace(strings.Join(append(words, string(m.Params)), " ")))
 }
 
-// volatile matches the values that differ between two runs of a program.
-var volatile = regexp.MustCompile(`"(claudecode/toolUseId|progressToken)":("[^"]*"|\d+)|(Mcp-Session-Id)=\S+`)
+// volatilePattern matches the values that differ between two runs of a program.
+var volatilePattern = regexp.MustCompile(`"(claudecode/toolUseId|progressToken)":("[^"]*"|\d+)|(Mcp-Session-Id)=\S+`)
 
-// sequence is a tap's recording in comparable form: keys of parameters are sorted, and concurrent requests (the
+// comparableSequence is a tap's recording in comparable form: keys of parameters are sorted, and concurrent requests (the
 // lists, and over HTTP the GET stream) are in a fixed order.
-func sequence(text string) []string {
+func comparableSequence(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -124,7 +124,7 @@ func sequence(text string) []string {
 				line = head + " " + string(sorted)
 			}
 		}
-		all = append(all, volatile.ReplaceAllString(line, `$1$3=<id>`))
+		all = append(all, volatilePattern.ReplaceAllString(line, `$1$3=<id>`))
 	}
 	together := func(line string) bool {
 		return strings.Contains(line, "/list") && !strings.Contains(line, "list_changed") || strings.HasPrefix(line, "GET")
@@ -140,8 +140,8 @@ func sequence(text string) []string {
 	return all
 }
 
-// methods returns only the methods of a sequence.
-func methods(all []string) string {
+// methodNames returns only the methods of a sequence.
+func methodNames(all []string) string {
 	var names []string
 	for _, line := range all {
 		for _, word := range strings.Fields(line) {

@@ -21,7 +21,7 @@ __all__ = ["Call", "Cell", "Failure", "Hold", "Screen", "ScriptedClaude", "Step"
 
 
 def __getattr__(name: str) -> str:
-    """The version is read from the installed package when somebody asks for it."""
+    """Returns `__version__`, which is read from the installed package on first use."""
     if name == "__version__":
         from importlib.metadata import version
 

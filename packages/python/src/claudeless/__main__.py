@@ -1,4 +1,4 @@
-"""`claudeless` and `python -m claudeless`: the binary that the wheel carries."""
+"""`claudeless` and `python -m claudeless`: run the binary of the wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the binary is: in the wheel, or named by CLAUDELESS_BIN, or on PATH."""
+"""Finds the binary: in the wheel, named by CLAUDELESS_BIN, or on PATH."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class BinaryNotFound(RuntimeError):
 
 
 def find() -> str:
-    """The path of the binary; CLAUDELESS_BIN wins over the one of the wheel."""
+    """Returns the path of the binary. CLAUDELESS_BIN takes precedence over the one of the wheel."""
     if given := os.environ.get("CLAUDELESS_BIN"):
         if not os.access(given, os.X_OK):
             raise BinaryNotFound(f"CLAUDELESS_BIN names {given}, which is not there or cannot be run")

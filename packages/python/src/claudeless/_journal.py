@@ -10,7 +10,7 @@ from typing import Any, Iterator
 
 @dataclass(frozen=True)
 class Call:
-    """One prompt that the model was asked."""
+    """One prompt that the model received."""
 
     prompt: str
     session_id: str
@@ -18,7 +18,7 @@ class Call:
 
 
 def entries(journal: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a journal; half a line, of a process that was killed, is left out."""
+    """The lines of a journal. An incomplete line of a killed process is left out."""
     if not journal.exists():
         return
     with journal.open(encoding="utf-8", errors="replace", newline="\n") as file:

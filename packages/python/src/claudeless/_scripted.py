@@ -83,7 +83,7 @@ class ScriptedClaude:
 
     def hold(self, prompt: str | None = None) -> Hold:
         """Holds back the answer to a prompt: that of `on(prompt)`, or of the script.
-        `.reached()` waits until it was asked, `.release()` lets it go on."""
+        `.reached()` waits until the prompt arrives, `.release()` lets the answer be sent."""
         self._no_file("hold")
         pattern = _steps.pattern_of(prompt)
         for rule in self._rules:
@@ -96,11 +96,11 @@ class ScriptedClaude:
         known = ", ".join(r.pattern for r in self._rules) or "none"
         raise LookupError(f"hold: no rule for {prompt!r}; write its on(…) first (there are: {known})")
 
-    # Surroundings.
+    # Environment.
 
     @property
     def directory(self) -> Path:
-        """The private directory; it goes with the block."""
+        """The private directory, which is removed at the end of the block."""
         if self._dir is None:
             self._open()
         assert self._dir is not None
@@ -108,12 +108,12 @@ class ScriptedClaude:
 
     @property
     def path(self) -> str:
-        """The program that is claude in this block."""
+        """The path of the claude program in this block."""
         return str(self.directory / "bin" / ("claude.exe" if sys.platform == "win32" else "claude"))
 
     @property
     def toml(self) -> str:
-        """The scenario, to be kept as a file once a script grows."""
+        """The script as a scenario in TOML, which can be saved as a file."""
         if self._file:
             return self._file.read_text(encoding="utf-8")
         text, self._places = _steps.scenario(self._rules, strict=self._strict, seed=self._seed)
@@ -173,11 +173,11 @@ class ScriptedClaude:
         self._terminals.append(terminal)
         return terminal
 
-    # What happened.
+    # Results.
 
     @property
     def calls(self) -> list[Call]:
-        """The prompts that were asked, in order."""
+        """The prompts that the model received, in order."""
         return _journal.calls(self._journal)
 
     @property
@@ -186,7 +186,7 @@ class ScriptedClaude:
         return _journal.tools(self._journal)
 
     def verdict(self) -> dict[str, Any]:
-        """The verdict so far, as `claudeless verify --json` gives it."""
+        """The verdict so far, in the form of `claudeless verify --json`."""
         return self._verify()
 
     def _verify(self, *more: str) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class ScriptedClaude:
         return verdict
 
     def assert_complete(self) -> None:
-        """Raises AssertionError with all that is wrong, once everything has ended."""
+        """Ends all processes, and raises AssertionError with every problem if there are any."""
         __tracebackhide__ = True  # of pytest
         if text := self.complaint():
             raise AssertionError(text)
@@ -215,7 +215,7 @@ class ScriptedClaude:
         problems = self._problems("--sweep", self._run)
         return "\n".join([f"claudeless: {len(problems)} problem{'s' if len(problems) > 1 else ''}", *problems]) if problems else ""
 
-    # Life.
+    # Context manager.
 
     def __enter__(self) -> ScriptedClaude:
         self._open()
@@ -254,7 +254,7 @@ class ScriptedClaude:
             self._guard.communicate()
             self._guard = None
 
-    # Inside.
+    # Implementation.
 
     def _close_terminals(self) -> None:
         while self._terminals:
@@ -296,7 +296,7 @@ class ScriptedClaude:
     _kept_journal = Path(os.devnull)
 
     def _keep(self) -> None:
-        """Puts the journal aside, because tests look at `calls` after the block."""
+        """Copies the journal, because tests use `calls` after the block, when the directory is gone."""
         assert self._dir is not None
         journal = self._dir / "journal.jsonl"
         if journal.exists():
@@ -406,7 +406,7 @@ def close_forgotten() -> list[str]:
 
 @atexit.register
 def _fail_forgotten() -> None:
-    """Fails a program that ends with an open claude; pytest has looked before."""
+    """Fails a program that ends with an open claude. Under pytest the plugin has checked this earlier."""
     if texts := close_forgotten():
         print("claudeless: error: " + "\n".join(texts), file=sys.stderr, flush=True)
         sys.stdout.flush()
@@ -418,20 +418,20 @@ class ScenarioError(AssertionError):
 
 
 class Hold:
-    """An answer that waits."""
+    """An answer that waits until it is released."""
 
     def __init__(self, claude: ScriptedClaude, gate: str) -> None:
         self._claude, self._gate = claude, gate
 
     def reached(self, timeout: float = 30.0) -> bool:
-        """Waits until the answer was asked for; raises TimeoutError when it was not in time (seconds)."""
+        """Waits until the answer is requested. Raises TimeoutError after timeout seconds."""
         done = self._gates("wait", "--timeout", f"{int(timeout * 1000)}ms")
         if done.returncode != 0:
             raise TimeoutError(f"no request for the answer within {timeout:g} s: {done.stderr.strip()}")
         return True
 
     def release(self) -> None:
-        """Lets the answer go out, now or when it is asked for."""
+        """Lets the answer be sent, now or when it is requested."""
         done = self._gates("release")
         if done.returncode != 0:
             raise RuntimeError(f"releasing the answer: {done.stderr.strip()}")
@@ -442,7 +442,7 @@ class Hold:
 
 
 def real_claude() -> str:
-    """The real claude: CLAUDE_BIN, or the first on PATH that is no claudeless."""
+    """Returns the path of the real claude: CLAUDE_BIN, or the first claude on PATH that is not claudeless."""
     if named := os.environ.get("CLAUDE_BIN"):
         return os.path.realpath(named)
     for directory in os.get_exec_path():
@@ -460,11 +460,11 @@ def _is_ours(claude: str) -> bool:
 
 
 class RealClaudeNotFound(RuntimeError):
-    """No real claude on this machine."""
+    """No real claude was found on this machine."""
 
 
 def _guard(directory: Path) -> subprocess.Popen[bytes] | None:
-    """A shell that removes the directory when this program is killed and cannot."""
+    """Starts a shell that removes the directory if this program is killed."""
     if sys.platform == "win32":
         return None
     return subprocess.Popen(
@@ -474,7 +474,7 @@ def _guard(directory: Path) -> subprocess.Popen[bytes] | None:
 
 
 def _caller() -> tuple[str, int]:
-    """The file and line outside of this package that called it."""
+    """Returns the file and line outside of this package that called it."""
     frame = sys._getframe(1)
     here = os.path.dirname(__file__)
     while frame and os.path.dirname(frame.f_code.co_filename) == here and frame.f_back:
