@@ -21,6 +21,7 @@ import (
 	"github.com/claudeless/claudeless/executor/internal/bash"
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -118,7 +119,7 @@ func New(o Options) (*Tools, error) {
 	f := toolStates{
 		files:     t.files,
 		finder:    files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
-		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
+		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir, Snapshot: t.snapshotFor(o)}),
 		worktrees: newWorktrees(o, t.shell),
 		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:     &todoList{},
@@ -264,4 +265,15 @@ func (t *Tools) Changes() []ChangedFile { return t.files.Changes() }
 // Read.
 func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) protocol.ToolResult {
 	return t.files.ReadLines(ctx, path, first, lines)
+}
+
+// snapshotFor returns the snapshot of repositories for Bash. Only in modes without questions does the model learn from its results
+// what a command has changed.
+func (t *Tools) snapshotFor(o Options) func(context.Context, string) *gitworktree.Snapshot {
+	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
+		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {
+			return nil
+		}
+		return gitworktree.Git{Environ: o.Environ}.Snapshot(ctx, dir)
+	}
 }

@@ -25,7 +25,7 @@ const (
 	maxInterfaceMethods = 6
 	maxDepth            = 11 // packages on the longest import path
 	maxNesting          = 4
-	maxLines            = 138_700 // of the whole tree, without tests
+	maxLines            = 138_830 // of the whole tree, without tests
 )
 
 // wideImports are the packages that may import more packages, and the reasons.
@@ -91,7 +91,9 @@ func TestBudgets(t *testing.T) {
 	t.Logf("files: %d, median %d lines; interfaces: %d", len(files), quantile(files, 50), len(methods))
 	lines := 0
 	for _, f := range files {
-		lines += f.n
+		if !strings.HasPrefix(f.place, "tests/") { // programs of tests
+			lines += f.n
+		}
 	}
 	checkTotal(t, "lines without tests", lines, maxLines)
 	checkLimit(t, "lines in a function", functions, maxFunctionLines)

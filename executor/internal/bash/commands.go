@@ -5,8 +5,11 @@
 package bash
 
 import (
+	"context"
+
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
@@ -17,6 +20,9 @@ type Options struct {
 	Files *files.Files // is notified of files whose content a command has printed
 	// Tasks holds background commands; nil = no background commands.
 	Tasks *task.Set
+	// Snapshot returns the state of the repository of a directory, if results contain what a command has changed there,
+	// otherwise nil. The function itself may be nil.
+	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
 	// OutputDir is the directory for output that is too large to show; it is
 	// created when needed. Empty = such output is truncated.
 	OutputDir string
@@ -24,7 +30,10 @@ type Options struct {
 
 // Commands runs the commands of a session. Its methods may be called from many
 // goroutines.
-type Commands struct{ options Options }
+type Commands struct {
+	options Options
+	differ  gitworktree.Differ
+}
 
 // New returns the Commands of a session; it starts nothing.
-func New(o Options) *Commands { return &Commands{o} }
+func New(o Options) *Commands { return &Commands{options: o} }

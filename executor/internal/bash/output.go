@@ -20,6 +20,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -38,6 +39,8 @@ type bashOutput struct {
 	Interrupted      bool   `json:"interrupted"`
 	IsImage          bool   `json:"isImage"`
 	NoOutputExpected bool   `json:"noOutputExpected"`
+
+	EditDiff *gitworktree.Diff `json:"bashEditDiff,omitempty"`
 	// CodeMeaning is set if a non-zero exit code is not a failure.
 	CodeMeaning   string `json:"returnCodeInterpretation,omitempty"`
 	TaskID        string `json:"backgroundTaskId,omitempty"`

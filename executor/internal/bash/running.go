@@ -10,6 +10,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -25,7 +26,8 @@ type runningCommand struct {
 	done              <-chan struct{} // closed at the end of cmd
 	task              *task.Task      // nil = not shown as a task
 
-	versionsBefore files.Versions // of the files that the session knows, if the command edits files in place
+	versionsBefore files.Versions        // of the files that the session knows, if the command edits files in place
+	repository     *gitworktree.Snapshot // before the command; nil = the result does not contain changes
 }
 
 // start starts the command in the shell's directory. Its output goes to the file of
@@ -37,6 +39,9 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 	}
 	if tool.EditsInPlace(r.in.Command) {
 		r.versionsBefore = r.commands.options.Files.Versions()
+	}
+	if o := r.commands.options; o.Snapshot != nil && !r.in.RunInBackground {
+		r.repository = o.Snapshot(ctx, o.Shell.Dir())
 	}
 	if r.cmd, err = r.commands.options.Shell.Start(ctx, r.in.Command, output); err != nil {
 		return err
@@ -55,7 +60,8 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 	}
 	switch r.wait(ctx) {
 	case outcomeFinished:
-		result := r.commandResult(r.cmd.End(), bashOutput{NoSandbox: r.in.NoSandbox})
+		code := r.cmd.End()
+		result := r.commandResult(code, bashOutput{NoSandbox: r.in.NoSandbox, EditDiff: r.commands.differ.Diff(r.repository.Changes(ctx))})
 		r.close(task.StatusCompleted, result)
 		return result
 	case outcomeInterrupted:

@@ -48,13 +48,19 @@ func errorf(format string, args ...any) error { return failure(fmt.Sprintf(forma
 // run runs git in a directory and returns what it prints without the last line end. If git fails, the error is its
 // message.
 func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
+	out, err := g.output(ctx, dir, args...)
+	return strings.TrimRight(string(out), "\r\n"), err
+}
+
+// output runs git in a directory and returns what it prints. If git fails, the error is its message.
+func (g Git) output(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(g.Environ), "PWD="+dir)},
 	})
 	if err == nil && (res.Exit.Code != 0 || res.Exit.Signal != "") {
 		err = fmt.Errorf("git: %s", strings.TrimSpace(string(res.Stderr)))
 	}
-	return strings.TrimRight(string(res.Stdout), "\r\n"), err
+	return res.Stdout, err
 }
 
 // Dir returns the directory of the named worktrees of a repository.

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 )
 
 // gitCheckout is the data about the session's git repository in transcripts.
@@ -15,15 +17,13 @@ type gitCheckout struct {
 
 // findCheckout looks for a repository around dir without running git.
 func findCheckout(dir string) gitCheckout {
-	for ; ; dir = filepath.Dir(dir) {
-		git := filepath.Join(dir, ".git")
-		if info, err := os.Stat(git); err == nil {
-			return readCheckout(git, info.IsDir())
-		}
-		if dir == filepath.Dir(dir) {
-			return gitCheckout{}
-		}
+	top := gitworktree.RepositoryOf(dir)
+	git := filepath.Join(top, ".git")
+	info, err := os.Stat(git)
+	if top == "" || err != nil {
+		return gitCheckout{}
 	}
+	return readCheckout(git, info.IsDir())
 }
 
 func readCheckout(git string, isDir bool) gitCheckout {

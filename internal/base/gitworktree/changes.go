@@ -1,0 +1,179 @@
+package gitworktree
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Snapshot is the state of a repository's files before a command. It holds the content of those that differ from the last
+// commit; the commit has the others.
+type Snapshot struct {
+	git    Git
+	top    string
+	commit string                // empty = the repository has no commit yet
+	dirty  map[string]*fileState // nil = deleted
+}
+
+// fileState is one file at one time.
+type fileState struct {
+	executable bool
+	content    []byte
+	isLarge    bool // the content was not read
+	size       int64
+	modified   time.Time
+}
+
+// Change is a file that a command has changed.
+type Change struct {
+	Path                 string // absolute
+	Before, After        string // the contents
+	IsCreated, IsDeleted bool
+	IsText               bool      // both contents are text, and not too large
+	OnlyMode             bool      // the contents are equal
+	Modified             time.Time // of the file as it is now; zero = it was deleted
+}
+
+const (
+	maxDirtyFiles  = 5000    // a repository with more is not observed
+	maxContentSize = 1 << 20 // of a file that is read, in bytes
+)
+
+// Snapshot returns the state of the repository that contains a directory; nil outside a repository, or if too much has changed.
+func (g Git) Snapshot(ctx context.Context, dir string) *Snapshot {
+	top := RepositoryOf(dir)
+	if top == "" {
+		return nil
+	}
+	s := &Snapshot{git: g, top: top, dirty: map[string]*fileState{}}
+	commit, paths, err := g.changedPaths(ctx, top)
+	if err != nil || len(paths) > maxDirtyFiles {
+		return nil
+	}
+	s.commit = commit
+	for _, path := range paths {
+		s.dirty[path] = readState(filepath.Join(top, path))
+	}
+	return s
+}
+
+// Changes returns the files that have changed since the snapshot, sorted by path. Files that git ignores are not among them.
+// Without a snapshot nothing has changed.
+func (s *Snapshot) Changes(ctx context.Context) []Change {
+	if s == nil {
+		return nil
+	}
+	commit, paths, err := s.git.changedPaths(ctx, s.top)
+	if err == nil && commit != s.commit && s.commit != "" {
+		var committed string
+		committed, err = s.git.run(ctx, s.top, "diff", "--name-only", "--no-renames", "-z", s.commit, commit)
+		paths = append(paths, strings.FieldsFunc(committed, func(r rune) bool { return r == 0 })...)
+	}
+	if err != nil || len(paths) > maxDirtyFiles {
+		return nil
+	}
+	paths = slices.AppendSeq(paths, maps.Keys(s.dirty))
+	slices.Sort(paths)
+	var changes []Change
+	for _, path := range slices.Compact(paths) {
+		before, known := s.dirty[path]
+		if !known {
+			before = s.committed(ctx, path)
+		}
+		if c := compare(before, readState(filepath.Join(s.top, path))); c != nil {
+			c.Path = filepath.Join(s.top, path)
+			changes = append(changes, *c)
+		}
+	}
+	return changes
+}
+
+// compare returns nil if nothing has changed.
+func compare(before, after *fileState) *Change {
+	c := &Change{IsCreated: before == nil, IsDeleted: after == nil, IsText: before.isText() && after.isText()}
+	if before != nil {
+		c.Before = string(before.content)
+	}
+	if after != nil {
+		c.After, c.Modified = string(after.content), after.modified
+	}
+	if before != nil && after != nil {
+		c.OnlyMode = before.size == after.size && c.Before == c.After && (!after.isLarge || before.modified.Equal(after.modified))
+	}
+	if c.IsCreated && c.IsDeleted || c.OnlyMode && before.executable == after.executable {
+		return nil
+	}
+	return c
+}
+
+// committed returns a file of the commit of the snapshot; nil = the commit does not have it. Git keeps no other mode than whether it can be
+// executed.
+func (s *Snapshot) committed(ctx context.Context, path string) *fileState {
+	if s.commit == "" {
+		return nil
+	}
+	listed, err := s.git.run(ctx, s.top, "ls-tree", s.commit, "--", path)
+	mode, _, found := strings.Cut(listed, " ")
+	if err != nil || !found {
+		return nil
+	}
+	content, err := s.git.output(ctx, s.top, "show", s.commit+":"+path)
+	if err != nil {
+		return nil
+	}
+	return &fileState{executable: mode == "100755", content: content, size: int64(len(content))}
+}
+
+// changedPaths returns the commit of HEAD (empty = none) and the paths, relative to top, of files that differ from it or are new.
+func (g Git) changedPaths(ctx context.Context, top string) (commit string, paths []string, err error) {
+	out, err := g.output(ctx, top, "--no-optional-locks", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		if oid, ok := strings.CutPrefix(entry, "# branch.oid "); ok && oid != "(initial)" {
+			commit = oid
+		}
+		kind, _, _ := strings.Cut(entry, " ")
+		fields := map[string]int{"1": 8, "u": 10, "?": 1}[kind] // before the path
+		if parts := strings.SplitN(entry, " ", fields+1); fields > 0 && len(parts) == fields+1 {
+			paths = append(paths, parts[fields])
+		}
+	}
+	return commit, paths, err
+}
+
+// RepositoryOf returns the top directory of the repository that contains a directory; empty = none. It does not run git.
+func RepositoryOf(dir string) string {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
+// readState reads a regular file; nil = it does not exist.
+func readState(name string) *fileState {
+	info, err := os.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f := &fileState{executable: info.Mode()&0o100 != 0, size: info.Size(), modified: info.ModTime(), isLarge: info.Size() > maxContentSize}
+	if file, err := os.Open(name); err == nil && !f.isLarge {
+		defer file.Close()
+		f.content, err = io.ReadAll(io.LimitReader(file, maxContentSize))
+		f.isLarge = err != nil
+	}
+	return f
+}
+
+// isText reports whether a difference of the file can be shown; one that does not exist is an empty text.
+func (f *fileState) isText() bool {
+	return f == nil || !f.isLarge && bytes.IndexByte(f.content, 0) < 0
+}

@@ -1,0 +1,94 @@
+package gitworktree
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/claudeless/claudeless/internal/base/textdiff"
+)
+
+// Diff is what a command has changed in its repository (observed with 2.1.330).
+type Diff struct {
+	Files        []FileDiff `json:"files"`
+	MoreFiles    int        `json:"moreFiles"` // changed files that are not in Files
+	ChangedFiles []string   `json:"changedFiles"`
+}
+
+// FileDiff is the difference of one text file.
+type FileDiff struct {
+	FilePath string          `json:"filePath"`
+	Hunks    []textdiff.Hunk `json:"hunks"`
+	Created  bool            `json:"created,omitempty"`
+	Deleted  bool            `json:"deleted,omitempty"`
+}
+
+// The limits of a difference that is shown.
+const (
+	maxEditedFiles = 5
+	maxDiffLines   = 400
+	maxDiffBytes   = 64_000
+	diffContext    = 3 // lines around a change
+)
+
+// Differ makes the Diffs of a session. The zero value is ready.
+type Differ struct{ isUsed atomic.Bool }
+
+// Diff returns nil if nothing has changed. The real CLI compares the first changes of a session with git, which counts
+// modes and begins the side of a file that does not exist with line 0, and later ones itself, in the order of their times.
+func (s *Differ) Diff(changes []Change) *Diff {
+	isFirst := !s.isUsed.Load()
+	if !isFirst {
+		changes = slices.DeleteFunc(changes, func(c Change) bool { return c.OnlyMode })
+		slices.SortStableFunc(changes, func(a, b Change) int { return a.Modified.Compare(b.Modified) })
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	s.isUsed.Store(true)
+	d, longest := &Diff{Files: []FileDiff{}}, maxDiffLines
+	if isFirst {
+		longest-- // git has a line of its own before the first
+	}
+	for _, c := range changes {
+		d.ChangedFiles = append(d.ChangedFiles, c.Path)
+		f := FileDiff{FilePath: c.Path, Created: c.IsCreated, Deleted: c.IsDeleted, Hunks: textdiff.Hunks(c.Before, c.After, diffContext)}
+		if isFirst {
+			f.asGit()
+		}
+		if lines, size := f.size(); c.IsText && !c.OnlyMode && lines <= longest && size < maxDiffBytes {
+			d.Files = append(d.Files, f)
+		}
+	}
+	if isFirst { // git lists empty files first
+		slices.SortStableFunc(d.Files, func(a, b FileDiff) int { return min(len(a.Hunks), 1) - min(len(b.Hunks), 1) })
+	}
+	d.Files = d.Files[:min(len(d.Files), maxEditedFiles)]
+	d.MoreFiles = len(changes) - len(d.Files)
+	return d
+}
+
+// asGit counts lines from 0 on a side without lines, and leaves out remarks about missing line ends.
+func (f *FileDiff) asGit() {
+	for i := range f.Hunks {
+		h := &f.Hunks[i]
+		if h.OldLines == 0 {
+			h.OldStart--
+		}
+		if h.NewLines == 0 {
+			h.NewStart--
+		}
+		h.Lines = slices.DeleteFunc(h.Lines, func(line string) bool { return strings.HasPrefix(line, `\`) })
+	}
+}
+
+// size returns the lines and bytes of the difference.
+func (f *FileDiff) size() (lines, size int) {
+	for _, h := range f.Hunks {
+		lines += len(h.Lines)
+		for _, line := range h.Lines {
+			size += len(line)
+		}
+	}
+	return lines, size
+}
