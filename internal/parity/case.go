@@ -16,8 +16,7 @@ import (
 
 // Case is one test that both lanes execute.
 type Case struct {
-	// Name is the path below the directory argument, without the extension; the
-	// base name for a file argument.
+	// Name is the path below the directory argument, without the extension; the base name for a file argument.
 	Name string `json:"name"`
 	// File is the path of the case, as given.
 	File string `json:"file"`
@@ -58,8 +57,7 @@ type CaseRun struct {
 	Steps []CaseStep `json:"steps,omitempty"`
 }
 
-// CaseServer is a fixture of the case, served over HTTP. The variable NAME_URL contains
-// its base URL.
+// CaseServer is a fixture of the case, served over HTTP. The variable NAME_URL contains its base URL.
 type CaseServer struct {
 	Name    string `json:"name"`
 	Fixture string `json:"fixture"`
@@ -73,8 +71,7 @@ func (c *Case) Area() string {
 	return "cases"
 }
 
-// LoadCases reads cases from files and directories. Cases that cannot be read are
-// omitted and reported in problems.
+// LoadCases reads cases from files and directories. Cases that cannot be read are omitted and reported in problems.
 func LoadCases(names []string) (all []*Case, problems diag.List) {
 	add := func(c *Case, wrong diag.List) {
 		problems = append(problems, wrong...)
@@ -161,8 +158,7 @@ func listOf(file string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: file}, Message: err.Error()}}
 }
 
-// findIncomparable records what claudeless serve does not support. Servers are
-// given to the real CLI.
+// findIncomparable records what claudeless serve does not support. Servers are given to the real CLI.
 func (c *Case) findIncomparable(s *scenarios.Scenario) {
 	for _, d := range s.UnsupportedByAPI() {
 		if !strings.HasPrefix(d.Message, "mcp") {
@@ -171,8 +167,7 @@ func (c *Case) findIncomparable(s *scenarios.Scenario) {
 	}
 }
 
-// checkJSON requires valid JSON in settings.json and mcp.json; invalid files can be
-// tested below cwd/ or home/.
+// checkJSON requires valid JSON in settings.json and mcp.json; invalid files can be tested below cwd/ or home/.
 func checkJSON(f *file, list *diag.List) {
 	if json.Valid(f.data) {
 		return

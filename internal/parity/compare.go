@@ -12,7 +12,7 @@ import (
 // Compare compares two recordings of one case path by path, and reports each path
 // once.
 func Compare(ours, theirs *Recording) []Difference {
-	c := &comparison{pair: newPair(ours, theirs), seen: map[string]int{}}
+	c := &comparison{pair: newPair(ours, theirs), seen: map[differenceForm]int{}}
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
 			c.addDifference("problem."+p.Kind, textIf(side == ours, p.Text), textIf(side == theirs, p.Text))
@@ -93,8 +93,7 @@ type mcpRecordLine struct {
 	}
 }
 
-// withMethods gives each response of an MCP session the method of its request,
-// instead of the request id.
+// withMethods gives each response of an MCP session the method of its request, instead of the request id.
 func withMethods(list []json.RawMessage) []event {
 	events, asked := eventsFrom(list), map[string]string{}
 	streams, dropped := map[string]int{}, map[int]bool{}
@@ -142,9 +141,8 @@ func followsReopening(kind string) bool {
 	return kind == "server notifications/subscriptions/acknowledged"
 }
 
-// sortLists brings the list requests that clients send concurrently, each over its
-// own connection, into a fixed order: tools, prompts, resources, with every request
-// before its response.
+// sortLists brings the list requests that clients send concurrently, each over its own connection, into a fixed
+// order: tools, prompts, resources, with every request before its response.
 func sortLists(events []event) {
 	rank := func(e event) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {
@@ -187,16 +185,23 @@ func removeIDs(line any) {
 type comparison struct {
 	pair        *pair
 	differences []Difference
-	seen        map[string]int // path → index in found
+	seen        map[differenceForm]int // index in differences
 	event       int
 }
 
+// differenceForm is what makes two differences one: the position, and the side that has no value there.
+type differenceForm struct {
+	path               string
+	oursGone, realGone bool
+}
+
 func (c *comparison) addDifference(path, ours, theirs string) {
-	if i, ok := c.seen[path]; ok {
+	form := differenceForm{path, ours == "", theirs == ""}
+	if i, ok := c.seen[form]; ok {
 		c.differences[i].Count++
 		return
 	}
-	c.seen[path] = len(c.differences)
+	c.seen[form] = len(c.differences)
 	c.differences = append(c.differences, Difference{Path: path, Ours: shorten(ours), Real: shorten(theirs), Event: c.event, Count: 1})
 }
 
@@ -236,9 +241,8 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 	}
 }
 
-// compareTranscripts compares session files by their names, whose ids are numbered. A file
-// whose id occurs nowhere else is compared with the corresponding file, by age, of
-// the other side.
+// compareTranscripts compares session files by their names, whose ids are numbered. A file whose id occurs nowhere
+// else is compared with the corresponding file, by age, of the other side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {

@@ -169,8 +169,7 @@ func sortByCall(events []event, rank map[string]int) {
 	}
 }
 
-// relinkParents changes the parent of the transcript line after a sorted group to
-// the group's last line.
+// relinkParents changes the parent of the transcript line after a sorted group to the group's last line.
 func relinkParents(group, rest []event) {
 	if len(group) < 2 {
 		return
@@ -248,8 +247,7 @@ func modelRequests(requests []json.RawMessage, several bool) []event {
 	return events
 }
 
-// callOf returns the call that an event belongs to; group is empty if the order of
-// events must be kept.
+// callOf returns the call that an event belongs to; group is empty if the order of events must be kept.
 func callOf(e event) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {
@@ -263,8 +261,7 @@ func callOf(e event) (group, id string) {
 	return "", ""
 }
 
-// align pairs the events of two streams by their keys, by the longest common
-// subsequence. -1 = no partner.
+// align pairs the events of two streams by their keys, by the longest common subsequence. -1 = no partner.
 func align(a, b []event) [][2]int {
 	table := make([][]int, len(a)+1)
 	for i := range table {
@@ -303,9 +300,8 @@ func KindOf(raw json.RawMessage) string {
 	return kind
 }
 
-// lastStates keeps only the last line of each kind that repeats the state of a
-// session, and moves it to the end. The real CLI writes these lines whenever it
-// flushes a buffer, which depends on timing.
+// lastStates keeps only the last line of each kind that repeats the state of a session, and moves it to the end.
+// The real CLI writes these lines whenever it flushes a buffer, which depends on timing.
 func lastStates(events []event) []event {
 	var rest []event
 	last := map[string]event{}

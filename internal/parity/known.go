@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/docs"
 	"github.com/claudeless/claudeless/internal/base/diag"
@@ -19,9 +20,15 @@ import (
 type KnownDifference struct {
 	// Path of the differences; `*` matches any text.
 	Path Globs `toml:"path,required"`
-	// Case selects the cases: the name, its last part or the file; `*` matches any
-	// text. Empty = every case.
+	// Case selects the cases: the name, its last part or the file; `*` matches any text. Empty = every case.
 	Case Globs `toml:"case"`
+	// Absent names the sides that may have no value or line there: "ours", "real", or both in a list. Without it, only
+	// values that both sides have are excused, so that a line which is lost is reported.
+	Absent Globs `toml:"absent"`
+	// Right says who is right: "real", or "ours" if claudeless differs on purpose.
+	Right string `toml:"right" enum:"real,ours"`
+	// Proved is the date of the last run in which the entry excused something. An older entry than [maxAge] fails the run.
+	Proved string `toml:"proved"`
 	// Version of the real CLI with the difference, may contain `*`; empty = every
 	// version.
 	Version string `toml:"version"`
@@ -38,8 +45,7 @@ type KnownDifference struct {
 	comparedWords, usedWords map[string]bool
 }
 
-// Globs are patterns in which `*` matches any text, including slashes and dots; in
-// a file a string or a list.
+// Globs are patterns in which `*` matches any text, including slashes and dots; in a file a string or a list.
 type Globs []string
 
 // BindValue implements [diag.Binder].
@@ -58,12 +64,10 @@ type KnownFile struct {
 	name string
 }
 
-// DefaultKnown is the file of known differences in this repository. Elsewhere the
-// embedded list is used.
+// DefaultKnown is the file of known differences in this repository. Elsewhere the embedded list is used.
 const DefaultKnown = "docs/parity/known.toml"
 
-// LoadKnown reads a file of known differences. A missing file is an empty one,
-// except for [DefaultKnown].
+// LoadKnown reads a file of known differences. A missing file is an empty one, except for [DefaultKnown].
 func LoadKnown(name string) (*KnownFile, error) {
 	f := &KnownFile{name: name}
 	src, err := os.ReadFile(name)
@@ -99,14 +103,30 @@ func (f *KnownFile) Excuse(name, file, version string, found []Difference) {
 		}
 		markWords(&k.comparedWords, cases...)
 		for i := range found {
+			form := found[i].absentSide()
+			if form != "" && !slices.Contains(k.Absent, form) {
+				continue
+			}
 			for _, p := range k.Path {
 				if !glob(p, found[i].Path) {
 					continue
 				}
-				markWords(&k.usedWords, append(cases, p)...)
+				markWords(&k.usedWords, append(cases, p, "absent "+form)...)
 				found[i].Known = cmp.Or(found[i].Known, k.Reason)
 			}
 		}
+	}
+}
+
+// absentSide returns the side that has no value; empty = both have one.
+func (d *Difference) absentSide() string {
+	switch {
+	case d.Ours == "" && d.Real != "":
+		return "ours"
+	case d.Real == "" && d.Ours != "":
+		return "real"
+	default:
+		return ""
 	}
 }
 
@@ -124,8 +144,7 @@ func (k *KnownDifference) appliesTo(version string) bool {
 	return k.Version == "" || glob(k.Version, version)
 }
 
-// matchingWords returns the words of Case that match this case, `*` if Case is
-// empty; nil = no match.
+// matchingWords returns the words of Case that match this case, `*` if Case is empty; nil = no match.
 func (k *KnownDifference) matchingWords(name, file string) (words []string) {
 	if len(k.Case) == 0 {
 		return []string{"*"}
@@ -139,9 +158,8 @@ func (k *KnownDifference) matchingWords(name, file string) (words []string) {
 	return words
 }
 
-// Stale reports the entries that excused nothing, with their unused words. Words
-// that match several cases are judged only if the run compared all cases that the
-// file names.
+// Stale reports the entries that excused nothing, with their unused words. Words that match several cases are
+// judged only if the run compared all cases that the file names.
 func (f *KnownFile) Stale(version string) diag.List {
 	var list diag.List
 	whole := f.hasComparedAll(version)
@@ -154,6 +172,27 @@ func (f *KnownFile) Stale(version string) diag.List {
 				Pos:     diag.Position{File: f.name, Line: k.line},
 				Message: "the known difference " + stale + " no longer occurs",
 				Hint:    "remove the entry",
+			})
+		}
+	}
+	return list
+}
+
+// maxAge is how long an entry may stay without being proved again.
+const maxAge = 90 * 24 * time.Hour
+
+// Overdue reports the entries that were last proved more than 90 days before a day.
+func (f *KnownFile) Overdue(now time.Time) diag.List {
+	var list diag.List
+	for _, k := range f.Known {
+		if k.Proved == "" {
+			continue
+		}
+		if day, err := time.Parse(time.DateOnly, k.Proved); err != nil || now.Sub(day) > maxAge {
+			list = append(list, diag.Diagnostic{
+				Pos:     diag.Position{File: f.name, Line: k.line},
+				Message: fmt.Sprintf("the known difference %s was last proved on %q, more than 90 days ago", strings.Join(k.Path, ", "), k.Proved),
+				Hint:    "compare its cases, and write the date of the run as `proved`",
 			})
 		}
 	}
@@ -181,8 +220,7 @@ func (f *KnownFile) hasComparedAll(version string) bool {
 	return true
 }
 
-// unusedWords returns the words of the entry that excused nothing; whole says that
-// all cases were run.
+// unusedWords returns the words of the entry that excused nothing; whole says that all cases were run.
 func (k *KnownDifference) unusedWords(whole bool) (words []string) {
 	cases, all := k.Case, true
 	if len(cases) == 0 {
@@ -201,6 +239,11 @@ func (k *KnownDifference) unusedWords(whole bool) (words []string) {
 	for _, p := range k.Path {
 		if !k.usedWords[p] {
 			words = append(words, fmt.Sprintf("%s of %s", p, caseName(strings.Join(cases, ", "))))
+		}
+	}
+	for _, side := range k.Absent {
+		if !k.usedWords["absent "+side] {
+			words = append(words, fmt.Sprintf("%s, absent on the side %q, of %s", strings.Join(k.Path, ", "), side, caseName(strings.Join(cases, ", "))))
 		}
 	}
 	return words

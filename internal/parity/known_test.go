@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,6 +90,64 @@ func TestKnownProblems(t *testing.T) {
 	}
 }
 
+// An entry excuses a line or value that one side lacks only if it says so, and must still find it.
+func TestKnownAbsence(t *testing.T) {
+	lost, added, changed := parity.Difference{Path: "a", Real: "x"}, parity.Difference{Path: "a", Ours: "x"}, parity.Difference{Path: "a", Ours: "x", Real: "y"}
+	for _, test := range []struct {
+		absent string
+		found  []parity.Difference
+		want   []bool
+		stale  int
+	}{
+		{"", []parity.Difference{changed, lost, added}, []bool{true, false, false}, 0},
+		{`absent = "ours"`, []parity.Difference{changed, lost, added}, []bool{true, true, false}, 0},
+		{`absent = ["ours", "real"]`, []parity.Difference{changed, lost, added}, []bool{true, true, true}, 0},
+		{`absent = "real"`, []parity.Difference{changed, lost}, []bool{true, false}, 1},
+	} {
+		file := filepath.Join(t.TempDir(), "known.toml")
+		if err := os.WriteFile(file, []byte("[[known]]\nreason = \"so\"\nsince = \"2.1.329\"\npath = \"a\"\n"+test.absent), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		known, err := parity.LoadKnown(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known.Excuse("area/name", "name.txtar", "2.1.330", test.found)
+		var got []bool
+		for _, d := range test.found {
+			got = append(got, d.Known != "")
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.absent, diff)
+		}
+		if stale := known.Stale("2.1.330"); len(stale) != test.stale {
+			t.Errorf("%s: %d entries are stale, want %d", test.absent, len(stale), test.stale)
+		}
+	}
+}
+
+// An entry that was last proved more than 90 days ago is reported.
+func TestKnownAge(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "known.toml")
+	const entry = "[[known]]\nreason = \"so\"\nsince = \"2.1.329\"\npath = \"a\"\n"
+	if err := os.WriteFile(file, []byte(entry+"proved = \"2026-01-01\"\n"+entry+"proved = \"soon\"\n"+entry), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	known, err := parity.LoadKnown(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for day, want := range map[string]int{"2026-03-31": 1, "2026-04-03": 2} {
+		now, err := time.Parse(time.DateOnly, day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := known.Overdue(now); len(got) != want {
+			t.Errorf("on %s %d entries are overdue, want %d: %v", day, len(got), want, got)
+		}
+	}
+}
+
 // TestDefaultKnown: outside this repository the list in the binary is used, and other people's cases make none of its
 // entries stale.
 func TestDefaultKnown(t *testing.T) {
@@ -96,6 +155,11 @@ func TestDefaultKnown(t *testing.T) {
 	known, err := parity.LoadKnown(parity.DefaultKnown)
 	if err != nil || len(known.Known) == 0 {
 		t.Fatalf("got %d entries, %v", len(known.Known), err)
+	}
+	for _, k := range known.Known {
+		if k.Right == "" || k.Proved == "" {
+			t.Errorf("an entry about %v does not say who is right, or when it was proved", k.Path)
+		}
 	}
 	known.Excuse("mine", "mine.txtar", "2.1.329", nil)
 	if stale := known.Stale("2.1.329"); len(stale) > 0 {

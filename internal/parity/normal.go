@@ -167,9 +167,8 @@ var keyPlaceholders = [...]struct{ key, word string }{
 	{"ppid", "<pid>"},
 }
 
-// JSON replaces values in the strings of a JSON text and in the values of keys that
-// hold ids, times, durations, costs and versions. Keys are sorted. Input that is
-// not JSON is handled as text.
+// JSON replaces values in the strings of a JSON text and in the values of keys that hold ids, times, durations,
+// costs and versions. Keys are sorted. Input that is not JSON is handled as text.
 func (n *Normaliser) JSON(raw json.RawMessage) string {
 	var b strings.Builder
 	if err := n.value(&b, raw); err != nil {

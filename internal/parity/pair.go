@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// pair holds the normalisers of two recordings. Ids that first occur at the same
-// position get the same number, so that an id which only one side has does not
-// shift the others.
+// pair holds the normalisers of two recordings. Ids that first occur at the same position get the same number, so
+// that an id which only one side has does not shift the others.
 type pair struct{ ours, theirs *Normaliser }
 
 func newPair(ours, theirs *Recording) *pair {
@@ -56,8 +55,7 @@ func (p *pair) numberEqually(a, b string) {
 	}
 }
 
-// unlinkLine removes a line that only one side has from the chain of its
-// transcript: its successor gets its parent.
+// unlinkLine removes a line that only one side has from the chain of its transcript: its successor gets its parent.
 func (n *Normaliser) unlinkLine(line any) {
 	object, _ := line.(map[string]any)
 	id, parent := textOf(object["uuid"]), textOf(object["parentUuid"])

@@ -71,8 +71,7 @@ func TimedOut(ours, theirs *Recording) (why []string) {
 	return why
 }
 
-// Refused returns the error with which both programs refuse to start; "" = at least
-// one of them starts.
+// Refused returns the error with which both programs refuse to start; "" = at least one of them starts.
 func Refused(ours, theirs *Recording) string {
 	if !ours.wasRefused() || !theirs.wasRefused() {
 		return ""

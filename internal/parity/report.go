@@ -34,8 +34,7 @@ type Verdict struct {
 	Version     string       `json:"version"`
 	Status      Status       `json:"status"`
 	Differences []Difference `json:"differences"`
-	// Flaky are paths that differed in an earlier run but not when the case was
-	// compared again.
+	// Flaky are paths that differed in an earlier run but not when the case was compared again.
 	Flaky []string `json:"flaky,omitempty"`
 	// Reasons explain why the case is not comparable.
 	Reasons []string `json:"why,omitempty"`
@@ -93,10 +92,9 @@ func (r *Report) Count(s Status) (n int) {
 // JSON returns the complete report.
 func (r *Report) JSON() ([]byte, error) { return plainjson.Indented(r) }
 
-// WriteText writes at most one screen: the cases that need attention and a summary
-// line. A verbose report lists every difference, the cases that cannot be compared,
-// and the figures by area and surface. A report about two versions contains the
-// changelog instead of cases.
+// WriteText writes at most one screen: the cases that need attention and a summary line. A verbose report lists
+// every difference, the cases that cannot be compared, and the figures by area and surface. A report about two
+// versions contains the changelog instead of cases.
 func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
 	if r.Versions != nil {
@@ -220,9 +218,8 @@ func (r *Report) writeSurfaces(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// affects reports whether the difference belongs to a surface: its path begins with
-// the name. A difference that belongs to no surface, such as a lane that could not
-// be run, affects all.
+// affects reports whether the difference belongs to a surface: its path begins with the name. A difference that
+// belongs to no surface, such as a lane that could not be run, affects all.
 func (d *Difference) affects(name string, names []string) bool {
 	s, _, _ := strings.Cut(d.Path, ".")
 	return s == name || !slices.Contains(names, s)

@@ -74,6 +74,9 @@ func appendTo(to *[]string) func(string) error {
 	return func(v string) error { *to = append(*to, v); return nil }
 }
 
+// resetChoices is the name of a command.
+const resetChoices = "reset-project-choices"
+
 // parseOperands parses a command line that needs the named operands.
 func parseOperands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
 	result, err := argv.Parse(options, words)
@@ -105,6 +108,7 @@ func commands() []command {
 		{name: "login", usage: "login [options] <name>", help: "Log in to a server behind OAuth"},
 		{name: "logout", usage: "logout <name>", help: "Delete the stored credentials of a server"},
 		{name: "remove", usage: "remove [options] <name>", help: "Remove a server"},
+		{name: resetChoices, usage: resetChoices, help: "Forget which servers of .mcp.json were approved and refused"},
 		{name: "status", usage: "status [server...]", help: "Connect to servers and show what they offer", isClaudelessOnly: true},
 		{name: "tools", usage: "tools [server...]", help: "List the tools of servers", isClaudelessOnly: true},
 		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool and print its result", isClaudelessOnly: true},

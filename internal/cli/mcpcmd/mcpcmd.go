@@ -33,6 +33,7 @@ func runners() map[string]runner {
 		"login":      runLogin,
 		"logout":     runLogout,
 		"remove":     runRemove,
+		resetChoices: runReset,
 		"status":     runKong[statusCmd]("status"),
 		"tools":      runKong[toolsCmd]("tools"),
 		"call":       runKong[callCmd]("call"),
@@ -65,7 +66,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 			return runners()[c.name](ctx, &o, words[1:])
 		}
 	}
-	if slices.Contains(strings.Fields("add-from-claude-desktop reset-project-choices serve"), words[0]) {
+	if slices.Contains(strings.Fields("add-from-claude-desktop serve"), words[0]) {
 		return fmt.Errorf(`the command "mcp %s" of claude is not simulated`, words[0])
 	}
 	return errorf("error: unknown command '%s'", words[0])

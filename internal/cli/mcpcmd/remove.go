@@ -3,6 +3,7 @@ package mcpcmd
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -48,6 +49,46 @@ func runRemove(_ context.Context, o *Options, words []string) error {
 		fmt.Fprintf(&b, "  claude mcp remove %s -s %s\n", name, s)
 	}
 	return errorf("%s", strings.TrimSuffix(b.String(), "\n"))
+}
+
+// runReset runs `mcp reset-project-choices`, which removes the choices from .claude.json and the local settings.
+func runReset(_ context.Context, o *Options, words []string) error {
+	if _, help, err := parseOperands(o, resetChoices, nil, words); err != nil || help {
+		return err
+	}
+	for file, keys := range map[string][]string{o.Store.File: {projectsKey, o.Store.CWD}, filepath.Join(o.Store.CWD, ".claude", "settings.local.json"): nil} {
+		if file == "" {
+			continue
+		}
+		if err := removeChoices(file, keys); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(o.Stdout, "Project-scoped (.mcp.json) server approvals and rejections stored for this project have been reset.")
+	return nil
+}
+
+// removeChoices removes the choices from the object of a file under keys.
+func removeChoices(file string, keys []string) error {
+	doc, err := readObject(file)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for _, choice := range []string{"enabledMcpjsonServers", "disabledMcpjsonServers", "enableAllProjectMcpServers"} {
+		path := append(slices.Clone(keys), choice)
+		if valueAt(doc, path...) == nil {
+			continue
+		}
+		if doc, err = setValue(doc, path, nil); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	return writeObject(file, doc)
 }
 
 // removeFrom removes a server from a scope; shown is the reported name.

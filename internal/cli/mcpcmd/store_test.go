@@ -146,3 +146,32 @@ func FuzzObject(f *testing.F) {
 		}
 	})
 }
+
+// reset-project-choices removes the choices about servers of .mcp.json, and nothing else.
+func TestResetProjectChoices(t *testing.T) {
+	b := newTestHome(t)
+	local := filepath.Join(b.project, ".claude", "settings.local.json")
+	if err := os.MkdirAll(filepath.Dir(local), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const choices = `"enabledMcpjsonServers":["a"],"disabledMcpjsonServers":["b"],"enableAllProjectMcpServers":true,`
+	for file, content := range map[string]string{
+		b.o.Store.File: `{"projects":{"` + b.project + `":{` + choices + `"allowedTools":[]}}}`, local: `{` + choices + `"model":"haiku"}`,
+	} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reset := step{words: []string{resetChoices}, stdout: "Project-scoped (.mcp.json) server approvals and rejections stored for this project have been reset.\n"}
+	b.steps([]step{reset, reset})
+	for file, want := range map[string]string{b.o.Store.File: `{"projects":{"` + b.project + `":{"allowedTools":[]}}}`, local: `{"model":"haiku"}`} {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, expected any
+		if json.Unmarshal(raw, &got) != nil || json.Unmarshal([]byte(want), &expected) != nil || !cmp.Equal(got, expected) {
+			t.Errorf("%s holds %s, want %s", file, raw, want)
+		}
+	}
+}

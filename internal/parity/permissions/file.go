@@ -1,10 +1,8 @@
-// Package permissions reads files of tool calls with permission rules, converts
-// them to cases of a parity run, and compares the decisions of two programs call by
-// call: the same, looser or stricter.
+// Package permissions reads files of tool calls with permission rules, converts them to cases of a parity run, and
+// compares the decisions of two programs call by call: the same, looser or stricter.
 //
-// A [File] holds groups; each [Group] is one session of claude with its rules, its
-// mode and its calls. A lane plays [Group.Case], [ReadOutcomes] extracts the
-// decisions from the recording, and [Report] formats them.
+// A [File] holds groups; each [Group] is one session of claude with its rules, its mode and its calls. A lane plays
+// [Group.Case], [ReadOutcomes] extracts the decisions from the recording, and [Report] formats them.
 package permissions
 
 import (
@@ -24,8 +22,7 @@ import (
 
 // File is a list of calls. All sessions have the same files.
 type File struct {
-	// Files are files of the working directory, Home files of the home directory,
-	// by path.
+	// Files are files of the working directory, Home files of the home directory, by path.
 	Files map[string]string `toml:"files"`
 	Home  map[string]string `toml:"home"`
 	// Groups are the sessions.
@@ -85,8 +82,7 @@ func input(key, value string) json.RawMessage {
 	return raw
 }
 
-// Text returns the call on one line: the command of a Bash call, otherwise the name
-// and the input.
+// Text returns the call on one line: the command of a Bash call, otherwise the name and the input.
 func (c *Call) Text() string {
 	var bash struct {
 		Command *string `json:"command"`

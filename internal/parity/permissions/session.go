@@ -9,9 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// Case returns the session of the group as a case. scenario is the file with
-// [Group.Scenario]; cwd and home are the directories of the session. Bash commands
-// are decided but do not run.
+// Case returns the session of the group as a case. scenario is the file with [Group.Scenario]; cwd and home are the
+// directories of the session. Bash commands are decided but do not run.
 func (g *Group) Case(scenario, cwd, home string) (*parity.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	settings, err := json.Marshal(map[string]any{
@@ -19,8 +18,7 @@ func (g *Group) Case(scenario, cwd, home string) (*parity.Case, error) {
 			"allow": mapEach(g.Allow, insert), "ask": mapEach(g.Ask, insert), "deny": mapEach(g.Deny, insert),
 			"additionalDirectories": mapEach(g.Directories, insert),
 		},
-		// Decide by rules, without a second model and without looking up the
-		// address of a WebFetch.
+		// Decide by rules, without a second model and without looking up the address of a WebFetch.
 		"useAutoModeDuringPlan": false, "skipWebFetchPreflight": true,
 	})
 	if err != nil {

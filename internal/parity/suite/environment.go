@@ -130,9 +130,8 @@ func (p *laneRun) writeFiles() error {
 // dummyKey is a key without any access.
 const dummyKey = "dummy"
 
-// installPrograms writes the programs that are first on PATH: claudeless, whose
-// fixtures record their traffic, and the hook that records its input and prints a
-// given output.
+// installPrograms writes the programs that are first on PATH: claudeless, whose fixtures record their traffic, and
+// the hook that records its input and prints a given output.
 func (p *laneRun) installPrograms() error {
 	quoted := "'" + strings.ReplaceAll(p.Self, "'", `'\''`) + "'"
 	protocol := ""

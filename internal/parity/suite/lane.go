@@ -72,8 +72,7 @@ type ServeResult struct {
 	Error      string              `json:"error,omitempty"`
 }
 
-// Serve reads a job, runs it in its own network namespace, and writes the result.
-// [PlayIsolated] is its caller.
+// Serve reads a job, runs it in its own network namespace, and writes the result. [PlayIsolated] is its caller.
 func Serve(ctx context.Context, s *process.System) error {
 	var job Job
 	if err := json.NewDecoder(s.Stdin).Decode(&job); err != nil {

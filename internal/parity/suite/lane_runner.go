@@ -24,8 +24,7 @@ func newLaneRunner(o Options) laneRunner {
 	return laneRunner{Options: o}
 }
 
-// checkIsolation finds out whether the lanes can have their own network namespace,
-// and warns if they cannot.
+// checkIsolation finds out whether the lanes can have their own network namespace, and warns if they cannot.
 func (r *laneRunner) checkIsolation(ctx context.Context) {
 	err := CheckIsolation(ctx, r.System, r.Self, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
@@ -58,8 +57,7 @@ func (r *laneRunner) forEach(ctx context.Context, numbers []int, do func(i int))
 	workers.Wait()
 }
 
-// play runs a case with both programs. makeCase is called with the new directory of
-// the job.
+// play runs a case with both programs. makeCase is called with the new directory of the job.
 func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase func(dir string) (*parity.Case, error)) (recordings []*parity.Recording, err error) {
 	dir, err := proc.MakeTempDir("claudeless-parity-")
 	if err != nil {

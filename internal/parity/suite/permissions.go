@@ -26,8 +26,7 @@ type DecisionReport struct {
 	Stale diag.List
 }
 
-// CompareDecisions plays files of calls, each group in one session of either
-// program. Options.Cases are the files.
+// CompareDecisions plays files of calls, each group in one session of either program. Options.Cases are the files.
 func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	res := &DecisionReport{}
 	var files []*permissions.File
@@ -117,8 +116,7 @@ func (f ReportFiles) write(r report) (err error) {
 	return err
 }
 
-// ExitCode returns 0 if every call was compared and all decisions are the same, or
-// different for a known reason.
+// ExitCode returns 0 if every call was compared and all decisions are the same, or different for a known reason.
 func (d *DecisionReport) ExitCode() int {
 	switch {
 	case d.Unreadable.Err() != nil:

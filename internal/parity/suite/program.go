@@ -31,8 +31,7 @@ var ErrNoClaude = errors.New("no claude to compare with")
 // modulePath is the module path in the build information of claudeless binaries.
 const modulePath = "github.com/claudeless/claudeless"
 
-// Find finds the real claude: the given path, CLAUDE_BIN, or the one on PATH; never
-// claudeless itself.
+// Find finds the real claude: the given path, CLAUDE_BIN, or the one on PATH; never claudeless itself.
 func Find(ctx context.Context, s *process.System, given, self string) (Program, error) {
 	path, err := runner.FindReal(given, s.Getenv, self)
 	if err != nil {
@@ -81,8 +80,7 @@ func truncate(s string) string {
 	return s
 }
 
-// Fetch installs a version of the real claude from npm in the cache, unless it is
-// already there.
+// Fetch installs a version of the real claude from npm in the cache, unless it is already there.
 func Fetch(ctx context.Context, s *process.System, version string) (Program, error) {
 	if !regexp.MustCompile(`^\d+\.\d+\.\d+(-[\w.]+)?$`).MatchString(version) {
 		return Program{}, process.WithHint(fmt.Sprintf("invalid version %q", version), "a version is three numbers: MAJOR.MINOR.PATCH")

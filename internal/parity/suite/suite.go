@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Normal += text
 	}
 	if ctx.Err() == nil {
-		res.Stale = known.Stale(o.Right.Version)
+		res.Stale = append(known.Stale(o.Right.Version), known.Overdue(o.System.Now())...)
 	}
 	if between {
 		res.Changelog(o.Left.Version, o.Right.Version)
