@@ -61,7 +61,7 @@ func (l *turnTotals) countLastReply() {
 
 // recordDenial adds a call that was denied.
 func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
-	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: use.Name, ToolUseID: use.ID, ToolInput: input})
+	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.InitName(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
 // checkBudget ends the turn if the session has exceeded its budget. No further request is made

@@ -56,6 +56,8 @@ type Options struct {
 	Modes Modes
 	// PlanFile returns the path of the plan file; nil or empty = none.
 	PlanFile func() string
+	// ReadFiles are the files that the model saw in earlier runs of the session, by path, with "\n" between lines.
+	ReadFiles map[string]string
 	// Answers to AskUserQuestion by question; the call's own come first.
 	Answers map[string]string
 }
@@ -116,6 +118,9 @@ func New(o Options) (*Tools, error) {
 		t.allowed = func(string) bool { return true }
 	}
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
+	for path, content := range o.ReadFiles {
+		t.files.Restore(path, content)
+	}
 	f := toolStates{
 		files:     t.files,
 		finder:    files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
@@ -185,7 +190,7 @@ func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.T
 	if b.Check == nil {
 		return nil
 	}
-	return b.Check(ctx, call.Input)
+	return b.Check(files.WithAgent(ctx, call.Agent), call.Input)
 }
 
 func (t *Tools) validate(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
@@ -210,7 +215,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 	if ctx.Err() != nil {
 		return executor.ResultOf(executor.InterruptedResult()), nil
 	}
-	r := b.Run(ctx, call)
+	r := b.Run(files.WithAgent(ctx, call.Agent), call)
 	if note != "" && !r.IsError {
 		r.Content.Text += "\n\n" + note
 	}
@@ -251,14 +256,18 @@ func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.Target
 
 // Reread returns the file that a call wrote if its content has changed since then, and records the new content; ""
 // = none.
-func (t *Tools) Reread(call protocol.ToolUse) string { return t.files.Reread(call) }
+func (t *Tools) Reread(call protocol.ToolUse) string {
+	return t.files.ForAgent(call.Agent).Reread(call)
+}
 
 // ChangedFile is a file that was changed after the session had written it.
 type ChangedFile = files.ChangedFile
 
 // Changes returns the files that were changed after the session had written them, each once; the model has then seen
 // their content.
-func (t *Tools) Changes() []ChangedFile { return t.files.Changes() }
+func (t *Tools) Changes(agent *protocol.AgentRef) []ChangedFile {
+	return t.files.ForAgent(agent).Changes()
+}
 
 // ReadFile reads a file as the Read tool does, whether or not the session has that
 // tool; 0 for first and lines means the whole file. Edits may follow, as after a

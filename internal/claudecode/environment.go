@@ -32,10 +32,9 @@ type Environment struct {
 // EnvironmentVariable overrides what the other variables say, by words that are separated by commas.
 const EnvironmentVariable = "CLAUDELESS_ENVIRONMENT"
 
-// ReadEnvironment returns the environment that variables describe. Without any
-// credential it has an API key, because most scripted runs have none: with the
-// word login in [EnvironmentVariable] it has none, as in the real CLI. The error
-// names a word that does not exist.
+// ReadEnvironment returns the environment that variables describe. Without any credential it has an API key,
+// because most scripted runs have none: with the word login in [EnvironmentVariable] it has none, as in the real
+// CLI. The error names a word that does not exist.
 func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	e := Environment{
 		UsesDefaultURL: getenv("ANTHROPIC_BASE_URL") == "" || strings.Contains(getenv("ANTHROPIC_BASE_URL"), "//api.anthropic.com"),

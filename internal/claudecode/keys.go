@@ -54,8 +54,7 @@ func hiddenKeyRows(e Environment) []versionRow {
 	return []versionRow{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
 }
 
-// KeyFilter removes the keys from JSON objects that a version does not have yet.
-// A nil KeyFilter removes nothing.
+// KeyFilter removes the keys from JSON objects that a version does not have yet. A nil KeyFilter removes nothing.
 type KeyFilter struct {
 	paths       map[string][][]string // by type, with or without subtype
 	quotedWords [][]byte              // a quoted word of each path; an object without any of them needs no change

@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// DefaultVersion is the version of the real CLI that is simulated unless a run
-// asks for another.
+// DefaultVersion is the version of the real CLI that is simulated unless a run asks for another.
 const DefaultVersion = "2.1.330"
 
 // The oldest and the newest version that the tables of this package were measured with.
@@ -48,8 +47,7 @@ func (p Profile) IsMeasured() bool {
 	return p.isAtLeast(OldestMeasured) && slices.Compare(p.numbers, versionNumbers(NewestMeasured)) <= 0
 }
 
-// isAtLeast reports whether the version is since or newer; every version reaches
-// an empty one.
+// isAtLeast reports whether the version is since or newer; every version reaches an empty one.
 func (p Profile) isAtLeast(since string) bool {
 	return since == "" || slices.Compare(p.numbers, versionNumbers(since)) >= 0
 }
@@ -71,8 +69,7 @@ type Feature string
 
 // The features.
 const (
-	// MCPProbe asks MCP servers for revision 2026-07-28 before the handshake of
-	// the older revisions.
+	// MCPProbe asks MCP servers for revision 2026-07-28 before the handshake of the older revisions.
 	MCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// SettingsSources reports faults of settings by their source, not by their file.
 	SettingsSources Feature = "faults of settings are reported by source"

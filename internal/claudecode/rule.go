@@ -1,6 +1,9 @@
 package claudecode
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // RuleText is the text of a permission rule in its parts: Tool or Tool(content). The zero value is the empty text.
 type RuleText struct {
@@ -19,4 +22,30 @@ func ParseRuleText(text string) RuleText {
 		r.Content, r.IsClosed = strings.CutSuffix(r.Content, ")")
 	}
 	return r
+}
+
+// RunsAnyCode reports whether a rule about Bash with this content permits a program that runs any code, such as
+// python3:* or py*. Without a user to ask, plan and auto mode ignore such rules (observed with 2.1.330).
+func RunsAnyCode(content string) bool {
+	prefix, isPrefix := strings.CutSuffix(content, ":*")
+	attached := false
+	if !isPrefix {
+		prefix, isPrefix = strings.CutSuffix(content, "*")
+		attached = isPrefix && !strings.HasSuffix(prefix, " ")
+	}
+	prefix = strings.TrimRight(prefix, " ")
+	if word, rest, _ := strings.Cut(prefix, " "); strings.TrimRight(strings.TrimPrefix(word, "python"), "0123456789.") == "" && word != "" {
+		prefix = strings.TrimRight("python "+rest, " ")
+	}
+	return slices.ContainsFunc(codeRunners[:], func(name string) bool {
+		return prefix == name || attached && prefix != "" && strings.HasPrefix(name, prefix) || isPrefix && strings.HasPrefix(prefix, name+" -")
+	})
+}
+
+// codeRunners are programs that run what their arguments say.
+var codeRunners = [...]string{
+	"python", "node", "deno", "tsx", "ruby", "perl", "php", "lua", "npx", "bunx", "npm run", "npm exec", "yarn run", "yarn exec", "yarn dlx",
+	"pnpm run", "pnpm exec", "pnpm dlx", "bun run", "bun x", "bash", "sh", "zsh", "fish", "ksh", "mksh", "dash", "ash", "csh", "tcsh",
+	"powershell", "pwsh", "cmd", "busybox", "ssh", "env", "xargs", "eval", "exec", "source", "sudo", "doas", "su", "runuser", "pkexec",
+	"timeout", "nohup", "nice", "ionice", "stdbuf", "setsid", "flock", "unshare", "script", "strace", "ltrace",
 }

@@ -19,3 +19,17 @@ func TestParseRuleText(t *testing.T) {
 		}
 	}
 }
+
+// Which rules plan and auto mode ignore without a user to ask (observed with 2.1.330).
+func TestRunsAnyCode(t *testing.T) {
+	for content, want := range map[string]bool{
+		"python3:*": true, "python3": true, "python *": true, "python3.11:*": true, "python3 -m foo:*": true, "py*": true, "node*": true,
+		"npm run:*": true, "bash -c:*": true, "sudo -n:*": true, "yarn dlx:*": true, "cmd:*": true, "timeout:*": true,
+		"npm *": false, "npm start:*": false, "python3 script.py": false, "node a.js *": false, "git:*": false, "make:*": false, "awk:*": false,
+		"ts-node:*": false, "docker run:*": false, "cargo run:*": false, "pypy:*": false, "": false,
+	} {
+		if got := RunsAnyCode(content); got != want {
+			t.Errorf("RunsAnyCode(%q) = %v, want %v", content, got, want)
+		}
+	}
+}

@@ -49,8 +49,7 @@ type DefinitionSource interface {
 
 // ModelSource makes the models of agents.
 type ModelSource interface {
-	// AgentModel returns the model of one agent: the script of the call, or the rules
-	// of a new conversation.
+	// AgentModel returns the model of one agent: the script of the call, or the rules of a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
 	// Name returns the model name that the environment substitutes.
 	Name(name string) string
@@ -82,8 +81,7 @@ type Options struct {
 	// Model is the model of agents for which neither the call nor the agent type names one; empty or "inherit" = the
 	// model of the session.
 	Model string
-	// CWD is removed from the start of paths in progress messages; empty = nothing
-	// is removed.
+	// CWD is removed from the start of paths in progress messages; empty = nothing is removed.
 	CWD string
 }
 

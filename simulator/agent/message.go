@@ -16,8 +16,7 @@ type messageTarget struct {
 	Ref  string `json:"ref"`
 }
 
-// sendMessageResult is the result of SendMessage; the model does not see the last
-// two keys.
+// sendMessageResult is the result of SendMessage; the model does not see the last two keys.
 type sendMessageResult struct {
 	Success bool           `json:"success"`
 	Message string         `json:"message"`
@@ -76,9 +75,8 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.result()
 }
 
-// find returns an agent by its name or id, the latest first; a.mu must be held. It
-// also accepts "name [ref]", the form used in lists. A running agent may not have
-// begun yet; one that never began cannot continue.
+// find returns an agent by its name or id, the latest first; a.mu must be held. It also accepts "name [ref]", the
+// form used in lists. A running agent may not have begun yet; one that never began cannot continue.
 func (a *Agents) find(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.workers) - 1; i >= 0; i-- {

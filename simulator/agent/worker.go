@@ -106,8 +106,7 @@ func (w *agentRun) modelName() string {
 	return w.agents.options.Models.Name(name)
 }
 
-// run runs the agent, except for the frames of its task and the context of its
-// start hooks.
+// run runs the agent, except for the frames of its task and the context of its start hooks.
 func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.simulatorOptions())
 	if err != nil {
@@ -150,8 +149,7 @@ func (w *agentRun) finish(end task.End) (message string, more bool) {
 	return "", false
 }
 
-// recordMessage keeps a message in the agent's transcript; the caller's
-// conversation does not show it.
+// recordMessage keeps a message in the agent's transcript; the caller's conversation does not show it.
 func (w *agentRun) recordMessage(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
 	w.setRecipient(ev)
@@ -204,8 +202,7 @@ func (w *agentRun) resume(ctx context.Context, call, message string) {
 	})
 }
 
-// stoppedEnd returns the end of an agent that was stopped from outside; for a
-// foreground agent nothing is reported.
+// stoppedEnd returns the end of an agent that was stopped from outside; for a foreground agent nothing is reported.
 func (w *agentRun) stoppedEnd() task.End {
 	if !w.task.Background {
 		return task.End{Status: task.StatusKilled, Summary: w.task.Description}
@@ -217,8 +214,7 @@ func (w *agentRun) failureEnd(why string) task.End {
 	return task.End{Status: task.StatusFailed, Summary: w.summary("failed: " + why), Usage: w.progress.currentUsage(w.task)}
 }
 
-// modelFailureEnd returns the end of an agent whose model failed or that had no result;
-// observers are notified.
+// modelFailureEnd returns the end of an agent whose model failed or that had no result; observers are notified.
 func (w *agentRun) modelFailureEnd() task.End {
 	ev := w.progress.lastError
 	if ev == nil {
@@ -245,8 +241,7 @@ func (w *agentRun) summary(end string) string {
 	}
 }
 
-// simulatorOptions returns the simulator options of the agent: those of its session with its
-// own changes.
+// simulatorOptions returns the simulator options of the agent: those of its session with its own changes.
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == ""}
@@ -357,8 +352,7 @@ func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 	w.task.Post(progress(protocol.Field{Key: "subagent_retry", Value: retry}), progress())
 }
 
-// showAssistant shows one block. Texts of foreground agents are shown only on request
-// (spec: cli-contract 9.5).
+// showAssistant shows one block. Texts of foreground agents are shown only on request (spec: cli-contract 9.5).
 func (w *agentRun) showAssistant(ev *protocol.Assistant) {
 	w.progress.recordReply(ev)
 	w.markAsAgents(ev)

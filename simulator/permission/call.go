@@ -41,6 +41,8 @@ type judge struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
 	resolver *pathResolver
+	// afterBypass says that plan mode follows bypassPermissions. It then has no classifier.
+	afterBypass bool
 }
 
 // ruleset are the rules in force, in order.
@@ -172,7 +174,7 @@ func normalizeName(s string) string {
 
 // hasClassifier reports whether the mode uses a classifier for calls that are not allowed.
 func (j *judge) hasClassifier() bool {
-	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan
+	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.afterBypass
 }
 
 // allowsEdits reports whether the mode allows changes of files inside the working directories.

@@ -56,6 +56,9 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 		}
 	}
 	d := decider{&p.judge, &p.opts}
+	if d.isChecked() {
+		d.judge = p.withoutWideRules()
+	}
 	c := d.describeCall(use, tool)
 	switch {
 	case p.opts.AutoApprove != nil && p.opts.AutoApprove(use.Name):
@@ -68,6 +71,21 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 		v = d.denyWithoutPrompt(c, v)
 	}
 	return v
+}
+
+// isChecked reports whether a classifier decides about calls, because nobody can be asked.
+func (d decider) isChecked() bool { return d.hasClassifier() && !d.o.HasAsker && !d.o.NoPrompts }
+
+// withoutWideRules returns a judge without the rules that would permit any command or any agent. The classifier decides
+// about their calls (observed with 2.1.330).
+func (j *judge) withoutWideRules() *judge {
+	narrow, kept := *j, *j.rules
+	kept.rules = slices.DeleteFunc(slices.Clone(kept.rules), func(r rule) bool {
+		wide := r.tool == "Agent" || r.tool == "Bash" && (r.content == "" || r.isStar || claudecode.RunsAnyCode(r.content))
+		return r.Behavior == BehaviorAllow && wide
+	})
+	narrow.rules = &kept
+	return &narrow
 }
 
 // decide applies the order of precedence (spec: cli-contract 6.1).
@@ -107,7 +125,7 @@ func (d decider) decide(c *call) Verdict {
 		return v
 	}
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
-		return c.ask(c.unansweredMessage(), "", "") // even if rules allow it (observed with 2.1.330)
+		return c.ask("Cannot call "+c.use.Name+" while in plan mode.", "mode", "") // even if rules allow it (observed with 2.1.330)
 	}
 	if q := c.suspiciousRead(); q != nil {
 		return *q
@@ -160,8 +178,12 @@ func (d decider) decideByClass(c *call) Verdict {
 		if d.allowsEdits() {
 			return c.allow("mode")
 		}
-	case claudecode.ClassAgent, claudecode.ClassFree:
+	case claudecode.ClassFree:
 		return c.allow("")
+	case claudecode.ClassAgent:
+		if !d.isChecked() {
+			return c.allow("")
+		}
 	case claudecode.ClassFetch:
 		if c.isDocumentation() {
 			return c.allow("other")
@@ -189,7 +211,7 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 		v = c.deny("safetyCheck", "Permission for this command was denied by a built-in Claude Code safety check, not by the user. It stops removals that reach further than they seem to; only a person may approve one.")
 		v.Event.DecisionReason = reason
 		return v
-	case d.mode == protocol.ModeAuto, d.mode == protocol.ModePlan && v.ReasonType != "mode":
+	case d.mode == protocol.ModeAuto, d.hasClassifier() && v.ReasonType != "mode":
 		v = c.deny("classifier", "Auto mode is unavailable: its safety check does not run for this session, so "+c.use.Name+" was not run. Other calls that need the check are refused too; go on with those that need none.")
 		v.NonExecutionKind = "automode-unavailable"
 		v.Event.DecisionReasonCode = "auto_mode_no_check_in_session"

@@ -192,7 +192,7 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 		return &ModeError{Code: "invalid_mode", Message: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
 	}
 	if m == protocol.ModePlan && p.mode != m {
-		p.modeBeforePlan = p.mode
+		p.modeBeforePlan, p.afterBypass = p.mode, p.mode == protocol.ModeBypass
 	}
 	p.mode = m
 	return nil

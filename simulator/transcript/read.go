@@ -39,6 +39,7 @@ type parsedTranscript struct {
 	turns              int                     // prompts, as the lines count them
 	environmentWritten bool                    // the model has received the description of its environment
 	contextPending     bool                    // the attachments of the first request are not written yet
+	readFiles          map[string]string       // content of the files that calls read or wrote, by path
 	instructionFiles   []string                // instruction files that were added between calls
 	hookTexts          []string                // the texts of SessionStart hooks
 }
@@ -85,7 +86,7 @@ func readTranscript(path string) (*parsedTranscript, error) {
 }
 
 func parseTranscript(data []byte) *parsedTranscript {
-	t := &parsedTranscript{hasEnded: len(data) == 0 || data[len(data)-1] == '\n'}
+	t := &parsedTranscript{readFiles: map[string]string{}, hasEnded: len(data) == 0 || data[len(data)-1] == '\n'}
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		line = bytes.TrimSpace(line)
 		var keys map[string]json.RawMessage
@@ -118,6 +119,12 @@ func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 		decodeKey(keys, "toolEndsTurn", &e.isLastMessage)
 		e.isPrompt = !result && !meta && !summary && !e.isSidechain && !e.isResult
 		t.count(e, keys)
+		if summary {
+			clear(t.readFiles)
+		}
+		if !e.isSidechain {
+			t.fileResult(keys)
+		}
 	case "assistant":
 		var message struct {
 			ID string `json:"id"`
@@ -145,6 +152,27 @@ func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 		t.leaf = e.uuid
 	}
 	t.entries = append(t.entries, e)
+}
+
+// fileResult notes the file that a call has read completely or written. After an edit its content is unknown.
+func (t *parsedTranscript) fileResult(keys map[string]json.RawMessage) {
+	var result struct {
+		FilePath  string
+		Content   *string
+		OldString *string
+		File      struct {
+			FilePath, Content    string
+			NumLines, TotalLines int
+		}
+	}
+	switch decodeKey(keys, "toolUseResult", &result); {
+	case result.OldString != nil:
+		delete(t.readFiles, result.FilePath)
+	case result.Content != nil && result.FilePath != "":
+		t.readFiles[result.FilePath] = *result.Content
+	case result.File.FilePath != "" && result.File.NumLines == result.File.TotalLines:
+		t.readFiles[result.File.FilePath] = result.File.Content
+	}
 }
 
 // readAttachment reads an attachment line.

@@ -28,6 +28,7 @@ type Transcript struct {
 	recorder         *recorder
 	history          []Message
 	previousReply    *PreviousReply    // the last reply in it; nil = none
+	readFiles        map[string]string // content of the files that its calls read or wrote
 	instructionFiles []string          // instruction files that were loaded between its calls
 	hookTexts        []string          // the texts of SessionStart hooks in it
 	files            []json.RawMessage // lines about copies of files, of the resumed transcript
@@ -157,6 +158,7 @@ func (s *Transcript) resume(path string) error {
 	}
 	rec.lines.endsInPartialLine = !th.forked && !t.hasEnded
 	s.history, s.previousReply, s.deferred, s.instructionFiles, s.hookTexts = t.branchMessages(leaf), t.previousReply(leaf), t.deferred, t.instructionFiles, t.hookTexts
+	s.readFiles = t.readFiles
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
 			s.files = append(s.files, e.raw)
@@ -255,6 +257,9 @@ func (s *Transcript) PreviousReply() *PreviousReply { return s.previousReply }
 // InstructionFiles lists the instruction files that the model read between the calls of the resumed
 // conversation.
 func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }
+
+// ReadFiles returns the content of the files that the resumed conversation has read or written, by path.
+func (s *Transcript) ReadFiles() map[string]string { return s.readFiles }
 
 // HookTexts lists the texts of SessionStart hooks in the resumed conversation.
 func (s *Transcript) HookTexts() []string { return s.hookTexts }

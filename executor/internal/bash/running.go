@@ -26,7 +26,8 @@ type runningCommand struct {
 	done              <-chan struct{} // closed at the end of cmd
 	task              *task.Task      // nil = not shown as a task
 
-	versionsBefore files.Versions        // of the files that the session knows, if the command edits files in place
+	files          *files.Files          // as the caller knows them
+	versionsBefore files.Versions        // of the known files, if the command edits files in place
 	repository     *gitworktree.Snapshot // before the command; nil = the result does not contain changes
 }
 
@@ -37,8 +38,9 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 	if r.commands.options.Tasks != nil {
 		r.info.ID, output = r.commands.options.Tasks.Reserve(task.KindBash)
 	}
+	r.files = r.commands.options.Files.ForCall(ctx)
 	if tool.EditsInPlace(r.in.Command) {
-		r.versionsBefore = r.commands.options.Files.Versions()
+		r.versionsBefore = r.files.Versions()
 	}
 	if o := r.commands.options; o.Snapshot != nil && !r.in.RunInBackground {
 		r.repository = o.Snapshot(ctx, o.Shell.Dir())
@@ -294,9 +296,9 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutput), nil)
 	shown.ShowsIsErrorFalse, shown.Output = true, out
 	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.commands.maxOutput() {
-		r.commands.options.Files.RecordPrinted(file, raw)
+		r.files.RecordPrinted(file, raw)
 	} else if file := tool.ViewedFile(r.in.Command); file != "" {
-		r.commands.options.Files.RecordViewed(file)
+		r.files.RecordViewed(file)
 	}
 	return shown
 }

@@ -67,11 +67,11 @@ func Edit(f *Files) tool.Tool {
 			renamed = shortKeys(in) || renamed
 			return "", renamed && (withReplaceAll(in) || renamed)
 		},
-		Check: tool.TypedCheck(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
+		Check: check(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
 			_, refusal := f.planEdit(in)
 			return refusal
 		}),
-		Run: tool.TypedRun(f, runEdit),
+		Run: run(f, runEdit),
 	}
 }
 
@@ -170,6 +170,8 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return no(modifiedSinceText)
 	case n == 0:
 		return no("String to replace not found in file.\nString: %s", in.OldString)
+	case n > 1 && !in.ReplaceAll && p.wasRead && !p.isCurrent:
+		return no(modifiedSinceText)
 	case n > 1 && !in.ReplaceAll:
 		return no("Found %d matches of the string to replace, but replace_all is false. To replace all occurrences, set replace_all to true. "+
 			"To replace only one occurrence, please provide more context to uniquely identify the instance.\nString: %s", n, in.OldString)

@@ -5,9 +5,12 @@
 package files
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -34,7 +37,57 @@ func Tools(f *Files) []tool.Tool { return []tool.Tool{Edit(f), NotebookEdit(f), 
 // goroutines.
 type Files struct {
 	options Options
-	seen    seenFiles
+	seen    *seenFiles
+	agents  *agentFiles
+}
+
+// agentFiles holds what each agent knows about files, by its id.
+type agentFiles struct {
+	mu   sync.Mutex
+	seen map[string]*seenFiles
+}
+
+type agentKey struct{}
+
+// WithAgent returns a context for the call of an agent, which knows only the files that it has read itself.
+func WithAgent(ctx context.Context, agent *protocol.AgentRef) context.Context {
+	return context.WithValue(ctx, agentKey{}, agent)
+}
+
+// ForCall returns the files as the caller knows them: the session, or the agent of [WithAgent].
+func (f *Files) ForCall(ctx context.Context) *Files {
+	agent, _ := ctx.Value(agentKey{}).(*protocol.AgentRef)
+	return f.ForAgent(agent)
+}
+
+// ForAgent returns the files as an agent knows them; nil = the session.
+func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
+	if agent == nil {
+		return f
+	}
+	f.agents.mu.Lock()
+	defer f.agents.mu.Unlock()
+	if f.agents.seen[agent.ID] == nil {
+		f.agents.seen[agent.ID] = &seenFiles{byPath: map[string]seenContent{}}
+	}
+	return &Files{f.options, f.agents.seen[agent.ID], f.agents}
+}
+
+// run and check make the functions of a tool that get the files as the caller of a call knows them.
+func run[In any](f *Files, do func(context.Context, *Files, In) protocol.ToolResult) tool.Run {
+	return tool.TypedRun(f, func(ctx context.Context, f *Files, in In) protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
+}
+
+func check[In any](f *Files, do func(context.Context, *Files, In) *protocol.ToolResult) tool.Check {
+	return tool.TypedCheck(f, func(ctx context.Context, f *Files, in In) *protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
+}
+
+// Restore records that the model has seen a file in an earlier run of the session, with "\n" between lines.
+func (f *Files) Restore(path, content string) {
+	if data, err := readRegular(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
+		content = string(data)
+	}
+	f.seen.recordShown(path, content)
 }
 
 // New returns the Files of a session; it accesses no file.
@@ -42,7 +95,7 @@ func New(o Options) *Files {
 	if o.Access == nil {
 		o.Access = openAccess{}
 	}
-	return &Files{options: o, seen: seenFiles{byPath: map[string]seenContent{}}}
+	return &Files{options: o, seen: &seenFiles{byPath: map[string]seenContent{}}, agents: &agentFiles{seen: map[string]*seenFiles{}}}
 }
 
 // openAccess allows reading every file.

@@ -48,11 +48,11 @@ func NotebookEdit(f *Files) tool.Tool {
 			tool.Optional("cell_type", tool.String("Kind of cell; needed to insert", "code", "markdown")),
 			tool.Optional("edit_mode", tool.String("What to do (default replace)", "replace", "insert", "delete")),
 		),
-		Check: tool.TypedCheck(f, func(_ context.Context, f *Files, in notebookEditInput) *protocol.ToolResult {
+		Check: check(f, func(_ context.Context, f *Files, in notebookEditInput) *protocol.ToolResult {
 			_, refusal := f.planNotebook(&in)
 			return refusal
 		}),
-		Run: tool.TypedRun(f, editNotebook),
+		Run: run(f, editNotebook),
 	}
 }
 

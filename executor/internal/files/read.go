@@ -42,8 +42,8 @@ func Read(f *Files) tool.Tool {
 			tool.Optional("pages", tool.String("Pages of a PDF file, such as 1-5")),
 			tool.Optional("allow_large", tool.Boolean("Read the file although it is large")),
 		),
-		Check: tool.TypedCheck(f, checkReadable),
-		Run:   tool.TypedRun(f, read),
+		Check: check(f, checkReadable),
+		Run:   run(f, read),
 	}
 }
 

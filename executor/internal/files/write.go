@@ -50,8 +50,8 @@ func Write(f *Files) tool.Tool {
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameKey(in, "path", "file_path")
 		},
-		Check: tool.TypedCheck(f, checkWritable),
-		Run:   tool.TypedRun(f, write),
+		Check: check(f, checkWritable),
+		Run:   run(f, write),
 	}
 }
 

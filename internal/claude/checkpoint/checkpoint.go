@@ -1,9 +1,8 @@
-// Package checkpoint records the content of files before each prompt, so that
-// they can be restored later, also by a process that resumes the session.
+// Package checkpoint records the content of files before each prompt, so that they can be restored later, also by a
+// process that resumes the session.
 //
-// Only files that the session's own editing tools changed are ever restored.
-// Changes by shell commands and sub-agents are noticed at the next prompt, and
-// only in tracked files, as in the real CLI.
+// Only files that the session's own editing tools changed are ever restored. Changes by shell commands and
+// sub-agents are noticed at the next prompt, and only in tracked files, as in the real CLI.
 package checkpoint
 
 import (
@@ -27,8 +26,7 @@ func (e unknownPromptError) Error() string { return string(e) }
 
 // Options say where to store a history. The zero value stores it in memory.
 type Options struct {
-	// CWD is the working directory, absolute; files below it are named by their
-	// relative path.
+	// CWD is the working directory, absolute; files below it are named by their relative path.
 	CWD        string
 	Transcript Transcript // nil = copies stay in memory, and nothing is recorded
 	Clock      Clock      // nil = the zero time

@@ -60,8 +60,7 @@ func (p *Conn) State() string {
 // TurnStarted reports whether a turn has started yet.
 func (p *Conn) TurnStarted() bool { return p.scheduler.turnStarted() }
 
-// EndInput stops accepting prompts. The prompts received so far are still played, as after the end
-// of stdin.
+// EndInput stops accepting prompts. The prompts received so far are still played, as after the end of stdin.
 func (p *Conn) EndInput() { p.scheduler.endInput() }
 
 // CancelPrompt removes a prompt that has not started and returns the events to report. It returns

@@ -23,8 +23,7 @@ type RefusalError struct{ Code, Text, Model string }
 
 func (e *RefusalError) Error() string { return e.Text }
 
-// InputError reports a line on stdin that ends the process. Its text is the real CLI's (spec:
-// cli-observed 4).
+// InputError reports a line on stdin that ends the process. Its text is the real CLI's (spec: cli-observed 4).
 type InputError struct{ Text string }
 
 func (e *InputError) Error() string { return e.Text }

@@ -32,8 +32,7 @@ func (g *hostServers) parkHandshakes(handshakes map[string]Handshake) {
 	g.parkedHandshakes = handshakes
 }
 
-// answerParked answers a message from the stored handshake. It returns false if the server has to
-// be asked.
+// answerParked answers a message from the stored handshake. It returns false if the server has to be asked.
 func (g *hostServers) answerParked(server string, message json.RawMessage) (json.RawMessage, bool) {
 	in := plainjson.Read[struct {
 		ID     json.RawMessage `json:"id"`

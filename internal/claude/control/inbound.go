@@ -77,8 +77,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// parseError returns the error for a line that is not a frame; kind is the JavaScript error of the
-// real CLI.
+// parseError returns the error for a line that is not a frame; kind is the JavaScript error of the real CLI.
 func parseError(line []byte, kind string) error {
 	return inputErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessType(line), len(utf16.Encode([]rune(string(line)))), kind)
 }

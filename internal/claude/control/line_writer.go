@@ -114,8 +114,7 @@ func (l *lineWriter) Grouped(f func(w io.Writer) error) error {
 	return l.addWhenAllowed(queuedLine{write: f})
 }
 
-// addWhenAllowed queues a line of a turn. It waits while too many bytes are queued or while turns
-// may not write.
+// addWhenAllowed queues a line of a turn. It waits while too many bytes are queued or while turns may not write.
 func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

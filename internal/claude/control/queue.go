@@ -238,8 +238,7 @@ func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
 	return content, content.UnmarshalJSON(raw) == nil
 }
 
-// humanOrigin returns the origin if it is "human", the only one that a host may set (spec:
-// cli-contract 2).
+// humanOrigin returns the origin if it is "human", the only one that a host may set (spec: cli-contract 2).
 func humanOrigin(raw json.RawMessage) json.RawMessage {
 	var origin struct {
 		Kind string `json:"kind"`

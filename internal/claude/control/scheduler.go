@@ -143,8 +143,7 @@ func (d *scheduler) supersedeTurn() {
 	d.outgoing.withdrawAbandoned()
 }
 
-// takeNext removes the next prompt that may be played now. The result more reports whether others
-// may follow later.
+// takeNext removes the next prompt that may be played now. The result more reports whether others may follow later.
 func (d *scheduler) takeNext() (in *prompt, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -304,8 +303,7 @@ func (d *scheduler) connectingServers() bool {
 	return d.initialize.connecting > 0
 }
 
-// postpone keeps a request for later if an initialize request has no answer yet, and reports
-// whether it did.
+// postpone keeps a request for later if an initialize request has no answer yet, and reports whether it did.
 func (d *scheduler) postpone(f incomingFrame) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -128,10 +128,9 @@ type InitializeRequest struct {
 	connect     func(connect func(ctx context.Context))
 }
 
-// Connect runs connect, which connects the servers that the request names; its context is that of
-// the whole session. Connect returns when a message is sent to one of the host's servers, or when
-// connect has finished, because the host may need its answer before it can serve. It may be called
-// at most once.
+// Connect runs connect, which connects the servers that the request names; its context is that of the whole
+// session. Connect returns when a message is sent to one of the host's servers, or when connect has finished,
+// because the host may need its answer before it can serve. It may be called at most once.
 func (g *InitializeRequest) Connect(connect func(ctx context.Context)) {
 	g.connect(connect)
 	g.connect = nil

@@ -56,7 +56,8 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	t.options = builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
 		Environ: shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID(), v.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
-		Hooks: p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: p.background.planFile,
+		ReadFiles: v.records.transcript.ReadFiles(),
+		Hooks:     p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: p.background.planFile,
 	}
 	if w := plan.Worktree; w != nil {
 		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, PreviousDir: w.OriginalDir}
@@ -487,7 +488,7 @@ func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse)
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructions(agent)
 	}
-	all := changedContext(t.builtinTools(protocol.ToolUse{Agent: agent}).Changes())
+	all := changedContext(t.builtinTools(protocol.ToolUse{Agent: agent}).Changes(agent))
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent

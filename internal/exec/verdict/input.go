@@ -34,8 +34,7 @@ type Input struct {
 	Rules
 	// Findings come from elsewhere: the guard, and the check for leftover processes.
 	Findings []Finding
-	// Environ is the environment whose secret values no excerpt of a prompt or
-	// pattern shows.
+	// Environ is the environment whose secret values no excerpt of a prompt or pattern shows.
 	Environ []string
 	// UnreadableLines is the number of journal lines that could not be read.
 	UnreadableLines int

@@ -1,9 +1,8 @@
-// Package verdict judges a run of one or more processes by its journal: the
-// expectations of the scenario, how the calling program treats claude, and the
-// set-up. It also writes the reports.
+// Package verdict judges a run of one or more processes by its journal: the expectations of the scenario, how the
+// calling program treats claude, and the set-up. It also writes the reports.
 //
-// A verdict depends only on the journal and the scenario, so that `claudeless
-// verify` reaches the same verdict later as `claudeless exec` did.
+// A verdict depends only on the journal and the scenario, so that `claudeless verify` reaches the same verdict
+// later as `claudeless exec` did.
 package verdict
 
 import (

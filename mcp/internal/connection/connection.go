@@ -1,14 +1,12 @@
-// Package connection manages one live connection to an MCP server: its
-// transport, its client, the handshake and the requests in progress.
+// Package connection manages one live connection to an MCP server: its transport, its client, the handshake and the
+// requests in progress.
 //
-// The transports are mcp-go's; the package adds what they lack or lose: lines
-// that are not messages, a bound on the size of messages, all line ends of event
-// streams, requests of the server over the older HTTP transport, and servers in
-// an SDK host.
+// The transports are mcp-go's; the package adds what they lack or lose: lines that are not messages, a bound on the
+// size of messages, all line ends of event streams, requests of the server over the older HTTP transport, and
+// servers in an SDK host.
 //
-// Results and definitions are returned as the server sent them, and all waiting
-// callers are notified as soon as the connection ends. A lost connection is not
-// reused; reconnecting creates a new one.
+// Results and definitions are returned as the server sent them, and all waiting callers are notified as soon as the
+// connection ends. A lost connection is not reused; reconnecting creates a new one.
 package connection
 
 import (
