@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/textdiff"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -17,22 +18,21 @@ type callView struct {
 	use          protocol.ToolUse
 	input        callInput
 	extraEntries int      // transcript entries that follow the announcement
-	fileRows     []string // changed lines of the file that the call edits
+	fileRows     []string // lines of the file that the call changes
 }
 
 // beginCall announces a call. A command is shown until its result arrives.
 func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	c := &callView{use: use, input: parseCallInput(use.DisplayInput())}
-	dot := answerGlyph + " "
-	planFile, _ := v.player.session.PlanFile()
-	at := entry{glyph: dot, callID: use.ID}
 	v.runningCalls = append(v.runningCalls, c)
+	planFile, _ := v.player.session.PlanFile()
+	at := entry{glyph: answerGlyph + " ", callID: use.ID, blinks: use.Name == "Bash" || use.Name == "Read"}
 	switch {
 	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
 		return nil // the dialog already shows it
 	case use.Name == "Bash":
 		c.extraEntries = 1
-		at.text = inProgress(c.input.Description)
+		at.text = cmp.Or(inProgress(c.input.Description), "Running "+c.input.Command)
 		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: "$ " + c.input.Command, noGap: true}}
 	case use.Name == "Edit":
 		c.fileRows = editRows(c.input)
@@ -45,11 +45,14 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	case use.Name == "WebFetch":
 		at.text = "Fetch(" + c.input.URL + ")"
 	case use.Name == "Read":
-		at.text = "Reading 1 file…"
-	case use.Name == "Agent":
-		at.text = "Agent(" + c.input.Description + ")"
+		c.extraEntries = 1
+		name := shortPath(v.cwd, c.input.FilePath)
+		at.text = "Reading " + name
+		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: name, noGap: true}}
 	case c.server() != "":
 		at.text = "Calling " + c.server() + "…"
+	case use.Name == "Agent":
+		at.text = "Agent(" + c.input.Description + ")"
 	case c.input.FilePath != "":
 		at.text = use.Name + "(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	default:
@@ -98,6 +101,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	if c == nil {
 		return
 	}
+	text, failed := shortResult(result.Content.Plain()), result.IsError != nil && *result.IsError
 	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID == result.ToolUseID })
 	if at < 0 {
 		v.endQuestion(c, result, refused)
@@ -105,34 +109,29 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	}
 	e := &s.entries[at]
 	e.callID = ""
-	failed, quiet, rows := result.IsError != nil && *result.IsError, entry{glyph: "  "}, []entry{*e}
+	rows := []entry{*e}
 	under := func(text string) { rows = append(rows, entry{glyph: resultPrefix, text: text, noGap: true}) }
-	text := shortResult(result.Content.Plain())
 	switch collapses := c.use.Name == "Bash" || c.server() != ""; {
+	case failed && strings.HasPrefix(text, "Error: No such tool available"):
+		rows = nil
+		under(text)
 	case collapses && (refused || s.isInterrupted()):
-		quiet.text = "No result recorded for 1 call"
+		text := "No result recorded for 1 call"
 		if s.progress != nil && s.progress.endsWithRefusal {
-			quiet.text = "Did not run 1 call"
+			text = "Did not run 1 call"
 		}
-		rows = []entry{quiet}
+		rows = []entry{{glyph: "  ", text: text}}
 		under(c.title())
-	case c.use.Name == "Bash":
-		quiet.text = "Ran 1 shell command"
-		rows = []entry{quiet}
-	case collapses:
-		quiet.text = "Called " + c.server()
-		rows = []entry{quiet}
-	case c.use.Name == "Read" && !failed && !refused:
-		quiet.text = "Read 1 file"
-		rows = []entry{quiet}
+	case c.summary(failed && !refused) != "":
+		rows = []entry{{glyph: "  ", text: c.summary(failed && !refused)}}
 	case e.text == "Updated plan":
 		under("/plan to preview")
 	case (c.use.Name == "Edit" || c.use.Name == "Write") && (refused || !failed):
 		v.refusalShown = v.refusalShown || refused
 		under(c.changeTitle(shortPath(v.cwd, c.input.FilePath), refused))
-		for _, row := range c.fileRows {
-			rows = append(rows, entry{glyph: "      ", text: row, noGap: true})
-		}
+		rows = append(rows, c.fileEntries()...)
+	case c.use.Name == "Edit" || c.use.Name == "Write":
+		under("Couldn't " + strings.ToLower(c.use.Name) + " file")
 	case refused || strings.HasPrefix(text, "[Request interrupted"): // the end of the turn shows it
 	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
 		under("Backgrounded agent (↓ to manage · ctrl+o to expand)")
@@ -140,6 +139,34 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 		under(text)
 	}
 	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
+}
+
+// fileEntries returns the entries of the changed lines; those of a new file are cut.
+func (c *callView) fileEntries() (rows []entry) {
+	const mostLines = 10
+	for i, row := range c.fileRows {
+		if i == mostLines && c.use.Name == "Write" {
+			return append(rows, entry{glyph: "     ", text: fmt.Sprintf("… +%d lines", len(c.fileRows)-i), noGap: true})
+		}
+		rows = append(rows, entry{glyph: "      ", text: row, noGap: true})
+	}
+	return rows
+}
+
+// summary replaces a call that has ended; empty = the call stays.
+func (c *callView) summary(failed bool) (text string) {
+	switch {
+	case c.use.Name == "Bash":
+		text = "Ran 1 shell command"
+	case c.server() != "":
+		text = "Called " + c.server()
+	case c.use.Name == "Read":
+		text = "Read 1 file"
+	}
+	if text != "" && failed {
+		text += " · 1 failed"
+	}
+	return text
 }
 
 // changeTitle describes how a call changed a file.
@@ -229,9 +256,9 @@ func changeSummary(rows []string) string {
 	return "Added " + lineCount(added) + ", removed " + lineCount(removed)
 }
 
-// numberedRows returns the lines of a text with their numbers, at most as many as a dialog shows.
+// numberedRows returns the lines of a text with their numbers.
 func numberedRows(text string) []string {
-	lines := markedLines("", text)
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := range lines {
 		lines[i] = fmt.Sprintf("%*d %s", len(fmt.Sprint(len(lines))), i+1, lines[i])
 	}
@@ -240,42 +267,57 @@ func numberedRows(text string) []string {
 
 // editRows returns the lines that an edit changes, with their numbers and those around them.
 func editRows(in callInput) []string {
-	const around = 3
 	raw, err := os.ReadFile(in.FilePath)
-	before := string(raw)
-	if at := strings.Index(before, in.OldString); err != nil || at < 0 || in.OldString == "" {
-		if at = strings.Index(before, in.NewString); err != nil || at < 0 {
-			before = in.OldString
-		} else { // it was carried out already
-			before = before[:at] + in.OldString + before[at+len(in.NewString):]
-		}
+	before, count := string(raw), 1
+	switch {
+	case err == nil && strings.Contains(before, in.OldString) && in.OldString != "":
+	case err == nil && strings.Contains(before, in.NewString): // it was carried out already
+		before = strings.Replace(before, in.NewString, in.OldString, 1)
+	default:
+		before = in.OldString
 	}
-	from := strings.Index(before, in.OldString)
-	after := before[:from] + in.NewString + before[from+len(in.OldString):]
-	first := strings.Count(before[:from], "\n")
-	old, changed := strings.Split(strings.TrimSuffix(before, "\n"), "\n"), strings.Split(strings.TrimSuffix(after, "\n"), "\n")
-	last := first + strings.Count(in.OldString, "\n")
-	lastNew := first + strings.Count(in.NewString, "\n")
-	width := len(fmt.Sprint(max(len(old), len(changed))))
+	if in.ReplaceAll {
+		count = -1
+	}
+	return diffRows(before, strings.Replace(before, in.OldString, in.NewString, count))
+}
+
+// diffRows returns the lines that differ between two texts, with their numbers and those around them.
+func diffRows(before, after string) []string {
+	const around = 3
+	hunks := textdiff.Hunks(before, after, around)
+	width := 1
+	for _, h := range hunks {
+		width = len(fmt.Sprint(max(h.OldStart+h.OldLines, h.NewStart+h.NewLines) - 1))
+	}
 	var rows []string
-	add := func(n int, mark string, lines []string) {
-		if n < len(lines) {
-			rows = append(rows, fmt.Sprintf("%*d %s%s", width, n+1, mark, lines[n]))
+	for _, h := range hunks {
+		before, after := h.OldStart, h.NewStart
+		for _, line := range h.Lines {
+			n := &after
+			switch line[0] {
+			case '-':
+				n = &before
+			case ' ':
+				before++
+			case '\\': // the remark about the end of the file
+				continue
+			}
+			rows = append(rows, fmt.Sprintf("%*d %s", width, *n, line))
+			*n++
 		}
-	}
-	for n := max(0, first-around); n < first; n++ {
-		add(n, " ", old)
-	}
-	for n := first; n <= last; n++ {
-		add(n, "-", old)
-	}
-	for n := first; n <= lastNew; n++ {
-		add(n, "+", changed)
-	}
-	for n := lastNew + 1; n <= lastNew+around; n++ {
-		add(n, " ", changed)
 	}
 	return rows
+}
+
+// writeRows returns the lines of a file that is written. If another file is overwritten, overwrites is true, and the
+// lines are those that differ.
+func writeRows(in callInput) (rows []string, overwrites bool) {
+	before, err := os.ReadFile(in.FilePath)
+	if err != nil || string(before) == in.Content {
+		return numberedRows(in.Content), false
+	}
+	return diffRows(string(before), in.Content), true
 }
 
 // inProgress returns a description as work in progress: "Making the directory" for "Make the
@@ -283,7 +325,7 @@ func editRows(in callInput) []string {
 func inProgress(description string) string {
 	word, rest, _ := strings.Cut(description, " ")
 	if word == "" {
-		return "Running a command"
+		return ""
 	}
 	last := word[len(word)-1]
 	switch {

@@ -66,7 +66,10 @@ type dialog struct {
 	state       State
 	kind        string   // "bash", "trust"
 	head        []string // rows before the options; they are wrapped
-	body        []string // rows between thin lines; they are cut, not wrapped
+	body        []string // rows between thin lines; they are cut unless wrapBody is true
+	wrapBody    bool
+	reason      []string // why the dialog asks, before the question; may be empty
+	hasOwnTexts bool     // those of a captured page do not fit
 	question    []string
 	options     []option
 	showNumbers bool // options have numbers, and pressing a number selects its option
@@ -235,10 +238,35 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 		rows = append(rows, wrap(text, cols)...)
 	}
 	if d.body != nil {
-		rows = append(rows, frameRows(strings.Repeat(thinRuleGlyph, cols), d.body, cols)...)
+		body := d.body
+		if d.wrapBody {
+			body = wrapQuoted(body, cols)
+		}
+		rows = append(rows, frameRows(strings.Repeat(thinRuleGlyph, cols), body, cols)...)
+	}
+	if d.reason != nil {
+		rows = append(append(rows, wrapQuoted(d.reason, cols+1)...), "")
 	}
 	choices, at := d.choices(cols)
 	return append(rows, choices...), len(rows) + at
+}
+
+// quoteMark precedes the rows of a long text.
+const quoteMark = " │ "
+
+// wrapQuoted wraps rows. Each of the new rows begins like the one that it is a part of.
+func wrapQuoted(texts []string, cols int) (rows []string) {
+	for _, text := range texts {
+		rest, quoted := strings.CutPrefix(text, quoteMark)
+		mark := quoteMark
+		if !quoted {
+			mark, rest = " ", strings.TrimPrefix(text, " ")
+		}
+		for _, row := range wrap(rest, cols-1-textWidth(mark)) {
+			rows = append(rows, strings.TrimRight(mark+row, " "))
+		}
+	}
+	return rows
 }
 
 // frameRows returns rows between two lines. Long rows are cut, not wrapped.
@@ -314,7 +342,7 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 	}
 	before := strings.Repeat(" ", d.indent) + pointer + prefix + o.checkbox.String()
 	if o.truncate {
-		rows = append(rows, truncate(before+label, cols-answerMargin))
+		rows = append(rows, truncate(before+label, cols-errorMargin))
 	} else {
 		rows = append(rows, indent(before, label, cols)...)
 	}

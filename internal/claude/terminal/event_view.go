@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/base/clock"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -17,7 +17,7 @@ import (
 type eventView struct {
 	screen       *screen
 	player       *player
-	clock        *clock.Source
+	clock        interface{ Now() time.Time }
 	verbRand     *rand.Rand // chooses the verbs; nil = the run has no seed
 	verbIndex    int        // verb of the current turn
 	cwd          string
@@ -30,28 +30,30 @@ func (v *eventView) receive(message any) {
 	s := v.screen
 	switch m := message.(type) {
 	case turnStarted:
-		v.beginTurn(m.prompt, m.turn)
+		v.beginTurn(m.prompts, m.turn)
 	case turnEnded:
 		v.endTurn()
 	case promptsAbsorbed:
 		s.queued = v.player.prompts.list()
-		for _, text := range m.prompts {
-			s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: text})
-		}
+		v.showPrompts(m.prompts)
 	case protocol.Event:
 		v.showEvent(m)
 	}
 }
 
-func (v *eventView) beginTurn(prompt string, turn int) {
+func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = v.player.prompts.list()
 	all := verbs()
 	v.verbIndex = v.nextVerb(len(all))
-	s.progress = &progress{startedAt: v.clock.Now(), verbs: all[v.verbIndex], prompt: prompt, turn: turn}
+	s.progress = &progress{startedAt: v.clock.Now(), verbs: all[v.verbIndex], prompts: prompts, turn: turn}
 	s.composerHint, v.refusalShown = "", false
-	if prompt != "" {
-		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: prompt})
+	v.showPrompts(prompts)
+}
+
+func (v *eventView) showPrompts(prompts []string) {
+	for _, text := range prompts {
+		v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
 	}
 }
 
@@ -73,12 +75,12 @@ func (v *eventView) endTurn() {
 	}
 	interrupted := s.isInterrupted()
 	s.progress = nil
-	switch last := len(s.entries) - 1; {
-	case interrupted && !busy.hasReply && !busy.hadQueued && busy.prompt != "" && s.composer.isEmpty():
-		if last >= 0 && s.entries[last].text == busy.prompt {
-			s.entries = s.entries[:last]
+	switch first := len(s.entries) - len(busy.prompts); {
+	case interrupted && !busy.hasReply && !busy.hadQueued && busy.prompts != nil && s.composer.isEmpty():
+		if first >= 0 && s.entries[first].text == busy.prompts[0] {
+			s.entries = s.entries[:first]
 		}
-		s.composer.set(busy.prompt)
+		s.composer.set(strings.Join(busy.prompts, "\n"))
 	case interrupted && !v.refusalShown:
 		v.appendNote("Interrupted · What should Claude do instead?")
 	}
@@ -86,8 +88,7 @@ func (v *eventView) endTurn() {
 
 // appendNote adds a line under the last entry.
 func (v *eventView) appendNote(text string) {
-	s := v.screen
-	s.entries = append(s.entries, entry{glyph: resultPrefix, text: text, noGap: true})
+	v.screen.entries = append(v.screen.entries, entry{glyph: resultPrefix, text: text, noGap: true})
 }
 
 // showEvent shows an event of the session.
@@ -114,6 +115,9 @@ func (v *eventView) showEvent(ev protocol.Event) {
 	case *protocol.Frame:
 		if ev.Type == "conversation_reset" {
 			s.entries, s.settledCount = nil, 0
+			if s.progress != nil {
+				v.showPrompts(s.progress.prompts)
+			}
 		}
 	case *protocol.Result:
 		v.showResult(ev)
@@ -126,7 +130,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 	for _, block := range ev.Message.Content {
 		switch block := block.(type) {
 		case protocol.TextBlock:
-			v.markReplied()
+			v.markReplied(len(block.Text))
 			if ev.LocalCommandSource != "" || ev.LocalCommandRun != nil {
 				v.appendNote(block.Text)
 				continue
@@ -141,9 +145,9 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 					s.composerHint = "Resend your message to try again"
 				}
 			}
-			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: block.Text})
+			v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: block.Text, isError: ev.Error != "" || ev.IsAPIErrorMessage})
 		case protocol.ToolUse:
-			v.markReplied()
+			v.markReplied(len(block.Input))
 			s.entries = append(s.entries, v.beginCall(block)...)
 		}
 	}
@@ -160,9 +164,10 @@ func interactiveError(text string) string {
 	return text
 }
 
-func (v *eventView) markReplied() {
+func (v *eventView) markReplied(size int) {
+	const bytesPerToken = 4
 	if busy := v.screen.progress; busy != nil {
-		busy.hasReply = true
+		busy.hasReply, busy.tokens = true, busy.tokens+size/bytesPerToken+1
 	}
 }
 
@@ -210,20 +215,13 @@ type callInput struct {
 	URL         string `json:"url"`
 	Prompt      string `json:"prompt"`
 	Plan        string `json:"plan"`
+	ReplaceAll  bool   `json:"replace_all"`
 }
 
 // parseCallInput reads the input of a tool call. Keys of another type stay empty.
-func parseCallInput(raw json.RawMessage) callInput {
-	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &keys) // no object has no keys
-	text := func(key string) string {
-		var value string
-		_ = json.Unmarshal(keys[key], &value) // another type stays empty
-		return value
-	}
-	return callInput{
-		text("command"), text("description"), text("file_path"), text("content"), text("old_string"), text("new_string"), text("url"), text("prompt"), text("plan"),
-	}
+func parseCallInput(raw json.RawMessage) (in callInput) {
+	_ = json.Unmarshal(raw, &in) // a key of another type does not stop it
+	return in
 }
 
 // showRetry shows that a failed request is sent again. The first attempts do not show the reason.
@@ -241,13 +239,7 @@ func (v *eventView) showRetry(ev *protocol.APIRetry) {
 }
 
 func retryName(status int) string {
-	switch status {
-	case 529:
-		return "Overloaded"
-	case 429:
-		return "Rate limited"
-	}
-	return "Server error"
+	return cmp.Or(map[int]string{529: "Overloaded", 429: "Rate limited"}[status], "Server error")
 }
 
 func (v *eventView) showSystem(ev *protocol.System) {
@@ -255,7 +247,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	switch ev.Subtype {
 	case "task_started", "task_notification":
 		if text := s.background.receive(ev, v.clock.Now()); text != "" {
-			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: text})
+			v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: text})
 		}
 	case "compact_boundary":
 		v.appendNote("Compacted (ctrl+o to see full summary)")
@@ -284,7 +276,7 @@ func (v *eventView) showResult(ev *protocol.Result) {
 	case shells > 0:
 		text += " · " + countWithNoun(shells, "shell") + " still running"
 	}
-	s.entries = append(s.entries, entry{glyph: "✻ ", text: text})
+	v.screen.entries = append(v.screen.entries, entry{glyph: "✻ ", text: text})
 }
 
 // restore shows a message of the conversation that the session continues.

@@ -33,27 +33,18 @@ func (f *Faults) Write(p []byte) (int, error) { return len(p), nil }
 func (f *Faults) ArmFault(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch name {
-	case "dialog-late":
-		f.active.dialogDelay = 3 * time.Second
-	case "option-order":
-		f.active.optionsSwapped = true
-	case "numbers-gone":
-		f.active.numbersHidden = true
-	case "mode-option":
-		f.active.extraModeOption = true
-	case "draft-back":
-		f.active.draftStays = true
-	case "footer-gone":
-		f.active.footerHidden = true
-	case "title-only":
-		f.active.activityInTitleOnly = true
-	case "small-pane":
-		f.active.smallPane = true
-	case "retry-long":
-		f.active.longRetryLine = true
-	case "echo-late":
-		f.active.keyDelay = time.Second
+	a := &f.active
+	flags := map[string]*bool{
+		"option-order": &a.optionsSwapped, "numbers-gone": &a.numbersHidden, "mode-option": &a.extraModeOption, "draft-back": &a.draftStays,
+		"footer-gone": &a.footerHidden, "title-only": &a.activityInTitleOnly, "small-pane": &a.smallPane, "retry-long": &a.longRetryLine,
+	}
+	switch flag := flags[name]; {
+	case flag != nil:
+		*flag = true
+	case name == "dialog-late":
+		a.dialogDelay = 3 * time.Second
+	case name == "echo-late":
+		a.keyDelay = time.Second
 	}
 }
 

@@ -74,6 +74,8 @@ func TestFieldKeys(t *testing.T) {
 		"a menu without a match":       {typed: "/zzz", want: "/zzz|", says: `No commands match "/zzz"`},
 		"a menu is closed by a space":  {typed: "/compact x", want: "/compact x|", says: "manual mode on"},
 		"Enter sends what is selected": {typed: "/hel\r\x00" + up, want: "/help|"},
+		"an unknown command":           {typed: "/nosuch x\r", want: "|", says: "● Unknown command: /nosuch\n\n● Args from unknown skill: x"},
+		"a path is a prompt":           {typed: "/etc/hosts\r", want: "|", says: "Press up to edit queued messages"},
 		"Esc in an empty field":        {typed: esc + esc, want: "|", says: "? for shortcuts"},
 		"/exit":                        {typed: "/exit\r", want: "|", quit: true},
 	} {
@@ -92,7 +94,8 @@ func TestFieldKeys(t *testing.T) {
 			if diff := cmp.Diff(tt.want, draft); diff != "" {
 				t.Errorf("draft (-want +got):\n%s", diff)
 			}
-			if shown := strings.Join(s.draw(time.Unix(1000, 0)).liveRows, "\n"); !strings.Contains(shown, tt.says) {
+			f := s.draw(time.Unix(1000, 0))
+			if shown := strings.Join(append(f.settledRows, f.liveRows...), "\n"); !strings.Contains(shown, tt.says) {
 				t.Errorf("%q is not shown:\n%s", tt.says, shown)
 			}
 			if term.quit != tt.quit {
@@ -111,7 +114,7 @@ func TestPastedTextIsSent(t *testing.T) {
 	}
 }
 
-// TestInterrupt: a prompt returns to the field if nothing was answered and nothing waits.
+// TestInterrupt: the prompt returns to the field if nothing was answered and nothing waits.
 func TestInterrupt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		queued, draft string
@@ -126,7 +129,7 @@ func TestInterrupt(t *testing.T) {
 			s := &term.console.screen
 			view := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
 			term.player.cancelTurn, term.player.turn = func() {}, 1
-			view.receive(turnStarted{"first", 1})
+			view.receive(turnStarted{[]string{"first"}, 1})
 			if tt.queued != "" {
 				term.submit(tt.queued)
 			}
@@ -186,5 +189,32 @@ func TestSpilledDialog(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "first") || !strings.Contains(out.String(), "below") {
 		t.Errorf("%q", out.String())
+	}
+}
+
+// TestTurnsOfTheQueue: prompts that wait are one turn; a slash command has a turn of its own.
+func TestTurnsOfTheQueue(t *testing.T) {
+	q := newPromptQueue(newMailbox())
+	for _, text := range []string{"a", "b", "/compact", "/clear", "c"} {
+		q.push(text)
+	}
+	var turns []string
+	for texts := q.pop(); texts != nil; texts = q.pop() {
+		turns = append(turns, strings.Join(texts, "+"))
+	}
+	if diff := cmp.Diff([]string{"a+b", "/compact", "/clear", "c"}, turns); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestRunningCallBlinks: programs that take a screen that changes for a busy one see a change also while a dialog is shown.
+func TestRunningCallBlinks(t *testing.T) {
+	d := &dialog{state: StatePermission, options: []option{{label: "Yes"}}}
+	s := &screen{cols: 40, rows: 20, dialog: d, progress: &progress{hasReply: true}, entries: []entry{{glyph: "● ", text: "Making it", callID: "1", blinks: true}}, settledCount: -1}
+	for frame, want := range map[int]string{0: "● Making it", framesPerBlink: "  Making it", 2 * framesPerBlink: "● Making it"} {
+		s.progress.spinnerFrame = frame
+		if rows := s.draw(time.Time{}).liveRows; rows[1] != want {
+			t.Errorf("frame %d: %q, want %q", frame, rows[1], want)
+		}
 	}
 }

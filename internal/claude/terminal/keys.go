@@ -139,37 +139,11 @@ func nextKey(data []byte) (k key, n int) {
 }
 
 func controlKey(c byte) keyName {
-	switch c {
-	case '\r':
-		return keyEnter
-	case '\n':
-		return keyNewline
-	case '\t':
-		return keyTab
-	case 0x7f, 0x08:
-		return keyBackspace
-	case 0x01:
-		return keyHome
-	case 0x02:
-		return keyLeft
-	case 0x05:
-		return keyEnd
-	case 0x06:
-		return keyRight
-	case 0x0b:
-		return keyCtrlK
-	case 0x17:
-		return keyCtrlW
-	case 0x19:
-		return keyCtrlY
-	case 0x03:
-		return keyCtrlC
-	case 0x04:
-		return keyCtrlD
-	case 0x15:
-		return keyCtrlU
-	}
-	return keyUnknown
+	return map[byte]keyName{
+		'\r': keyEnter, '\n': keyNewline, '\t': keyTab, 0x7f: keyBackspace, 0x08: keyBackspace,
+		0x01: keyHome, 0x02: keyLeft, 0x05: keyEnd, 0x06: keyRight, 0x03: keyCtrlC, 0x04: keyCtrlD,
+		0x0b: keyCtrlK, 0x15: keyCtrlU, 0x17: keyCtrlW, 0x19: keyCtrlY,
+	}[c]
 }
 
 // nextEscape reads an escape sequence.
@@ -212,40 +186,18 @@ func nextEscape(data []byte) (k key, n int) {
 
 // withParameters returns the key of a sequence with parameters.
 func withParameters(params string, final byte) keyName {
-	switch params + string(final) {
-	case "1~", "7~":
-		return keyHome
-	case "3~":
-		return keyDelete
-	case "4~", "8~":
-		return keyEnd
-	case "1;3D", "1;5D":
-		return keyWordLeft
-	case "1;3C", "1;5C":
-		return keyWordRight
+	named := map[string]keyName{
+		"1~": keyHome, "7~": keyHome, "3~": keyDelete, "4~": keyEnd, "8~": keyEnd,
+		"1;3D": keyWordLeft, "1;5D": keyWordLeft, "1;3C": keyWordRight, "1;5C": keyWordRight,
 	}
 	if params == "1" {
 		return cursorKey(final)
 	}
-	return keyUnknown
+	return named[params+string(final)]
 }
 
 func cursorKey(c byte) keyName {
-	switch c {
-	case 'A':
-		return keyUp
-	case 'B':
-		return keyDown
-	case 'C':
-		return keyRight
-	case 'D':
-		return keyLeft
-	case 'F':
-		return keyEnd
-	case 'H':
-		return keyHome
-	case 'Z':
-		return keyBackTab
-	}
-	return keyUnknown
+	return map[byte]keyName{
+		'A': keyUp, 'B': keyDown, 'C': keyRight, 'D': keyLeft, 'F': keyEnd, 'H': keyHome, 'Z': keyBackTab,
+	}[c]
 }

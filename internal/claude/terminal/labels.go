@@ -94,18 +94,12 @@ const cycleHint = " (shift+tab to cycle)"
 
 // modeText returns the text of the footer for a permission mode.
 func (l *labels) modeText(mode string) string {
-	const cycle = cycleHint
-	switch mode {
-	case "acceptEdits":
-		return l.find("idle", "⏵⏵ accept edits on") + cycle
-	case "plan":
-		return l.find("idle", "⏸ plan mode on") + cycle
-	case "bypassPermissions":
-		return l.find("idle", "⏵⏵ bypass permissions on") + cycle
-	case "auto":
-		return l.find("idle", "⏵⏵ auto mode on") + cycle
-	case "dontAsk":
-		return "⏵⏵ don't ask on" + cycle
+	texts := map[string]string{
+		"acceptEdits": "⏵⏵ accept edits on", "plan": "⏸ plan mode on", "bypassPermissions": "⏵⏵ bypass permissions on",
+		"auto": "⏵⏵ auto mode on", "dontAsk": "⏵⏵ don't ask on",
+	}
+	if text, ok := texts[mode]; ok {
+		return l.find("idle", text) + cycleHint
 	}
 	return l.find("idle", "⏸ manual mode on")
 }

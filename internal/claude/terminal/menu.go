@@ -47,6 +47,16 @@ func unsupportedCommand(word string) (message string, unsupported bool) {
 	return word + " is not simulated by claudeless", true
 }
 
+// isUnknownCommand reports whether a word looks like a slash command and is none. The model does not see such a prompt.
+func (m *menu) isUnknownCommand(word string) bool {
+	name, ok := strings.CutPrefix(word, "/")
+	if !ok || name == "" || strings.HasPrefix(name, "mcp__") || strings.ContainsAny(name, "/.") {
+		return false
+	}
+	_, builtin := claudecode.BuiltinNamed(name)
+	return !builtin && !slices.ContainsFunc(m.commands, func(c slashCommand) bool { return c.name == word })
+}
+
 // menu is the list of slash commands that match the draft.
 type menu struct {
 	commands []slashCommand

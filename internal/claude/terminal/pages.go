@@ -133,7 +133,7 @@ func isOption(p *book.Page, row int) bool {
 // applyTo replaces the texts around the options of a dialog with those of the captured page.
 func (p *pages) applyTo(d *dialog) {
 	page := p.find(string(d.state)+"/"+d.kind, d.slotValues)
-	if page == nil || len(page.Options) == 0 || d.state == StateQuestion {
+	if page == nil || len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
 		return
 	}
 	rows, first, last := fillSlots(page, d.slotValues), page.Options[0].Row, page.Options[len(page.Options)-1].Row
@@ -170,7 +170,7 @@ func (p *pages) applyTo(d *dialog) {
 }
 
 // isQuoted reports whether a row quotes the program that the dialog asks about.
-func isQuoted(row string) bool { return strings.HasPrefix(row, " │") }
+func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }
 
 // filledRows returns the rows whose slots all have values.
 func filledRows(rows []string) []string {

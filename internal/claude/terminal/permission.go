@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -48,28 +50,10 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	grants := []permissionOption{yes}
 	switch {
 	case r.Use.Name == "Bash":
-		d.slotValues = map[string]string{"dir": a.cwd, "command": in.Command, "description": in.Description}
-		d.kind, d.head = "bash", []string{" Bash command"}
-		if in.Description != "" {
-			d.head = append(d.head, " "+in.Description)
-		}
-		d.body, d.question = strings.Split(" "+in.Command, "\n"), []string{" Do you want to proceed?"}
-		always.answer.UpdatedPermissions = slices.DeleteFunc(slices.Clone(r.Suggestions), func(u protocol.PermissionUpdate) bool { return u.Type == "setMode" })
-		if asksByDirectory(in.Command) {
-			always.answer.UpdatedPermissions = []protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{a.cwd}, Destination: "session"}}
-		}
-		if always.label = bashGrant(always.answer.UpdatedPermissions); always.label != "" {
-			grants = append(grants, always)
-		}
-		grants = append(grants, permissionOption{a.label("permission/bash", "Yes, and switch to auto mode"), modeAnswer(protocol.ModeAuto)})
+		grants = append(grants, a.bashDialog(d, r, in)...)
 	case in.FilePath != "":
-		a.fileDialog(d, r.Use.Name, in)
-		if len(always.answer.UpdatedPermissions) == 0 {
+		if always.label = a.fileDialog(d, r, in); len(always.answer.UpdatedPermissions) == 0 {
 			always.answer = modeAnswer(protocol.ModeAcceptEdits)
-		}
-		always.label = a.label("permission/edit", "Yes, and switch to accept edits")
-		if r.Use.Name == "Read" {
-			always.label = "Yes, allow reading from " + filepath.Base(filepath.Dir(in.FilePath)) + "/ during this session"
 		}
 		grants = append(grants, always)
 	case r.Use.Name == "WebFetch":
@@ -113,8 +97,7 @@ func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (name str
 func (a *prompter) toolDescriptionRows(tool string) []string {
 	for _, t := range a.player.session.Servers().Tools() {
 		if t.Name == tool && t.Description != "" {
-			rows := markedLines(" │ ", t.Description)
-			return slices.DeleteFunc(rows, func(row string) bool { return row == " │ " })
+			return slices.DeleteFunc(prefixedLines(quoteMark, t.Description), func(row string) bool { return row == quoteMark })
 		}
 	}
 	return nil
@@ -142,59 +125,152 @@ func modeAnswer(mode protocol.PermissionMode) protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: mode, Destination: "session"}}}
 }
 
-// asksByDirectory reports whether the real CLI offers to allow a command for a whole directory. The answer adds the
-// directory, and the next such command is asked about again.
-func asksByDirectory(command string) bool {
-	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
-	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
-}
-
-// bashGrant returns the label of the option that makes a command's suggested rules or
-// directories permanent; empty = nothing is suggested.
-func bashGrant(suggestions []protocol.PermissionUpdate) string {
-	var rules, dirs []string
-	for _, u := range suggestions {
-		for _, rule := range u.Rules {
-			rules = append(rules, strings.Replace(rule.RuleContent, ":*", " *", 1))
-		}
-		dirs = append(dirs, u.Directories...)
+// bashDialog describes a shell command. It returns the options between Yes and No.
+func (a *prompter) bashDialog(d *dialog, r protocol.PermissionRequest, in callInput) []permissionOption {
+	description := cmp.Or(in.Description, "Run shell command")
+	d.slotValues = map[string]string{"dir": a.cwd, "command": in.Command, "description": description}
+	d.kind, d.head = "bash", []string{" Bash command", " " + description}
+	d.body, d.wrapBody, d.question = quotedRows(in.Command), true, []string{" Do you want to proceed?"}
+	grants := []permissionOption{}
+	if always := bashGrant(r, in.Command, a.cwd); always.label != "" {
+		grants = append(grants, always)
+	}
+	reason := r.DecisionReason
+	if path, dangerous := strings.CutPrefix(reason, "Dangerous rm operation detected: '"); dangerous {
+		path, _, _ = strings.Cut(path, "'")
+		reason = "Dangerous rm operation on critical path: " + path
 	}
 	switch {
-	case len(rules) > 0:
-		return "Yes, and don’t ask again for: " + strings.Join(rules, ", ")
-	case len(dirs) > 0:
-		return "Yes, and always allow access to " + strings.Join(dirs, ", ") + " from this project"
+	case r.DecisionReasonType == "other" || r.DecisionReasonType == "safetyCheck":
+		d.reason = quotedRows(reason)
+	case r.DecisionReasonType == "subcommandResults" && needsApproval(r.Suggestions):
+		d.reason = quotedRows("This command requires approval")
 	}
-	return ""
+	if r.Safety == protocol.SafetyDangerous {
+		return nil
+	}
+	return append(grants, permissionOption{a.label("permission/bash", "Yes, and switch to auto mode"), modeAnswer(protocol.ModeAuto)})
 }
 
-// fileDialog describes a call that reads or changes a file.
-func (a *prompter) fileDialog(d *dialog, tool string, in callInput) {
-	path := shortPath(a.cwd, in.FilePath)
-	d.slotValues = map[string]string{"dir": a.cwd, "file": path}
-	switch tool {
-	case "Write":
-		d.kind, d.head, d.question = "write", []string{" Create file", " " + path}, []string{" Do you want to create " + filepath.Base(path) + "?"}
-		d.body = markedLines("  ", strings.Join(numberedRows(in.Content), "\n"))
-	case "Edit":
-		d.kind, d.head, d.question = "edit", []string{" Edit file", " " + path}, []string{" Do you want to make this edit to " + filepath.Base(path) + "?"}
-		d.body = markedLines(" ", strings.Join(editRows(in), "\n"))
-	default:
-		d.kind, d.head, d.question = strings.ToLower(tool), []string{" " + tool + " file", " " + path}, []string{" Do you want to proceed?"}
+// quotedRows returns the rows of a text. A bar precedes those of a long text.
+func quotedRows(text string) []string {
+	const longText = 80 // characters
+	mark := " "
+	if strings.Contains(text, "\n") || len([]rune(text)) > longText {
+		mark = quoteMark
 	}
+	return prefixedLines(mark, text)
 }
 
-// markedLines returns the first lines of a text, each after a mark.
-func markedLines(mark, text string) []string {
-	const maxLines = 10
-	var rows []string
-	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		if len(rows) == maxLines {
-			return append(rows, mark+"…")
+// needsApproval reports whether a part of a command is asked about for another reason than the paths that it changes.
+func needsApproval(suggestions []protocol.PermissionUpdate) bool {
+	other := false
+	for _, u := range suggestions {
+		if u.Type == "addDirectories" {
+			return false
 		}
-		rows = append(rows, mark+line)
+		for _, r := range u.Rules {
+			name, _, _ := strings.Cut(r.RuleContent, " ")
+			other = other || !slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
+		}
 	}
-	return rows
+	return other
+}
+
+// bashGrant returns the option that makes a command's permission last: for a directory, for reading below a directory,
+// or for commands that begin alike. Its label is empty if nothing is suggested.
+func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOption {
+	var names, rules []string
+	updates := map[string][]protocol.PermissionUpdate{} // by what they allow
+	for _, u := range r.Suggestions {
+		switch {
+		case u.Type == "addDirectories":
+			if info, err := os.Stat(r.BlockedPath); err == nil && info.IsDir() {
+				u.Directories = []string{r.BlockedPath}
+			}
+			updates["dir"], names = append(updates["dir"], u), u.Directories
+		case u.Type != "addRules":
+		case u.Rules[0].ToolName == "Read":
+			updates["read"], names = append(updates["read"], u), []string{strings.TrimSuffix(strings.TrimPrefix(u.Rules[0].RuleContent, "/"), "/**")}
+		default:
+			updates["rule"] = append(updates["rule"], u)
+			for _, rule := range u.Rules {
+				rules = append(rules, rule.RuleContent)
+			}
+		}
+	}
+	label, granted := "", "rule"
+	switch {
+	case updates["dir"] != nil:
+		label, granted = "Yes, and always allow access to "+names[0]+" from this project", "dir"
+	case updates["read"] != nil:
+		label, granted = "Yes, allow reading from "+names[0]+" from this project", "read"
+	case len(rules) == 1:
+		if rules[0] == strings.TrimSpace(command) {
+			rules[0] = commandPrefix(command)
+			updates["rule"][0].Rules = []protocol.PermissionRule{{ToolName: "Bash", RuleContent: rules[0]}}
+		}
+		label = "Yes, and don’t ask again for: " + rules[0]
+	case len(rules) > 1:
+		for i := range rules {
+			rules[i] = strings.TrimSuffix(rules[i], " *")
+		}
+		label = "Yes, and don't ask again for " + enumerate(rules) + " commands in " + cwd
+	}
+	return permissionOption{label, protocol.PermissionAnswer{Allow: true, UpdatedPermissions: updates[granted]}}
+}
+
+// commandPrefix returns the pattern of a rule for commands that begin like this one. Programs that run other programs
+// are allowed for the whole command only.
+func commandPrefix(command string) string {
+	m := regexp.MustCompile(`^((?:\w+=\w+ )*)([\w./-]+)( [\w+][\w+-]*)?(?: |$)`).FindStringSubmatch(command)
+	if m == nil || slices.Contains([]string{"bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "exec", "eval"}, m[2]) {
+		return command
+	}
+	return m[1] + m[2] + m[3] + " *"
+}
+
+// enumerate returns a list in words: "a", "a and b", "a, b, and c".
+func enumerate(items []string) string {
+	last := len(items) - 1
+	if last < 2 {
+		return strings.Join(items, " and ")
+	}
+	return strings.Join(items[:last], ", ") + ", and " + items[last]
+}
+
+// fileDialog describes a call that reads or changes a file, and returns the label of the lasting permission.
+func (a *prompter) fileDialog(d *dialog, r protocol.PermissionRequest, in callInput) (grant string) {
+	path, name := in.FilePath, filepath.Base(in.FilePath)
+	if rel, err := filepath.Rel(a.cwd, path); err == nil {
+		path = rel
+	}
+	d.slotValues = map[string]string{"dir": a.cwd, "file": path}
+	d.kind, d.question = strings.ToLower(r.Use.Name), []string{" Do you want to proceed?"}
+	switch d.hasOwnTexts = path != name; r.Use.Name {
+	case "Write":
+		verb, rows := "create", []string(nil)
+		if rows, d.hasOwnTexts = writeRows(in); d.hasOwnTexts {
+			verb = "overwrite"
+		}
+		d.hasOwnTexts = d.hasOwnTexts || path != name
+		d.head, d.question = []string{" " + strings.ToUpper(verb[:1]) + verb[1:] + " file", " " + path}, []string{" Do you want to " + verb + " " + name + "?"}
+		d.body = prefixedLines("  ", strings.Join(rows, "\n"))
+	case "Edit":
+		d.head, d.question = []string{" Edit file", " " + path}, []string{" Do you want to make this edit to " + name + "?"}
+		d.body = prefixedLines(" ", strings.Join(editRows(in), "\n"))
+	case "Read":
+		d.head, d.body = []string{" Read file"}, []string{" Read(" + in.FilePath + ")"}
+		return "Yes, allow reading from " + filepath.Dir(in.FilePath) + " during this session"
+	default:
+		d.head = []string{" " + r.Use.Name + " file", " " + path}
+	}
+	return a.label("permission/edit", "Yes, and switch to accept edits")
+}
+
+// prefixedLines returns the lines of a text, each after a prefix.
+func prefixedLines(prefix, text string) []string {
+	return strings.Split(prefix+strings.ReplaceAll(text, "\n", "\n"+prefix), "\n")
 }
 
 // inputRows returns the keys of an input, one per row.

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/claude/session"
@@ -22,8 +23,8 @@ type player struct {
 // Messages of the mailbox, besides events of the session.
 type (
 	turnStarted struct {
-		prompt string // empty = it follows from background work
-		turn   int    // its number
+		prompts []string // nil = it follows from background work
+		turn    int      // its number
 	}
 	turnEnded struct{}
 	// promptsAbsorbed reports prompts that became part of the running turn.
@@ -47,8 +48,8 @@ func (p *player) interrupt() int {
 func (p *player) playPrompts(ctx context.Context) {
 	defer p.session.WaitStarted()
 	for ctx.Err() == nil {
-		if text, ok := p.prompts.pop(); ok {
-			if !p.playTurn(ctx, userMessage(text), text) {
+		if texts := p.prompts.pop(); len(texts) > 0 {
+			if !p.playTurn(ctx, userMessage(strings.Join(texts, "\n")), texts) {
 				return
 			}
 			continue
@@ -87,13 +88,13 @@ func (p *player) playBackground(ctx context.Context) bool {
 		return true
 	}
 	if message, ok := p.session.TakeNotice(); ok {
-		return p.playTurn(ctx, message, "")
+		return p.playTurn(ctx, message, nil)
 	}
 	return true
 }
 
-// playTurn plays one prompt. It returns false if the run has failed.
-func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown string) bool {
+// playTurn plays the prompts of one turn. It returns false if the run has failed.
+func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown []string) bool {
 	turn, cut := context.WithCancel(ctx)
 	defer cut()
 	p.mu.Lock()

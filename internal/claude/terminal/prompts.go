@@ -30,16 +30,26 @@ func (q *promptQueue) push(text string) {
 	}
 }
 
-// pop removes and returns the first prompt.
-func (q *promptQueue) pop() (text string, ok bool) {
+// pop removes and returns the prompts of the next turn: the first one, and those that follow it up to a slash command.
+// A slash command has a turn of its own.
+func (q *promptQueue) pop() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
-		return "", false
+	if texts := q.takeTexts(); len(texts) > 0 || len(q.waiting) == 0 {
+		return texts
 	}
-	text = q.waiting[0]
+	command := q.waiting[:1:1]
 	q.waiting = q.waiting[1:]
-	return text, true
+	return command
+}
+
+// takeTexts removes and returns the prompts before the first slash command. The caller holds the mutex.
+func (q *promptQueue) takeTexts() (texts []string) {
+	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") {
+		texts = append(texts, q.waiting[0])
+		q.waiting = q.waiting[1:]
+	}
+	return texts
 }
 
 // removeAll removes all prompts and returns them.
@@ -60,11 +70,7 @@ func (q *promptQueue) list() []string {
 // Absorb removes and returns the prompts that become part of the running turn: those before the first slash command.
 func (q *promptQueue) Absorb() []protocol.UserMessage {
 	q.mu.Lock()
-	var texts []string
-	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") {
-		texts = append(texts, q.waiting[0])
-		q.waiting = q.waiting[1:]
-	}
+	texts := q.takeTexts()
 	q.mu.Unlock()
 	var messages []protocol.UserMessage
 	for _, text := range texts {

@@ -10,6 +10,8 @@ import (
 // entry is a paragraph of the transcript. The glyph precedes its first row.
 type entry struct {
 	glyph, text string
+	isError     bool   // the entry is an error of the API
+	blinks      bool   // the glyph comes and goes while the call runs
 	noGap       bool   // no empty row precedes the entry
 	callID      string // id of the running call that the entry announces; empty = none
 }
@@ -53,10 +55,11 @@ type progress struct {
 	spinnerFrame    int       // index of the spinner's glyph
 	retryText       string    // replaces the verb; empty = no retry
 	hasReply        bool      // the model has answered something
-	prompt          string
-	turn            int  // number of the turn
-	hadQueued       bool // prompts were waiting when the turn was interrupted
-	endsWithRefusal bool // an answer of the user ends the turn
+	tokens          int       // of the replies, about
+	prompts         []string  // of the turn; nil = it follows from background work
+	turn            int       // number of the turn
+	hadQueued       bool      // prompts were waiting when the turn was interrupted
+	endsWithRefusal bool      // an answer of the user ends the turn
 }
 
 // isInterrupted reports whether the user has ended the running turn.
@@ -92,7 +95,7 @@ func (s *screen) draw(now time.Time) frame {
 		last = at // the result changes it
 	}
 	if s.progress != nil && !s.progress.hasReply && last == len(s.entries) && last > 0 {
-		last-- // an interrupt may return the prompt to the input field
+		last = max(0, last-len(s.progress.prompts)) // an interrupt may return them to the input field
 	}
 	if s.settledCount < 0 {
 		f.settledRows = append(f.settledRows, s.header...)
@@ -103,8 +106,11 @@ func (s *screen) draw(now time.Time) frame {
 			rows = append(rows, "")
 		}
 		cols := s.cols
-		if e.glyph == answerGlyph+" " {
-			cols -= answerMargin
+		if e.blinks && e.callID != "" && s.progress != nil && s.progress.spinnerFrame/framesPerBlink%2 == 1 {
+			e.glyph = "  "
+		}
+		if e.isError {
+			cols -= errorMargin
 		}
 		rows = append(rows, indent(e.glyph, e.text, cols)...)
 		switch {
@@ -125,6 +131,9 @@ func (s *screen) draw(now time.Time) frame {
 			f.liveRows = append(f.liveRows, "")
 		}
 		f.blankTop = s.dialog.state != StateQuestion
+		if hidden := len(rows) - s.rows; hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
+			rows[len(rows)-len(s.dialog.foot)] = fmt.Sprintf(" ↑ %d more lines", hidden)
+		}
 		f.cursorRow, f.cursorCol = len(f.liveRows)+at, s.dialog.indent
 		f.liveRows = append(f.liveRows, rows...)
 		return f
@@ -157,6 +166,9 @@ func (s *screen) queuedRows() []string {
 // deletedHintDuration is how long the screen offers to insert a deleted text again.
 const deletedHintDuration = 6 * time.Second
 
+// framesPerBlink is how many pictures of the spinner show or hide the glyph of a running call.
+const framesPerBlink = 5
+
 // secondsDelay is how long a turn runs before the screen shows its duration in seconds.
 const secondsDelay = 30 * time.Second
 
@@ -177,10 +189,14 @@ func (s *screen) activityRows(now time.Time) []string {
 			break
 		}
 		rows = append(rows, truncate("✻ "+s.progress.retryText, s.cols))
-	case elapsed >= secondsDelay:
-		rows = append(rows, fmt.Sprintf("%s %s… (%s)", glyphs[s.progress.spinnerFrame%len(glyphs)], s.progress.verbs[0], elapsed))
 	default:
-		rows = append(rows, fmt.Sprintf("%s %s…", glyphs[s.progress.spinnerFrame%len(glyphs)], s.progress.verbs[0]))
+		row := fmt.Sprintf("%s %s…", glyphs[s.progress.spinnerFrame%len(glyphs)], s.progress.verbs[0])
+		if s.progress.tokens > 0 {
+			row += fmt.Sprintf(" (%s · ↓ %d tokens)", elapsed, s.progress.tokens)
+		} else if elapsed >= secondsDelay {
+			row += fmt.Sprintf(" (%s)", elapsed)
+		}
+		rows = append(rows, row)
 	}
 	calls := slices.ContainsFunc(s.entries, func(e entry) bool { return e.callID != "" })
 	if tip := s.labels.pages.tip(); tip != "" && s.progress.retryText == "" && !calls {

@@ -354,6 +354,13 @@ func (t *Terminal) submit(text string) {
 		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: text}, entry{glyph: resultPrefix, text: said, noGap: true})
 		return
 	}
+	if s.menu.isUnknownCommand(word) {
+		s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: "Unknown command: " + word})
+		if args := strings.TrimSpace(strings.TrimPrefix(text, word)); args != "" {
+			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: "Args from unknown skill: " + args})
+		}
+		return
+	}
 	t.player.prompts.push(text)
 	s.queued = t.player.prompts.list()
 }

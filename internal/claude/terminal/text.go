@@ -7,8 +7,8 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// answerMargin is how many columns stay empty after an answer or a truncated label.
-const answerMargin = 8
+// errorMargin is how many columns stay empty after an error of the API or a truncated label.
+const errorMargin = 8
 
 // runeWidth returns the number of columns of a character.
 func runeWidth(r rune) int {
@@ -85,11 +85,8 @@ func indent(first, text string, cols int) []string {
 	n := textWidth(first)
 	rows := wrap(text, cols-n)
 	for i := range rows {
-		if i == 0 {
-			rows[i] = first + rows[i]
-		} else {
-			rows[i] = strings.Repeat(" ", n) + rows[i]
-		}
+		rows[i] = first + rows[i]
+		first = strings.Repeat(" ", n)
 	}
 	return rows
 }

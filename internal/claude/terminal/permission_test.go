@@ -1,0 +1,79 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// suggestion returns a suggestion of rules for a tool; without a tool, of directories.
+func suggestion(tool string, contents ...string) protocol.PermissionUpdate {
+	if tool == "" {
+		return protocol.PermissionUpdate{Type: "addDirectories", Directories: contents}
+	}
+	u := protocol.PermissionUpdate{Type: "addRules"}
+	for _, content := range contents {
+		u.Rules = append(u.Rules, protocol.PermissionRule{ToolName: tool, RuleContent: content})
+	}
+	return u
+}
+
+// TestBashDialog: each row is a command with the dialog of claude 2.1.330 about it.
+func TestBashDialog(t *testing.T) {
+	const approval, auto = "This command requires approval", "Yes, and switch to auto mode"
+	type request = protocol.PermissionRequest
+	bash := func(contents ...string) []protocol.PermissionUpdate {
+		return []protocol.PermissionUpdate{suggestion("Bash", contents...)}
+	}
+	dir := t.TempDir()
+	for command, tt := range map[string]struct {
+		request request
+		reason  string
+		options []string // between Yes and No
+	}{
+		"npm test":              {request{DecisionReason: approval, DecisionReasonType: "other", Suggestions: bash("npm test *")}, approval, []string{"Yes, and don’t ask again for: npm test *", auto}},
+		"curl -s https://a.b/c": {request{DecisionReason: approval, DecisionReasonType: "other", Suggestions: bash("curl -s https://a.b/c")}, approval, []string{"Yes, and don’t ask again for: curl *", auto}},
+		"python script.py":      {request{DecisionReason: approval, DecisionReasonType: "other", Suggestions: bash("python script.py")}, approval, []string{"Yes, and don’t ask again for: python *", auto}},
+		"FOO=1 npm test":        {request{DecisionReason: approval, DecisionReasonType: "other", Suggestions: bash("FOO=1 npm test")}, approval, []string{"Yes, and don’t ask again for: FOO=1 npm test *", auto}},
+		"chmod +x f":            {request{DecisionReason: approval, DecisionReasonType: "other", Suggestions: bash("chmod +x f")}, approval, []string{"Yes, and don’t ask again for: chmod +x *", auto}},
+		"make":                  {request{DecisionReason: approval, DecisionReasonType: "other", Suggestions: bash("make")}, approval, []string{"Yes, and don’t ask again for: make *", auto}},
+		"sudo ls":               {request{DecisionReason: approval, DecisionReasonType: "other", Suggestions: bash("sudo ls")}, approval, []string{"Yes, and don’t ask again for: sudo ls", auto}},
+		"ls | xargs rm":         {request{DecisionReasonType: "subcommandResults", Suggestions: bash("xargs rm")}, approval, []string{"Yes, and don’t ask again for: xargs rm", auto}},
+		"mkdir x && touch x/a":  {request{DecisionReasonType: "subcommandResults", Suggestions: bash("mkdir x *", "touch x/a")}, "", []string{"Yes, and don't ask again for mkdir x and touch x/a commands in /work", auto}},
+		"npm a && npm b; c d":   {request{DecisionReasonType: "subcommandResults", Suggestions: bash("npm a *", "npm b *", "c d *")}, approval, []string{"Yes, and don't ask again for npm a, npm b, and c d commands in /work", auto}},
+		"touch a":               {request{BlockedPath: "/work/a", Suggestions: append(bash("touch a *"), suggestion("", "/work"))}, "", []string{"Yes, and always allow access to /work from this project", auto}},
+		"mkdir there":           {request{BlockedPath: dir, Suggestions: []protocol.PermissionUpdate{suggestion("", "/work")}}, "", []string{"Yes, and always allow access to " + dir + " from this project", auto}},
+		"cat /etc/shadow":       {request{Suggestions: append(bash("cat /etc/shadow"), suggestion("Read", "//etc/**"))}, "", []string{"Yes, allow reading from /etc from this project", auto}},
+		"echo $(ls)":            {request{DecisionReason: "A nested command", DecisionReasonType: "other"}, "A nested command", []string{auto}},
+		"rm -rf /":              {request{DecisionReason: "Dangerous rm operation detected: '/'\n\nThis", DecisionReasonType: "safetyCheck", Safety: protocol.SafetyDangerous}, "Dangerous rm operation on critical path: /", nil},
+	} {
+		a := &prompter{screen: &screen{}, cwd: "/work"}
+		d := &dialog{}
+		var labels []string
+		for _, o := range a.bashDialog(d, tt.request, callInput{Command: command}) {
+			labels = append(labels, o.label)
+		}
+		if diff := cmp.Diff(tt.options, labels); diff != "" {
+			t.Errorf("%s: options (-want +got):\n%s", command, diff)
+		}
+		if reason := strings.TrimSpace(strings.Join(d.reason, "\n")); reason != tt.reason {
+			t.Errorf("%s: the reason is %q, want %q", command, reason, tt.reason)
+		}
+	}
+	long := strings.Repeat("word ", 20)
+	got := wrapQuoted(quotedRows("echo "+long+"> f"), 80)
+	if diff := cmp.Diff([]string{" │ echo" + strings.Repeat(" word", 14), " │ word word word word word word > f"}, got); diff != "" {
+		t.Errorf("a long command (-want +got):\n%s", diff)
+	}
+}
+
+// TestParseCallInput: a key of another type stays empty, and the others are read.
+func TestParseCallInput(t *testing.T) {
+	got := parseCallInput([]byte(`{"command":7,"file_path":"a","replace_all":"x","content":"b"}`))
+	if diff := cmp.Diff(callInput{FilePath: "a", Content: "b"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
