@@ -73,7 +73,7 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	return v
 }
 
-// isChecked reports whether a classifier decides about calls, because nobody can be asked.
+// isChecked reports whether a classifier decides about calls, because no user can be asked.
 func (d decider) isChecked() bool { return d.hasClassifier() && !d.o.HasAsker && !d.o.NoPrompts }
 
 // withoutWideRules returns a judge without the rules that would permit any command or any agent. The classifier decides

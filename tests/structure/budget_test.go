@@ -25,7 +25,7 @@ const (
 	maxInterfaceMethods = 6
 	maxDepth            = 11 // packages on the longest import path
 	maxNesting          = 4
-	maxLines            = 138_830 // of the whole tree, without tests
+	maxLines            = 139_060 // of the whole tree, without tests
 )
 
 // wideImports are the packages that may import more packages, and the reasons.

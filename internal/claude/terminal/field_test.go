@@ -192,7 +192,7 @@ func TestSpilledDialog(t *testing.T) {
 	}
 }
 
-// TestTurnsOfTheQueue: prompts that wait are one turn; a slash command has a turn of its own.
+// TestTurnsOfTheQueue: prompts that wait are one turn; a slash command has a separate turn.
 func TestTurnsOfTheQueue(t *testing.T) {
 	q := newPromptQueue(newMailbox())
 	for _, text := range []string{"a", "b", "/compact", "/clear", "c"} {

@@ -31,7 +31,7 @@ func (q *promptQueue) push(text string) {
 }
 
 // pop removes and returns the prompts of the next turn: the first one, and those that follow it up to a slash command.
-// A slash command has a turn of its own.
+// A slash command has a separate turn.
 func (q *promptQueue) pop() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
