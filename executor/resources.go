@@ -29,7 +29,7 @@ const noResources = "No resources found. MCP servers may still provide tools eve
 type Resources struct {
 	Manager *mcp.Manager
 	// SaveBlob saves the bytes of a binary resource, the index-th part of a result, and returns the path. If it is
-	// nil, the bytes are discarded and the model is told only their number.
+	// nil, the bytes are discarded, and the model learns only their number.
 	SaveBlob func(index int, mime string, data []byte) (path string, err error)
 }
 

@@ -48,7 +48,7 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	s.isUsed.Store(true)
 	d, longest := &Diff{Files: []FileDiff{}}, maxDiffLines
 	if isFirst {
-		longest-- // git has a line of its own before the first
+		longest-- // observed: the limit is one line lower for these
 	}
 	for _, c := range changes {
 		d.ChangedFiles = append(d.ChangedFiles, c.Path)

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// signalCapture is a lifetime without signals of its own: it stores the channel that asks for them, so that
+// signalCapture is a lifetime that sends no signals. It stores the channel that asks for them, so that
 // the test can send them.
 type signalCapture struct {
 	process.Lifetime

@@ -207,7 +207,7 @@ func (k Command) ListedDescription() string {
 	}
 }
 
-// IsListed reports whether the model is told of the command: those of plugins need a description.
+// IsListed reports whether the command is listed for the model. Commands of plugins are listed only with a description.
 func (k Command) IsListed() bool { return k.HasDescription || k.Source != pluginSource }
 
 // Alias returns the short name of a plugin's skill; empty = none.

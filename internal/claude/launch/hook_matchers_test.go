@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// Only a name that no tool has is reported, and only in a matcher about tool calls that is no regular expression.
+// A matcher is reported if it is about tool calls, is not a regular expression, and has the name of no tool.
 func TestUnmatchedHooks(t *testing.T) {
 	for raw, want := range map[string][]string{
 		`{"PreToolUse":[{"matcher":"Bsah"}]}`: {"userSettings (hooks.PreToolUse): no tool has the name Bsah of a matcher"},

@@ -204,7 +204,7 @@ func TestProxy(t *testing.T) {
 	plain := httptest.NewRecorder()
 	(&Proxy{Log: &Log{}}).ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	if plain.Code != http.StatusMethodNotAllowed {
-		t.Errorf("a request that is no CONNECT: status %d", plain.Code)
+		t.Errorf("a request other than CONNECT: status %d", plain.Code)
 	}
 	for value, want := range map[string]bool{"": true, "proxy:3128": true, "http://proxy:3128": true, "https://proxy": false, "socks5://proxy": false} {
 		if _, ok := Upstream(value); ok != want {
