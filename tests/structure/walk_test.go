@@ -12,13 +12,13 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestWalks checks the walk-throughs of docs/architecture.md: every name exists and is declared in the given file.
+// TestWalks checks the lists of calls in docs/architecture.md: every name exists and is declared in the given file.
 func TestWalks(t *testing.T) {
 	t.Parallel()
-	_, walks, found := strings.Cut(tree.ReadFile(t, "docs/architecture.md"), "\n## Three walks\n")
+	_, walks, found := strings.Cut(tree.ReadFile(t, "docs/architecture.md"), "\n## Three inputs, followed through the code\n")
 	walks, _, ended := strings.Cut(walks, "\n## ")
 	if !found || !ended {
-		t.Fatal("no walks")
+		t.Fatal("the section about the three inputs is missing")
 	}
 	declared := declarations(t)
 	last := ""
