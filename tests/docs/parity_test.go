@@ -55,7 +55,7 @@ func TestParityFigures(t *testing.T) {
 	}
 	_, versions, _ := strings.Cut(tree.ReadFile(t, "tests/parity/run.sh"), "CLAUDE_VERSIONS:-")
 	versions, _, _ = strings.Cut(versions, "}")
-	want := fmt.Sprintf("%d cases with claudeless and with the real CLI, versions %s,", len(files), strings.ReplaceAll(versions, " ", " and "))
+	want := fmt.Sprintf("%d cases with claudeless and with the real CLI (%s)", len(files), strings.ReplaceAll(versions, " ", " and "))
 	if said := strings.Join(strings.Fields(tree.ReadFile(t, "README.md")), " "); !strings.Contains(said, want) {
 		t.Errorf("the README does not say %q of parity", want)
 	}
