@@ -204,3 +204,74 @@ def test_a_claude_of_others_is_refused_at_once(pytester: pytest.Pytester) -> Non
     result = pytester.runpytest_subprocess("-q")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*a real claude was started instead of this one: claude-cli/2.1.329 [[]G01]*", "*claude.options(*"])
+
+
+def test_markers_that_have_no_effect(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".toml", s='[[responses]]\npattern = { type = "any" }\nresponse = "from a file"\n')
+    pytester.makepyfile(
+        """
+        import subprocess, pytest
+
+        def run(): return subprocess.run(["claude", "-p", "x"], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+
+        @pytest.mark.claudeless("s.toml")
+        def test_without_fixture(): ...
+
+        @pytest.mark.claudeless("s.toml", lanes="both")
+        def test_keyword(claude): run()
+
+        @pytest.mark.claudeless("s.toml", "s.toml")
+        def test_two(claude): run()
+
+        @pytest.mark.claudeless(scenario="s.toml")
+        def test_named(claude): assert run() == "from a file\\n"
+
+        @pytest.mark.claudeless("s.toml")
+        class TestOfClass:
+            def test_uses_it(self, claude): assert run() == "from a file\\n"
+            def test_uses_it_not(self): ...
+
+        @pytest.mark.claudeless("s.toml")
+        def test_asked_for_late(request):
+            request.getfixturevalue("claude")
+            run()
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    result.assert_outcomes(passed=4, failed=1, errors=2)
+    result.stdout.fnmatch_lines(["*no argument 'lanes'*", "*takes one scenario*", "*add `claude` to its parameters*"])
+
+
+def test_warnings_are_shown(pytester: pytest.Pytester) -> None:
+    rule = '[[responses]]\npattern = { type = "contains", text = "x" }\nresponse = "hello"\n'
+    pytester.makefile(".toml", s=rule + rule)
+    pytester.makepyfile(
+        """
+        import subprocess, pytest
+
+        @pytest.mark.claudeless("s.toml")
+        def test_rule_without_prompt(claude):
+            subprocess.run(["claude", "-p", "x"], stdin=subprocess.DEVNULL)
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*test_warnings_are_shown.py:3: ClaudelessWarning: *s.toml:4: responses*answered no prompt [[]S13]*"])
+    pytester.runpytest_subprocess("-q", "-W", "error").assert_outcomes(passed=1, errors=1)
+
+
+def test_a_claude_that_nothing_uses_fails_the_run(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        from claudeless import ScriptedClaude
+
+        def test_it():
+            ScriptedClaude(["hi"])
+
+        def test_saved():
+            assert "hi" in ScriptedClaude(["hi"]).toml
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*test_a_claude_that_nothing_uses_fails_the_run.py:4: no program used this ScriptedClaude*"])

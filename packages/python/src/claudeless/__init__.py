@@ -13,11 +13,11 @@ treated claude in a way that breaks with the real one.
 """
 
 from ._journal import Call
-from ._scripted import Hold, ScriptedClaude
+from ._scripted import ClaudelessWarning, Hold, ScriptedClaude
 from ._steps import Failure, Step, ToolCall, call, fail
 from ._terminal import Cell, Screen, Terminal
 
-__all__ = ["Call", "Cell", "Failure", "Hold", "Screen", "ScriptedClaude", "Step", "Terminal", "ToolCall", "call", "fail"]
+__all__ = ["Call", "Cell", "ClaudelessWarning", "Failure", "Hold", "Screen", "ScriptedClaude", "Step", "Terminal", "ToolCall", "call", "fail"]
 
 
 def __getattr__(name: str) -> str:

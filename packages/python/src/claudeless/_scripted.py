@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Mapping, Sequence
@@ -69,6 +70,7 @@ class ScriptedClaude:
         if script is not None:
             steps = [script] if isinstance(script, str) else script
             self._rules.append(Rule(_steps.pattern_of(None), _steps.messages(steps), True, self._place))
+        unused_claudes[id(self)] = self
 
     # Script.
 
@@ -114,6 +116,7 @@ class ScriptedClaude:
     @property
     def toml(self) -> str:
         """The script as a scenario in TOML, which can be saved as a file."""
+        unused_claudes.pop(id(self), None)
         if self._file:
             return self._file.read_text(encoding="utf-8")
         text, self._places = _steps.scenario(self._rules, strict=self._strict, seed=self._seed)
@@ -241,6 +244,7 @@ class ScriptedClaude:
     def close(self) -> None:
         """Ends the server and removes the directory. `calls` and `tools` can still be read."""
         open_claudes.pop(id(self), None)
+        unused_claudes.pop(id(self), None)
         self._close_terminals()
         if self._server is not None:
             self._server.terminate()
@@ -263,6 +267,7 @@ class ScriptedClaude:
     def _open(self) -> None:
         if self._dir is not None:
             return
+        unused_claudes.pop(id(self), None)
         binary = _binary.find()
         claude = binary if self._lane == "fake" else real_claude()
         self._dir = Path(tempfile.mkdtemp(prefix="claudeless-"))
@@ -363,8 +368,11 @@ class ScriptedClaude:
             self._at(x) + x["text"] + (f": {x['got']}" if x.get("got") else "") for x in verdict["expectations"] if not x["met"]
         ]
         for f in verdict["findings"]:
+            text = self._at(f) + f"{f['text']} [{f['id']}]" + (f"\n    {f['advice']}" if f.get("advice") else "")
             if f["level"] == "error":
-                problems.append(self._at(f) + f"{f['text']} [{f['id']}]" + (f"\n    {f['advice']}" if f.get("advice") else ""))
+                problems.append(text)
+            elif f["level"] == "warn":
+                warnings.warn_explicit(text, ClaudelessWarning, *self._place)
         for u in verdict["unmatched"]:
             if u.get("nearest") and not any(u["prompt"] in p for p in problems):
                 problems.append(f"no rule for the prompt {u['prompt']!r}\n    " + "\n    ".join(u["nearest"]))
@@ -386,11 +394,17 @@ class ScriptedClaude:
 
 open_claudes: dict[int, ScriptedClaude] = {}
 """The claudes that have a directory and were not closed."""
+unused_claudes: dict[int, ScriptedClaude] = {}
+"""The claudes that have no directory yet, so no program could use them."""
 
 
 def close_forgotten() -> list[str]:
     """Closes the claudes that were not closed, and returns the problems of each."""
     texts = []
+    for claude in list(unused_claudes.values()):
+        file, line = claude._place
+        claude.close()
+        texts.append(f"{os.path.relpath(file)}:{line}: no program used this ScriptedClaude: use it in a `with` block, and pass its `env` or `options()`")
     for claude in list(open_claudes.values()):
         file, line = claude._place
         text = f"{os.path.relpath(file)}:{line}: this ScriptedClaude was never closed: use it in a `with` block, or as the fixture `claude`"
@@ -411,6 +425,10 @@ def _fail_forgotten() -> None:
         print("claudeless: error: " + "\n".join(texts), file=sys.stderr, flush=True)
         sys.stdout.flush()
         os._exit(1)
+
+
+class ClaudelessWarning(UserWarning):
+    """A finding that does not fail the test, such as a rule of a file that answered no prompt."""
 
 
 class ScenarioError(AssertionError):

@@ -45,11 +45,34 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A scenario with mistakes fails the tests that name it, and no others."""
+    """A marker or a scenario with mistakes fails the tests that name it, and no others."""
     marker = item.get_closest_marker("claudeless")
-    if marker and marker.args and (text := mistakes(scenario_of(item, marker), item.config.stash.setdefault(CHECKED, {}))):
+    if marker is None:
+        return
+    text = mistake_of_marker(marker)
+    if not text and (scenario := scenario_of(item, marker)) and (text := mistakes(scenario, item.config.stash.setdefault(CHECKED, {}))):
+        text = "the scenario of this test has mistakes\n" + text
+    if text:
         file, line, _ = item.location
-        pytest.fail(f"{file}:{(line or 0) + 1}: the scenario of this test has mistakes\n{text}", pytrace=False)
+        pytest.fail(f"{file}:{(line or 0) + 1}: {text}", pytrace=False)
+
+
+def mistake_of_marker(marker: pytest.Mark) -> str:
+    """Returns what is wrong with the arguments of a marker; empty = nothing."""
+    unknown = [name for name in marker.kwargs if name not in ("scenario", "lane", "strict")]
+    if unknown:
+        return f"@pytest.mark.claudeless has no argument {unknown[0]!r}: it takes a scenario, lane= and strict="
+    if len(marker.args) + ("scenario" in marker.kwargs) > 1:
+        return "@pytest.mark.claudeless takes one scenario: a test plays one file"
+    return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """A marker of a test that does not use the fixture has no effect, so that the test fails."""
+    yield
+    if CLAUDE not in item.stash and any(marker.name == "claudeless" for marker in item.own_markers):
+        pytest.fail("@pytest.mark.claudeless is for the fixture `claude`, which this test does not use: add `claude` to its parameters", pytrace=False)
 
 
 def mistakes(file: Path, checked: dict[Path, str]) -> str:
@@ -67,8 +90,10 @@ def mistakes(file: Path, checked: dict[Path, str]) -> str:
     return checked[file]
 
 
-def scenario_of(item: pytest.Item, marker: pytest.Mark) -> Path:
-    return Path(item.path.parent, str(marker.args[0]))
+def scenario_of(item: pytest.Item, marker: pytest.Mark) -> Path | None:
+    """Returns the scenario file that the marker names, or None."""
+    given = marker.args[0] if marker.args else marker.kwargs.get("scenario")
+    return Path(item.path.parent, str(given)) if given is not None else None
 
 
 @pytest.fixture
@@ -130,9 +155,9 @@ def claude(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _cla
     options: dict[str, Any] = {"lane": _claudeless_lane}
     if marker:
         options["strict"] = marker.kwargs.get("strict", True)
-        if marker.args:
-            options["file"] = scenario_of(request.node, marker)
+        options["file"] = scenario_of(request.node, marker)
     scripted = request.node.stash[CLAUDE] = ScriptedClaude(**options).__enter__()
+    scripted._place = (str(request.node.path), (request.node.location[1] or 0) + 1)
     try:
         for name in VARIABLES_OF_SESSIONS:
             monkeypatch.delenv(name, raising=False)
