@@ -77,7 +77,7 @@ func Canned(o CannedOptions) Middleware {
 	})
 }
 
-// AbortedResult returns the result of a call that another prompt ended while it ran.
+// AbortedResult returns the result of a call that was aborted by another prompt.
 func AbortedResult() protocol.ToolResult {
 	return protocol.ErrorResult("<error>Command was aborted before completion</error>")
 }

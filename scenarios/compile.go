@@ -271,7 +271,7 @@ func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
 		e.prompt = c.compilePattern(e.Prompt, "prompt")
 	}
 	if e.Rule != nil && !c.isRule(s, *e.Rule) {
-		c.WithStep("rule", func() { c.Errorf("no rule begins in line %d", *e.Rule) })
+		c.WithStep("rule", func() { c.Errorf("no rule begins on line %d; `rule` is the line of a [[responses]] header", *e.Rule) })
 	}
 	if e.MCP != nil {
 		c.WithStep("mcp", func() { c.serverExpectation(e.MCP) })

@@ -323,7 +323,7 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 	session := v.Session
 	session.Turn = cmp.Or(session.Turn, e.turns)
 	schemas := map[string]any{}
-	if e.scenario.library.Mentions("schemas") {
+	if e.scenario.library.UsesVariable("schemas") {
 		for name, raw := range v.Schemas {
 			schemas[name] = fill.Decode(raw)
 		}
@@ -333,7 +333,7 @@ func (e *Engine) requestVariables(r Request) map[string]any {
 		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": cmp.Or(v.CWD, e.options.CWD), "env": e.env,
 		"args": e.options.Args, "session": map[string]any{"id": session.ID, "resumed": session.IsResumed, "turn": session.Turn}, "schemas": schemas,
 	}
-	if slices.ContainsFunc(fill.CallNames(), e.scenario.library.Mentions) {
+	if slices.ContainsFunc(fill.CallNames(), e.scenario.library.UsesVariable) {
 		v.Call.addVariables(vars)
 	}
 	vars["system"] = v.SystemPrompt
@@ -365,7 +365,7 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	vars := make([]fill.Result, len(results))
 	for i, r := range results {
 		vars[i] = fill.Result{Text: r.Text, IsError: r.IsError, Tool: r.Tool, ID: r.ToolUseID}
-		if !e.scenario.library.Mentions("results") {
+		if !e.scenario.library.UsesVariable("results") {
 			continue
 		}
 		vars[i].Content = fill.Decode(r.Content)

@@ -406,7 +406,7 @@ func lastPart(name string) string {
 }
 
 func (l *linter) lintBreakpoints() {
-	for i := range l.s.Breakpoints { // replacement tools are also called
+	for i := range l.s.Breakpoints { // a replacement tool counts as called
 		if name := l.s.Breakpoints[i].Replacement; eval.HasTemplate(name) {
 			l.called = append(l.called, "*")
 		} else if name != "" {

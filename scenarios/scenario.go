@@ -34,10 +34,12 @@ func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagn
 	return s.source.Locate(path, offset, message)
 }
 
-// Mentions reports whether an expression of the scenario may use a variable that
+// UsesVariable reports whether an expression of the scenario may use a variable that
 // can differ between requests with the same history: model, system, tools, schemas,
 // context, permission_mode, session, cwd and those of [Call].
-func (s *Scenario) Mentions(name string) bool { return s.library != nil && s.library.Mentions(name) }
+func (s *Scenario) UsesVariable(name string) bool {
+	return s.library != nil && s.library.UsesVariable(name)
+}
 
 // Turns returns the positions of a rule's turns, in order.
 func (s *Scenario) Turns(rule int) []diag.Position {

@@ -159,7 +159,7 @@ type Response struct {
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
 	// ToolCalls are the tool calls of one message; several run in parallel.
 	ToolCalls []ToolCall `toml:"tool_calls"`
-	// Usage is the reported token count; default an estimate.
+	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
 	// Steps are the messages of the answer, one request to the model each. They
 	// replace `text` and `tool_calls`.
@@ -198,7 +198,7 @@ type Step struct {
 	Frames []Frame `toml:"frames"`
 	// DelayMS is the wait before the message.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
-	// Usage is the reported token count; default an estimate.
+	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
 	// StopReason replaces the message's stop reason. After "max_tokens" and
 	// "model_context_window_exceeded" the CLI requests the rest with a text that

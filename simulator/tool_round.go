@@ -292,7 +292,7 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 		ToolUseResult: output, SourceUUID: c.eventID, Tool: c.toolUse.Name,
 	}
 	if c.tool.Server != "" {
-		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: writeAnnotation(c.tool, res)}
+		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: mutationHint(c.tool, res)}
 	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
 		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.toolUse.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun}}
@@ -300,8 +300,8 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 	return ev
 }
 
-// writeAnnotation returns why a successful call may have changed something; empty = it cannot have.
-func writeAnnotation(t protocol.Tool, res protocol.ToolResult) string {
+// mutationHint returns "declared" or "no_hint" if a successful call may have changed something, otherwise "".
+func mutationHint(t protocol.Tool, res protocol.ToolResult) string {
 	var hints struct {
 		ReadOnly *bool `json:"readOnlyHint"`
 	}
@@ -355,11 +355,11 @@ func (d *toolRound) endMidMessage(rest []preparedCall, begun int, stop executor.
 			d.emitResult(c, executedCall{index: begun + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
 		}
 	}
-	return d.stopEnd(stop)
+	return d.turnEnd(stop)
 }
 
-// stopEnd returns the end of a turn that a layer of the tools stopped.
-func (d *toolRound) stopEnd(stop executor.StopTurn) error {
+// turnEnd returns the end of a turn that a layer of the tools stopped.
+func (d *toolRound) turnEnd(stop executor.StopTurn) error {
 	switch {
 	case stop.Err != nil:
 		return stop.Err
@@ -397,7 +397,7 @@ func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, res
 	if !out.Block && !out.StopTurn {
 		return d.hooks.loadContext(ctx, succeededCalls(calls, results))
 	}
-	return d.stopEnd(executor.StopTurn{TerminalReason: "hook_stopped"})
+	return d.turnEnd(executor.StopTurn{TerminalReason: "hook_stopped"})
 }
 
 // succeededCalls returns the calls whose result is not an error.

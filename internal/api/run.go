@@ -250,7 +250,7 @@ func (f *replay) bindRequestVars() {
 	var volatile []string
 	is := func(value string, names ...string) bool {
 		for _, name := range names {
-			if scenario.Mentions(name) {
+			if scenario.UsesVariable(name) {
 				volatile = append(volatile, name, value)
 				return true
 			}
@@ -260,17 +260,17 @@ func (f *replay) bindRequestVars() {
 	f.vars.Model, f.vars.Session.ID = r.Model, r.Session
 	is(r.Model, "model")
 	is(r.Session, "session")
-	if scenario.Mentions("system") {
+	if scenario.UsesVariable("system") {
 		f.vars.SystemPrompt = r.SystemText()
 		is(f.vars.SystemPrompt, "system")
 	}
 	if is(string(r.Tools.Raw), "tools", "schemas") {
 		f.vars.Tools = r.Tools.Names
-		if scenario.Mentions("schemas") {
+		if scenario.UsesVariable("schemas") {
 			f.vars.Schemas = r.Tools.Schemas()
 		}
 	}
-	if scenario.Mentions("cwd") {
+	if scenario.UsesVariable("cwd") {
 		f.vars.CWD = r.WorkingDirectory()
 		is(f.vars.CWD, "cwd")
 	}
@@ -285,7 +285,7 @@ func (f *replay) bindRequestVars() {
 	is(string(r.Thinking), "thinking")
 	is(string(r.OutputConfig), "output_config")
 	is(string(r.Metadata), "metadata")
-	if scenario.Mentions("headers") {
+	if scenario.UsesVariable("headers") {
 		c.Headers = r.VisibleHeaders()
 		volatile = append(volatile, "headers", fmt.Sprint(c.Headers))
 	}

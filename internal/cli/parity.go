@@ -17,10 +17,10 @@ type parityCmd struct {
 	Claude        string        `placeholder:"PATH" help:"Path of the real claude (default: CLAUDE_BIN, else the one on PATH)"`
 	ClaudeVersion string        `placeholder:"V" help:"Download this version of the real claude from npm"`
 	Between       []string      `sep:"none" placeholder:"V" help:"Compare two versions of the real claude: --between A B"`
-	Known         string        `default:"docs/parity/known.toml" placeholder:"FILE" help:"File that lists the known differences"`
+	Known         string        `default:"docs/parity/known.toml" placeholder:"FILE" help:"File that lists the known differences (default: docs/parity/known.toml, or else the built-in list)"`
 	JSON          string        `placeholder:"FILE" help:"Write the report as JSON to FILE"`
 	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
-	Verbose       bool          `short:"v" help:"Print every difference, and the figures by area and kind of output"`
+	Verbose       bool          `short:"v" help:"Print every difference, and the counts by area and kind of output"`
 	ShowNormal    bool          `help:"Print the normalized output of both sides, as it is compared"`
 	DefaultURL    bool          `name:"default-url" help:"Use the default URL of the API on both sides instead of ANTHROPIC_BASE_URL (Linux)"`
 	Protocol      string        `placeholder:"REVISION,…" help:"Restrict the fixtures of all cases to these MCP revisions"`

@@ -33,7 +33,7 @@ type ScriptedGate struct {
 // NewScriptedGate returns a gate with its own hub, which Close closes.
 func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 	if o.Now == nil {
-		return nil, errors.New("script: Now must be set")
+		return nil, errors.New("debug: ScriptedGateOptions.Now must be set")
 	}
 	// The ids of this run are only displayed; no request looks one up later.
 	var pauses atomic.Int64

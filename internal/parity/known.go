@@ -181,7 +181,7 @@ func (f *KnownFile) Stale(version string) diag.List {
 // maxAge is how long an entry may stay without being proved again.
 const maxAge = 90 * 24 * time.Hour
 
-// Overdue reports the entries that were last proved more than 90 days before a day.
+// Overdue reports the entries that were last confirmed more than 90 days before now.
 func (f *KnownFile) Overdue(now time.Time) diag.List {
 	var list diag.List
 	for _, k := range f.Known {

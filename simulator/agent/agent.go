@@ -196,8 +196,7 @@ func conversationOf(call protocol.ToolUse) string {
 	return call.Agent.ID
 }
 
-// recordTool records that a conversation knows about the use of a tool. It reports whether that is new in this
-// round.
+// recordTool records that a conversation has been told about a tool. It returns true the first time in each round.
 func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

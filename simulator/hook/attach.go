@@ -24,8 +24,8 @@ type Trace struct {
 	StopHooks *protocol.StopHooks
 }
 
-// reportResult records the result of a hook around a compaction.
-func (t *Trace) reportResult(c *hookCall, a *hookResult) {
+// reportCompactionHook records the result of a hook around a compaction.
+func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.isDetached {
 		return
 	}

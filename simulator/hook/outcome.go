@@ -70,7 +70,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 	o := Outcome{Trace: Trace{Frames: hookFrames(c, answers)}}
 	for i := range answers {
 		a := &answers[i]
-		o.reportResult(c, a)
+		o.reportCompactionHook(c, a)
 		reason, bare, refused := a.refusalReason(c)
 		switch {
 		case a.isDetached:

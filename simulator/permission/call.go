@@ -195,7 +195,7 @@ func (s *ruleset) firstRule(behavior string, c *call) *rule {
 		if behavior == BehaviorAllow {
 			return r.matches(c)
 		}
-		return r.matchesCommandPart(c)
+		return r.matchesAnyPart(c)
 	})
 	if i < 0 {
 		return nil
@@ -352,7 +352,7 @@ func (r *rule) coversTool(c *call) bool {
 }
 
 // matches reports whether the rule decides the call. The content of a Bash rule is matched part by part elsewhere:
-// see [rule.matchesCommandPart].
+// see [rule.matchesAnyPart].
 func (r *rule) matches(c *call) bool {
 	if !r.coversTool(c) {
 		return false
@@ -376,9 +376,9 @@ func (r *rule) matches(c *call) bool {
 	}
 }
 
-// matchesCommandPart reports whether a deny or ask rule is about any part of the command, with or without the variables and
+// matchesAnyPart reports whether a deny or ask rule is about any part of the command, with or without the variables and
 // wrappers before it.
-func (r *rule) matchesCommandPart(c *call) bool {
+func (r *rule) matchesAnyPart(c *call) bool {
 	if r.matches(c) || r.hasParam(c) {
 		return true
 	}

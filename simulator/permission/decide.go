@@ -145,7 +145,7 @@ func (d decider) denyRuleVerdict(c *call) *Verdict {
 	case claudecode.ClassShell:
 		return newCommandLine(c).pathDenial()
 	case claudecode.ClassWrite:
-		return cmp.Or(c.denyUnreadable(), linkDenial(c))
+		return cmp.Or(c.denyByReadRule(), linkDenial(c))
 	default:
 		return nil
 	}
@@ -261,7 +261,7 @@ func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 		tool, _ = p.opts.Tool(use.Name) // of an unknown tool only the name is known
 	}
 	c := p.describeCall(use, tool)
-	return r.matchesCommandPart(c)
+	return r.matchesAnyPart(c)
 }
 
 // DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty = none. The

@@ -336,7 +336,7 @@ func pathsOf(ops []fileOperand) []string {
 	return out
 }
 
-// plainPaths returns the files that are compared with deny rules about paths.
+// plainPaths returns the paths of the plain operands. Only these are compared with deny rules for paths.
 func plainPaths(ops []fileOperand) []string {
 	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op fileOperand) bool { return !op.isPlain }))
 }

@@ -215,7 +215,7 @@ func ruleCode(source string) string { return "rule:" + source }
 // denySource returns the source of the first deny rule about a call; empty = none.
 func (s *ruleset) denySource(c *call) string {
 	for _, r := range s.rules {
-		if r.Behavior == BehaviorDeny && r.matchesCommandPart(c) {
+		if r.Behavior == BehaviorDeny && r.matchesAnyPart(c) {
 			return r.Source
 		}
 	}

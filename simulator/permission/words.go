@@ -21,7 +21,7 @@ type approval struct {
 	blockedPath    string // the path in question; empty = none
 	safety         protocol.SafetyFinding
 	code           string // reason code; empty = unknown
-	circuitBreaker string // the circuit breaker; empty = none
+	circuitBreaker string // name of the circuit breaker that caused the refusal, or empty
 	// suggestions are nil when a host is shown none at all.
 	suggestions []protocol.PermissionUpdate
 }
@@ -178,8 +178,8 @@ func (c *call) denyFile(message, source string) Verdict {
 	}
 }
 
-// denyUnreadable refuses to change a file that a deny rule protects from reading; nil = no rule does.
-func (c *call) denyUnreadable() *Verdict {
+// denyByReadRule refuses to change a file that a deny rule protects from reading; nil = no rule does.
+func (c *call) denyByReadRule() *Verdict {
 	if c.kind != claudecode.ClassWrite || c.name == "NotebookEdit" {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (c *call) denyByRule() Verdict {
 		message = "Skill execution blocked by permission rules"
 	}
 	if c.kind == claudecode.ClassFetch && c.domain != "" && slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool {
-		return r.Behavior == BehaviorDeny && r.content != "" && r.matchesCommandPart(c)
+		return r.Behavior == BehaviorDeny && r.content != "" && r.matchesAnyPart(c)
 	}) {
 		message = c.use.Name + " denied access to domain:" + c.domain + "."
 	}
@@ -251,7 +251,7 @@ func (c *call) denyByRule() Verdict {
 // denialSource is the source of a denial: a rule in a file of the user's own is a
 // refusal of the user's.
 func (c *call) denialSource() string {
-	return c.judge.rules.denyingSource(func(r rule) bool { return r.matchesCommandPart(c) })
+	return c.judge.rules.denyingSource(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
 // denyCommand refuses a command line: for its own text, or for one of its

@@ -138,13 +138,13 @@ func (c Schedule) String() string {
 		return "Every minute"
 	case hour == "*" && weekday == "*" && !fixed:
 		if n, ok := everyN(minute); ok {
-			return everyExpression(n, "minute")
+			return everyText(n, "minute")
 		}
 	case hour == "*" && weekday == "*":
 		return "Every hour" + atMinute(m)
 	case fixed && !daily && weekday == "*":
 		if n, ok := everyN(hour); ok {
-			return everyExpression(n, "hour") + atMinute(m)
+			return everyText(n, "hour") + atMinute(m)
 		}
 	case fixed && daily:
 		if days := cronDays(weekday); days != "" {
@@ -163,7 +163,7 @@ func everyN(field string) (int, bool) {
 	return cronNumber(step)
 }
 
-func everyExpression(n int, unit string) string {
+func everyText(n int, unit string) string {
 	if n == 1 {
 		return "Every " + unit
 	}

@@ -52,11 +52,11 @@ func (d *patternRewriter) rewrite() {
 			if end == 0 {
 				end = escapeEnd(d.pattern, i)
 			}
-			d.rewritePart(escape(d.pattern[i : end+1]))
+			d.writeItem(escape(d.pattern[i : end+1]))
 			i = end
 		case '[':
 			end := min(classEnd(d.pattern, i), len(d.pattern)-1)
-			d.rewritePart(d.pattern[i : end+1])
+			d.writeItem(d.pattern[i : end+1])
 			i = end
 		case '(':
 			end := groupStart(d.pattern, i)
@@ -77,18 +77,18 @@ func (d *patternRewriter) rewrite() {
 		case '{':
 			end, f := countEnd(d.pattern, i)
 			if f != nil || d.itemStart < 0 {
-				d.rewritePart("{")
+				d.writeItem("{")
 				continue
 			}
 			i = d.rewriteRepetition(strings.ReplaceAll(d.pattern[i:end+1], " ", ""), end)
 		default:
-			d.rewritePart(d.pattern[i : i+1])
+			d.writeItem(d.pattern[i : i+1])
 		}
 	}
 }
 
-// rewritePart writes an item that may be repeated.
-func (d *patternRewriter) rewritePart(text string) {
+// writeItem writes an item that may be repeated.
+func (d *patternRewriter) writeItem(text string) {
 	if len(text) == 1 && text[0]&0xc0 == 0x80 { // continuation byte of a character
 		d.to.WriteString(text)
 		return

@@ -16,7 +16,7 @@ import (
 // maxDepth bounds the nesting of a JSON value.
 const maxDepth = 1000
 
-// Canonical rewrites one JSON value without white space, with sorted keys (of equal keys the last counts) and with
+// Canonical rewrites one JSON value without white space, with sorted keys (of duplicate keys the last one wins) and with
 // as few escapes as JSON allows. Numbers keep their digits. The result shares no memory with data.
 func Canonical(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -54,7 +54,7 @@ func (a Access) Check(addr string) error {
 // IsLoopback reports whether an address of [Options] is reachable only from this
 // machine.
 func IsLoopback(addr string) bool {
-	addr, err := localAddr(addr)
+	addr, err := withDefaultHost(addr)
 	return err == nil && isLoopback(addr)
 }
 

@@ -41,7 +41,7 @@ const defaultBodyTime = 30 * time.Second
 // Listen opens the TCP listener of o and announces it, if o.Access allows the
 // address. The caller owns the listener; Serve closes it.
 func Listen(ctx context.Context, o Options) (net.Listener, error) {
-	addr, err := localAddr(o.Addr)
+	addr, err := withDefaultHost(o.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func Run(ctx context.Context, h http.Handler, o Options) error {
 	return Serve(ctx, ln, h, o)
 }
 
-func localAddr(addr string) (string, error) {
+func withDefaultHost(addr string) (string, error) {
 	addr = cmp.Or(addr, ":0")
 	if !strings.Contains(addr, ":") {
 		addr = ":" + addr

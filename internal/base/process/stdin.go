@@ -18,7 +18,7 @@ const (
 )
 
 // ReadStdin returns all of stdin, decoded by [DecodeStream]; "" if it is a terminal or stays silent for too long.
-// The reading goroutine ends with its read; on a pipe that stays open, at the end of the process.
+// If it gives up, its goroutine stays blocked in Read until the pipe is closed or the process exits.
 func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil

@@ -76,9 +76,9 @@ func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 // ConnectingServers reports whether the servers that initialize names are still being connected.
 func (p *Conn) ConnectingServers() bool { return p.scheduler.connectingServers() }
 
-// ParkHandshakes stores the answers that servers inside the host have already given, by server
+// StoreHandshakes stores the answers that servers inside the host have already given, by server
 // name. They are used once instead of asking the server.
-func (p *Conn) ParkHandshakes(handshakes map[string]Handshake) {
+func (p *Conn) StoreHandshakes(handshakes map[string]Handshake) {
 	p.hostServers.parkHandshakes(handshakes)
 }
 

@@ -208,7 +208,7 @@ func ownOptions(f *Flags) []option {
 		claudelessOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", setText(&f.Failure)),
 		claudelessOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", setText(&f.Capture)),
 		claudelessOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", addExpectation(f)),
-		claudelessOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the set-up could pass for the wrong reason", setTrue(&f.Strict)),
+		claudelessOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the test could pass for the wrong reason, for example if no rule answers a prompt", setTrue(&f.Strict)),
 		claudelessOption("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Print the MCP messages on stderr", setTrue(&f.MCPDebug)),
 		claudelessOption("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "Fail the run if an MCP server does not start", setTrue(&f.MCPRequire)),
 		claudelessOption("--debugger <url>", "CLAUDELESS_DEBUGGER", "Address of the breakpoint server for tool calls", setText(&f.Debugger)),

@@ -27,7 +27,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	}
 	became, parked := parkHandshakes(sent, in.SDKMCPServers, r.connected)
 	if became != nil {
-		r.conn.ParkHandshakes(parked)
+		r.conn.StoreHandshakes(parked)
 	}
 	d, err := r.initializer.Initialize(ctx, in)
 	if err != nil {

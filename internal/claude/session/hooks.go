@@ -28,8 +28,8 @@ type hooks struct {
 	state      *simulator.SessionState
 	workspace  workspace
 	records    *recorder
-	showFrames bool // their start and end are shown
-	disabled   bool // settings or flags disable all of them
+	showFrames bool // emit an event when a hook starts and when it ends
+	disabled   bool // settings or flags disable all hooks
 }
 
 // newHooks reads the hooks of the settings (spec: cli-contract 5.5).

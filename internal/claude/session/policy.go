@@ -47,7 +47,7 @@ func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
 		AutoApprove:   p.autoApproves,
 		NoPrompts:     plan.Permission.NoPrompts,
 		Tool:          b.Tool,
-		FileSystem:    ruleFS{},
+		FileSystem:    diskFS{},
 		Dir:           b.Dir,
 		HasAsker:      plan.Permission.PromptTool != "",
 		BypassAllowed: plan.Permission.BypassAllowed,
@@ -154,20 +154,20 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 	return answer, nil
 }
 
-// ruleFS gives permission rules access to the file system.
-type ruleFS struct{}
+// diskFS gives permission rules access to the file system.
+type diskFS struct{}
 
 // IsDir reports whether a path is a directory.
-func (ruleFS) IsDir(path string) bool {
+func (diskFS) IsDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
 // Resolve follows symbolic links.
-func (ruleFS) Resolve(path string) string { return resolveLinks(path) }
+func (diskFS) Resolve(path string) string { return resolveLinks(path) }
 
 // Glob returns the files that a shell pattern matches.
-func (ruleFS) Glob(pattern string) []string { return matchFiles(pattern) }
+func (diskFS) Glob(pattern string) []string { return matchFiles(pattern) }
 
 // maxDanglingLinks limits how many dangling links in a row are followed.
 const maxDanglingLinks = 40

@@ -85,7 +85,7 @@ func (r *recorder) openLogs(plan launch.Plan) error {
 	if plan.Records.Capture != "" {
 		file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
-			r.Warn("opening --capture: " + err.Error())
+			r.Warn("cannot open the --capture file, so no journal is written: " + err.Error())
 		} else {
 			r.journalFile = file
 			r.journal = journal.New(journal.Options{W: file, Now: plan.Clock.Now, PID: plan.PID, SessionID: r.transcript.ID(), Environ: plan.Environ})

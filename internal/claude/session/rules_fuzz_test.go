@@ -222,7 +222,7 @@ func tryRules(t *testing.T, bash, line string, judged privateDir) (ran int) {
 	}
 	for _, set := range ruleSets() {
 		p, err := permission.New(permission.Options{
-			Mode: set.mode, CWD: filepath.Join(judged.root, "work"), Home: filepath.Join(judged.root, "home"), FileSystem: ruleFS{},
+			Mode: set.mode, CWD: filepath.Join(judged.root, "work"), Home: filepath.Join(judged.root, "home"), FileSystem: diskFS{},
 		})
 		if err != nil {
 			t.Fatal(err)

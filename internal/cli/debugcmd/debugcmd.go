@@ -27,7 +27,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// Debug is the breakpoint server and its small clients.
+// Debug is the command claudeless debug with its subcommands.
 type Debug struct {
 	Serve Serve `cmd:"" default:"withargs" help:"Run the breakpoint server"`
 	Hook  Hook  `cmd:"" help:"Pause the tool calls of an agent CLI, as its PreToolUse or PostToolUse hook"`

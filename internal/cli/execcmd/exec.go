@@ -26,7 +26,7 @@ import (
 // Reports are the flags for additional outputs of a verdict.
 type Reports struct {
 	JUnit  string `name:"junit" placeholder:"FILE" help:"Write the verdict as JUnit XML to FILE"`
-	GitHub bool   `name:"github" help:"Write GitHub Actions annotations to stderr, and the step summary"`
+	GitHub bool   `name:"github" help:"Write GitHub Actions annotations to stderr, and add the result to the step summary"`
 	JSON   string `name:"json" placeholder:"FILE" help:"Write the verdict as JSON to FILE"`
 	HTML   string `name:"html" placeholder:"FILE" help:"Write the verdict and everything that happened as one HTML page to FILE"`
 }
@@ -45,7 +45,7 @@ type Setup struct {
 	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude: a file or JSON"`
 	Capture   string   `placeholder:"FILE" help:"Write the journal of all processes to FILE, which is replaced"`
 	Strict    bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
-	Lenient   bool     `help:"Do not report set-up findings (S01, S02, …)"`
+	Lenient   bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
 }
 
 // runnerSetup makes the paths absolute, because claude is started in other directories.
@@ -88,10 +88,10 @@ type Exec struct {
 	Faults     []string `placeholder:"NAME|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
 	Real       realFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
 	Terminal   `embed:""`
-	JudgeLater bool     `help:"Only write the journal of --capture; claudeless verify judges it later"`
+	JudgeLater bool     `help:"Write the journal (--capture) but do not check the run; check it later with claudeless verify"`
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
-	EnvFor     []string `placeholder:"HOST" help:"Also set the variable that this host reads to find claude (a host name such as vscode, or the name of the variable)"`
+	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that a program uses to find claude: NAME is the program, such as vscode, or the variable itself"`
 	Inside     bool     `hidden:""` // it is the first process of a watched run
 	OwnNetwork bool     `hidden:""` // the run has its own network namespace
 	Spoil      string   `hidden:""` // it becomes the real claude, or wraps it to simulate this fault

@@ -13,7 +13,7 @@ import (
 type Gates struct {
 	List    gatesList    `cmd:"" help:"List the gates that were reached or released"`
 	Wait    gatesWait    `cmd:"" help:"Wait until a step has reached a gate"`
-	Release gatesRelease `cmd:"" help:"Open a gate: waiting steps continue, later ones do not stop"`
+	Release gatesRelease `cmd:"" help:"Release a gate: waiting steps continue, and later steps do not wait"`
 }
 
 // gatesDir selects the directory of gates: by a flag, or by the environment of the

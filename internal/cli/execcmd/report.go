@@ -16,7 +16,7 @@ import (
 
 // Report writes reports about journals.
 type Report struct {
-	Page  reportPage  `cmd:"" default:"withargs" help:"Write journals of one run as an HTML page (the default)"`
+	Page  reportPage  `cmd:"" default:"withargs" help:"Write an HTML report from the journals of one run (the default)"`
 	Merge reportMerge `cmd:"" help:"Judge the journals of all shards as one run"`
 }
 
@@ -24,9 +24,9 @@ type Report struct {
 type reportPage struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Output   string   `short:"o" default:"report.html" placeholder:"FILE" help:"File to write (default: report.html)"`
-	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: the scenario of each run)"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
 	Strict   bool     `help:"Treat warnings about the scenario as errors"`
-	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)"`
+	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
 }
 
 // Run writes the page.
@@ -51,9 +51,9 @@ func (c *reportPage) Run(s *process.System) error {
 type reportMerge struct {
 	Shards   []string `arg:"" name:"shard" help:"Directory of a shard's journals (*.jsonl), or a journal"`
 	Expect   int      `name:"expect-shards" placeholder:"N" help:"Fail unless N shards are given"`
-	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: the scenario of each run)"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
 	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
-	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)"`
+	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
 	NoRuns   bool     `name:"allow-no-runs" help:"Accept shards in which claude was never started"`
 
 	Reports `embed:""`

@@ -13,7 +13,7 @@ type Terminal struct {
 	TTY      bool     `name:"tty" help:"Run the command in a new pseudo-terminal, for an interactive claude"`
 	Size     string   `placeholder:"COLSxROWS" help:"Size of the pseudo-terminal, 20x5 to 500x200 (default: that of this terminal, or 110x36)"`
 	Renderer string   `placeholder:"inline|fullscreen" help:"How claude draws its screen: inline or fullscreen (default)"`
-	Fresh    []string `placeholder:"DIALOG|all" help:"Show these dialogs of the first start: trust, key, mcp, bypass, auto (with --tty or --real)"`
+	Fresh    []string `placeholder:"DIALOG|all" help:"Show these dialogs, as on a first start: trust, key, mcp, bypass, auto (with --tty or --real)"`
 	Trust    []string `sep:"none" placeholder:"DIR" help:"Also trust this directory; the working directory is always trusted (with --tty or --real)"`
 	Screens  string   `placeholder:"DIR" help:"Write the screens and a recording (asciicast) to DIR, with secrets masked (with --tty)"`
 }

@@ -12,13 +12,13 @@ import (
 // Verify judges existing journals.
 type Verify struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
-	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: the scenario of each run)"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
 	Runs     int      `placeholder:"N" help:"Fail unless the journals hold N runs of claude"`
 	Shards   int      `placeholder:"N" help:"Fail unless N different journals are given"`
 	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
-	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)"`
+	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
 	NoRuns   bool     `name:"allow-no-runs" help:"Accept a journal in which claude was never started"`
-	Sweep    string   `placeholder:"RUN" help:"Kill processes left over from this CLAUDELESS_RUN and report each as a finding"`
+	Sweep    string   `placeholder:"RUN" help:"Kill processes left over from the run with this id (its CLAUDELESS_RUN) and report each as a finding"`
 
 	Reports `embed:""`
 	Accept  `embed:""`

@@ -19,7 +19,7 @@ type Check struct {
 	Strict  bool     `help:"Treat warnings as errors"`
 	JSON    bool     `help:"Print the findings as one JSON object"`
 	Explain []string `sep:"none" placeholder:"PROMPT" help:"Show which rule of the scenario answers this prompt, or why none does; repeat it for the prompts of one session"`
-	Target  string   `aliases:"face" placeholder:"TARGET" enum:"cli,api," default:"" help:"Also report scenario keys that this target ignores (api: claudeless serve)"`
+	Target  string   `aliases:"face" placeholder:"TARGET" enum:"cli,api," default:"" help:"Also report keys that are ignored by this target: cli, or api (claudeless serve)"`
 }
 
 // Run prints a line on stdout for each valid file and the diagnostics on stderr, or

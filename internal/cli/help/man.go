@@ -30,7 +30,7 @@ The caller treated claude in a way that breaks with the real one (exec, verify).
 A real claude was reached (exec).
 .TP
 6
-The run could pass for the wrong reason (\-\-strict).
+The test could pass for the wrong reason (\-\-strict).
 .SH FILES
 .TP
 claudeless.toml

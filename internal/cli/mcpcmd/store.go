@@ -104,7 +104,7 @@ func (s Store) hasServer(scope, name string) (bool, error) {
 func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
 	path := s.scopePath(scope)
 	if path == "" {
-		return errors.New("cannot save the server: no home directory")
+		return errors.New("cannot save the server: HOME is not set")
 	}
 	doc, err := readObject(path)
 	if err != nil {

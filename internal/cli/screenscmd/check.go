@@ -236,7 +236,7 @@ func inTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []st
 func tmux(ctx context.Context, env []string, args ...string) (string, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: "tmux", Args: args, Env: env}, Combined: true, Timeout: detectorTimeout})
 	if err == nil && (res.Exit.Code != 0 || res.TimedOut) {
-		err = fmt.Errorf("tmux %s: %s", args[0], res.Exit)
+		err = fmt.Errorf("tmux %s: %s", strings.Join(args, " "), res.Exit)
 	}
 	return strings.TrimSpace(string(res.Stdout)), err
 }

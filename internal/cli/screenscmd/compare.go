@@ -19,9 +19,9 @@ import (
 type Diff struct {
 	JSON   bool   `name:"json" help:"Print the changes as JSON"`
 	GitHub bool   `name:"github" help:"Also write GitHub Actions annotations to stderr"`
-	Cells  bool   `help:"Print for each page how many of its cells are the same, without those that are empty in both"`
-	Before string `arg:"" help:"Version or directory"`
-	After  string `arg:"" help:"Version or directory"`
+	Cells  bool   `help:"Print for each page how many characters are the same, ignoring positions that are blank on both sides"`
+	Before string `arg:"" help:"Older version, or a directory of its screens"`
+	After  string `arg:"" help:"Newer version, or a directory of its screens"`
 }
 
 // Run prints the changes, those of options first, and exits with 1 if there are any.
@@ -133,7 +133,7 @@ func (c *Diff) print(s *process.System, changes []book.Change) error {
 // Check checks a detector.
 type Check struct {
 	Detector string   `required:"" placeholder:"FILE" help:"TOML file that says how to run the detector"`
-	In       string   `default:"tmux" enum:"terminal,tmux" placeholder:"PLACE" help:"Prefer pages captured inside tmux (tmux, default) or outside it (terminal); use the other ones if none exist"`
+	In       string   `default:"tmux" enum:"terminal,tmux" placeholder:"PLACE" help:"Pages to prefer: tmux (captured inside tmux, the default) or terminal (captured outside it); the others are used where these are missing"`
 	JSON     bool     `name:"json" help:"Print the report as JSON"`
 	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
 	GitHub   bool     `name:"github" help:"Also write GitHub Actions annotations to stderr"`

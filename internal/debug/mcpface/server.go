@@ -124,7 +124,7 @@ type conn struct {
 	session *wire.Session
 
 	initialized bool // initialize was answered, or its response is being written
-	ready       bool // the response has arrived, so notifications may follow
+	ready       bool // the client has the response to initialize, so notifications may be sent
 }
 
 // HandleClose removes the connection.

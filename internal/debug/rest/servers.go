@@ -38,7 +38,7 @@ func (a *api) clients(*http.Request) (any, error) {
 	return fields{"clients": out}, nil
 }
 
-// connect reads the server's configuration entry; its name is one of the members.
+// connect connects an external MCP server. The body is its configuration entry with one more member, "name".
 func (a *api) connect(r *http.Request) (any, error) {
 	var entry map[string]json.RawMessage
 	if err := readBody(r, &entry); err != nil {

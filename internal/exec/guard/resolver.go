@@ -15,7 +15,7 @@ type resolver struct {
 	mu      sync.Mutex
 	names   map[netip.Addr]string
 	addrs   map[string]netip.Addr
-	isFixed bool // names without an address do not exist
+	isFixed bool // no new addresses are assigned: the answer for an unknown name is empty
 }
 
 func newResolver() *resolver {

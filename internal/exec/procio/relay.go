@@ -41,7 +41,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	}
 	e := New(Options{System: s, Journal: w.journal, Fault: f})
 	if f == nil {
-		return runAttended(ctx, s, e, argv)
+		return runForeground(ctx, s, e, argv)
 	}
 	return relayThroughWrapper(ctx, s, e, argv)
 }
@@ -59,9 +59,9 @@ func realCache(s *process.System) string {
 	}
 }
 
-// runAttended runs the command as a child with the streams of this process, and ends as the child does, including by a
+// runForeground runs the command as a child with the streams of this process, and ends as the child does, including by a
 // signal.
-func runAttended(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
+func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
 	})

@@ -167,8 +167,8 @@ func (a *apiService) close() error {
 const shimAdvice = "the command did not take claude from PATH but from an absolute path, a bundled copy, or its own PATH; " +
 	"set the host's option for the executable to the claude on PATH (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
 
-// breaches returns the breaches found so far.
-func (a *apiService) breaches() []verdict.Finding {
+// guardFindings returns what the guard has found so far.
+func (a *apiService) guardFindings() []verdict.Finding {
 	var list []verdict.Finding
 	for _, b := range a.log.Breaches() {
 		f := verdict.Finding{ID: "G01", Level: "error", PID: b.PID, Text: b.Text}

@@ -138,17 +138,17 @@ func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 	return func() { unsubscribe(); close(done) }
 }
 
-// deferVerdict writes to the journal what a later verdict needs: the breaches of the guard and the leftover processes.
+// deferVerdict writes to the journal what a later verdict needs: the findings of the guard and the leftover processes.
 func (r *run) deferVerdict(left []leftoverProcess) error {
-	report := verdict.Report{Findings: append(leftoverFindings(left), r.api.breaches()...)}
-	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: left to claudeless verify %s\n", r.Capture)
+	report := verdict.Report{Findings: append(leftoverFindings(left), r.api.guardFindings()...)}
+	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: postponed; run claudeless verify %s\n", r.Capture)
 	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
 // judge reads the journal, judges the run by the scenario, and appends the verdict to the journal. It also returns what it
 // judged.
 func (r *run) judge(left []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
-	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(left), r.api.breaches()...)}
+	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(left), r.api.guardFindings()...)}
 	for _, p := range left {
 		in.Killed = append(in.Killed, p.pid)
 	}

@@ -220,8 +220,7 @@ func (s *sequenceProgress) unplayed() []Finding {
 	return []Finding{f}
 }
 
-// wasInterrupted reports whether the turn before the prompt of a request was interrupted, or the whole process was
-// ended.
+// wasInterrupted reports whether the turn before q's prompt was interrupted, or the process that ran it was stopped.
 func wasInterrupted(q *journal.Request) bool {
 	for _, kind := range slices.Backward(q.Messages) {
 		if kind == "interrupt" || kind == "answer" {

@@ -47,7 +47,7 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 	}
 	b.addIDs(named, e.Agent)
 	if e.Agent == "" {
-		b.addClient(e, request)
+		b.fillFromRequest(e, request)
 	}
 	t := r.conversations[id+"\x00"+e.Agent]
 	if t == nil {
@@ -87,8 +87,8 @@ func sessionIn(metadata json.RawMessage) string {
 	return id
 }
 
-// addClient records what the request says about the client.
-func (b *builder) addClient(e *journal.Exchange, request *history.Request) {
+// fillFromRequest records what the request says about the client.
+func (b *builder) fillFromRequest(e *journal.Exchange, request *history.Request) {
 	if version, ok := strings.CutPrefix(e.Client, "claude-cli/"); ok {
 		b.Version, _, _ = strings.Cut(version, " ")
 	}

@@ -29,11 +29,11 @@ type Handler interface {
 	HandleNotification(n Notification)
 }
 
-// Notification is progress of a call, or a log message.
+// Notification is a progress or log notification of a server.
 type Notification struct {
 	Method string         // "notifications/progress" or "notifications/message"
-	Params map[string]any // as they came
-	// Tool and UseID are those of the call whose progress it is; empty for log messages.
+	Params map[string]any // unchanged
+	// Tool and UseID identify the call that reported progress. They are empty for log messages.
 	Tool, UseID string
 }
 

@@ -55,7 +55,7 @@ func (c *Checker) Condition(src string) {
 		return
 	}
 	c.Library.conditions[key] = p
-	c.Library.recordMentions(src)
+	c.Library.recordVariables(src)
 }
 
 // Template compiles the string at the current path.
@@ -73,7 +73,7 @@ func (c *Checker) Template(src string) {
 		return
 	}
 	c.Library.templates[key] = t
-	c.Library.recordMentions(src)
+	c.Library.recordVariables(src)
 }
 
 // evalError reports the problems of the string at the current path.
@@ -104,7 +104,12 @@ func (c *Checker) checkValue(v diag.Value) {
 		}
 	case diag.KindTable:
 		if name, ok := fileRef(v); ok {
-			c.WithStep("$file", func() { c.file(name, len(v.Fields())) })
+			c.WithStep("$file", func() {
+				if len(v.Fields()) > 1 {
+					c.Errorf("a table with `$file` cannot have other keys")
+				}
+				c.loadFile(name)
+			})
 			return
 		}
 		for _, f := range v.Fields() {
@@ -128,11 +133,8 @@ func (c *Checker) TextFile(name string) {
 	}
 }
 
-// file reads the file of a { "$file" = … } table with that many keys.
-func (c *Checker) file(name string, keys int) {
-	if keys > 1 {
-		c.Errorf("a table with `$file` cannot have other keys")
-	}
+// loadFile reads the file that a { "$file" = … } table names into the library.
+func (c *Checker) loadFile(name string) {
 	path := Resolve(c.Source.Dir, name)
 	if c.Library.files[path] != nil {
 		return

@@ -18,7 +18,7 @@ type Library struct {
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	mentioned  map[string]bool           // the used variables that are expensive or change between requests
+	used       map[string]bool           // the used variables that are expensive or change between requests
 }
 
 // expressionKey is an expression or template with its available groups.
@@ -31,22 +31,22 @@ type expressionKey struct {
 func NewLibrary() *Library {
 	return &Library{
 		conditions: map[expressionKey]*eval.Program{}, templates: map[expressionKey]*eval.Template{},
-		files: map[string]json.RawMessage{}, texts: map[string]string{}, compilers: map[string]*eval.Compiler{}, mentioned: map[string]bool{},
+		files: map[string]json.RawMessage{}, texts: map[string]string{}, compilers: map[string]*eval.Compiler{}, used: map[string]bool{},
 	}
 }
 
-// recordMentions records which of the expensive variables src uses.
-func (l *Library) recordMentions(src string) {
+// recordVariables records which of the variables that are expensive to fill in src uses.
+func (l *Library) recordVariables(src string) {
 	for _, name := range append(RequestNames(), "results") {
-		if !l.mentioned[name] && strings.Contains(src, name) {
-			l.mentioned[name] = true
+		if !l.used[name] && strings.Contains(src, name) {
+			l.used[name] = true
 		}
 	}
 }
 
-// Mentions reports whether a compiled expression may use a variable, one of
+// UsesVariable reports whether a compiled expression may use a variable, one of
 // [RequestNames] or results.
-func (l *Library) Mentions(name string) bool { return l.mentioned[name] }
+func (l *Library) UsesVariable(name string) bool { return l.used[name] }
 
 // RequestNames returns the variables that may differ between two requests with the
 // same history.

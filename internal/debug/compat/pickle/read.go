@@ -113,7 +113,7 @@ func (m *reader) textNumber(op uint64) {
 	const longest = 4096 // digits; parsing takes quadratic time
 	n, ok := new(big.Int).SetString(strings.TrimSuffix(s[:min(len(s), longest)], "L"), 10)
 	if !ok || len(s) > longest {
-		m.fail(errors.New("not a number"))
+		m.fail(errors.New("invalid or too long integer"))
 	}
 	m.push(n)
 }
