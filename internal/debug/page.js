@@ -498,7 +498,6 @@ const load = {
   async functions() {
     functions = await api("GET", "/api/functions");
     attached(functions.functions.length > 0);
-    if (functions.older_clients) showOlder();
     one("#tools").replaceChildren(...functions.functions.map((name) => new Option(name)));
   },
   async servers() {
@@ -512,13 +511,9 @@ const load = {
     const { calls, total_count } = await api("GET", `/api/calls?limit=100&function_name=${encodeURIComponent(only)}`);
     reconcile("history", calls.reverse(), { key: (c) => c.call_id, make: makeCall, update: updateCall });
     attached(total_count > 0);
-    if (calls.some(foreign)) showOlder();
     if (total_count > calls.length) one('[data-count="history"]').textContent = `newest ${calls.length} of ${total_count}`;
   },
 };
-
-// showOlder shows the links to the pages for older clients after one has connected.
-const showOlder = () => { one("#older").hidden = false; };
 
 // attached closes the section "Connect an agent" after the first agent has connected.
 function attached(yes) {

@@ -19,13 +19,9 @@ import (
 
 // browser renders the pages that show the current state of the hub.
 type browser struct {
-	hub     *debug.Hub
-	clients *Clients
-	pages   *template.Template
+	hub   *debug.Hub
+	pages *template.Template
 }
-
-// objectLink is an entry of the pages' navigation.
-type objectLink struct{ Path, Name string }
 
 // pageData is one page: a template of browse.html and its data.
 type pageData struct {
@@ -36,8 +32,7 @@ type pageData struct {
 	Choices []string
 
 	// Set by serve.
-	Nav                  []objectLink
-	Here, Search, Status string
+	Search, Status string
 }
 
 // missingError says why a page does not exist.
@@ -45,31 +40,22 @@ type missingError string
 
 func (n missingError) Error() string { return string(n) }
 
-// Pages serves the pages of the older debugger for callers of all kinds, and passes all other paths to next. The
-// pages show the current state of the hub and change nothing; text from callers is escaped. They use the style of the
+// Pages serves the pages about one call, one breakpoint and the API, for callers of all kinds, and passes all other
+// paths to next. The pages show the current state of the hub and change nothing; text from callers is escaped. They use the style of the
 // live page, so serve them together with it.
 func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	b := &browser{hub: c.hub, clients: c}
+	b := &browser{hub: c.hub}
 	b.pages = template.Must(template.New("").Funcs(template.FuncMap{
-		"arguments": formatArguments, "clock": formatTime, "indent": indentJSON, "json": formatValue, "lasted": formatDuration, "name": shortName,
-		"path": url.PathEscape, "short": shortText, "data": callDataOf, "named": namedArguments, "ours": nativeInput,
+		"arguments": formatArguments, "clock": formatTime, "json": formatValue, "lasted": formatDuration,
+		"path": url.PathEscape, "short": shortText, "ours": nativeInput,
 	}).Parse(string(readFile("browse.html"))))
 	for path, f := range map[string]func(*browser, *http.Request) (pageData, error){
-		"/com-errors":                         (*browser).comErrors,
-		"/objects":                            (*browser).objects,
-		"/object/{ref}":                       (*browser).object,
-		"/repls":                              (*browser).sessions,
-		"/repl/{id}":                          (*browser).session,
-		"/repl-help":                          staticPage("repl-help", "REPL help"),
-		"/call-tree":                          (*browser).processes,
-		"/call-tree/{process}":                (*browser).callTree,
 		"/call/{id}":                          (*browser).call,
 		"/callstack/{id}":                     (*browser).callStack,
-		"/frame/{id}/{index}":                 (*browser).frame,
 		"/breakpoint/{name}/history":          (*browser).history,
 		"/breakpoint/{name}/history/{record}": (*browser).execution,
-		"/docs":                               staticPage("docs", "API"),
+		"/docs":                               func(*browser, *http.Request) (pageData, error) { return pageData{name: "docs", Title: "API"}, nil },
 	} {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
@@ -108,11 +94,6 @@ func endingOf(rec debug.Record) Ending {
 	return e
 }
 
-// staticPage returns a page without data.
-func staticPage(name, title string) func(*browser, *http.Request) (pageData, error) {
-	return func(*browser, *http.Request) (pageData, error) { return pageData{name: name, Title: title}, nil }
-}
-
 func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
@@ -121,8 +102,7 @@ func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.
 			status = http.StatusNotFound
 			p = pageData{name: "not-found", Title: "Not found", Data: err.Error()}
 		}
-		p.Nav = b.links()
-		p.Here, p.Search, p.Status = r.URL.Path, r.URL.Query().Get("search"), r.URL.Query().Get("status")
+		p.Search, p.Status = r.URL.Query().Get("search"), r.URL.Query().Get("status")
 		var buf bytes.Buffer
 		if err := b.pages.ExecuteTemplate(&buf, p.name, p); err != nil {
 			http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
@@ -130,20 +110,6 @@ func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.
 		}
 		debug.WritePage(w, status, debug.PageHTML, buf.Bytes())
 	}
-}
-
-// links returns the navigation of the pages. Pages about older clients are omitted until one has connected.
-func (b *browser) links() []objectLink {
-	links := []objectLink{{"/", "Paused calls"}}
-	if b.clients.Connected() {
-		links = append(links,
-			objectLink{"/call-tree", "Call trees"},
-			objectLink{"/objects", "Objects"},
-			objectLink{"/repls", "REPL sessions"},
-			objectLink{"/com-errors", "Communication errors"},
-		)
-	}
-	return append(links, objectLink{"/docs", "API"})
 }
 
 // matchesSearch reports whether a value contains the search text, ignoring case.
@@ -163,58 +129,6 @@ const anyStatus = "all"
 func matchesStatus(r *http.Request, status string) bool {
 	choice := r.URL.Query().Get("status")
 	return choice == "" || choice == anyStatus || choice == status
-}
-
-// comError is a client's report with the known fields; Raw has all of it.
-type comError struct {
-	Summary       string  `json:"summary"`
-	Timestamp     float64 `json:"timestamp"`
-	Method        string  `json:"method"`
-	Path          string  `json:"path"`
-	Status        any     `json:"status_code"`
-	ExceptionType string  `json:"exception_type"`
-	PID           int     `json:"process_pid"`
-	PageURL       string  `json:"page_url"`
-	Raw           json.RawMessage
-}
-
-func (b *browser) comErrors(r *http.Request) (pageData, error) {
-	var all []comError
-	for _, raw := range slices.Backward(b.clients.ComErrors()) {
-		e := comError{Raw: raw}
-		if err := json.Unmarshal(raw, &e); e.Summary == "" { // values of the wrong type are visible in Raw
-			e.Summary = "a report without a summary"
-			if err != nil {
-				e.Summary = "a report that cannot be read: " + err.Error()
-			}
-		}
-		if matchesSearch(r, raw) {
-			all = append(all, e)
-		}
-	}
-	return pageData{name: "com-errors", Title: "Communication errors", Data: all}, nil
-}
-
-func (b *browser) sessions(r *http.Request) (pageData, error) {
-	var all []debug.Session
-	for _, s := range slices.Backward(b.hub.Sessions()) {
-		status := "active"
-		if s.ClosedAt != nil {
-			status = "closed"
-		}
-		if matchesStatus(r, status) && matchesSearch(r, s) {
-			all = append(all, s)
-		}
-	}
-	return pageData{name: "repls", Title: "REPL Sessions", Data: all, Choices: []string{anyStatus, "active", "closed"}}, nil
-}
-
-func (b *browser) session(r *http.Request) (pageData, error) {
-	s, err := b.hub.Session(r.PathValue("id"))
-	if err != nil {
-		return pageData{}, missingError("There is no session " + r.PathValue("id") + ".")
-	}
-	return pageData{name: "repl", Title: "REPL session " + s.ID, Data: s}, nil
 }
 
 func (b *browser) history(r *http.Request) (pageData, error) {
@@ -265,14 +179,6 @@ func formatValue(v any) string {
 		return truncateText(string(raw), maxShown)
 	}
 	return truncateText(buf.String(), maxShown)
-}
-
-func indentJSON(v any) string {
-	raw, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err.Error()
-	}
-	return truncateText(string(raw), maxShown)
 }
 
 // jsonString returns the string of a JSON string.
@@ -353,12 +259,4 @@ func formatTime(seconds any) string {
 // formatDuration returns how long a call ran, without its pause.
 func formatDuration(r debug.Record) string {
 	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt-r.PausedSeconds)*1000))
-}
-
-// shortName abbreviates a CID or an object's name for display.
-func shortName(key string) string {
-	if len(key) > 40 {
-		return key[:12] + "…"
-	}
-	return key
 }

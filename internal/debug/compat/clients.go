@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/debug"
@@ -31,8 +30,6 @@ type Clients struct {
 	resent resendSet
 	relay  relay
 
-	connected atomic.Bool // a client has sent a request
-
 	mu        sync.Mutex
 	comErrors []ComError
 }
@@ -41,9 +38,6 @@ type Clients struct {
 func New(o Options) *Clients {
 	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: relay{evals: map[string]*pendingEval{}, queues: map[string][]*pendingEval{}}}
 }
-
-// Connected reports whether an older client is or was connected to the hub.
-func (c *Clients) Connected() bool { return c.connected.Load() }
 
 // request is the description of a call that clients send.
 type request struct {
@@ -92,7 +86,6 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	if err := decode(body, &in); err != nil {
 		return debug.StartedCall{}, err
 	}
-	c.connected.Store(true)
 	if in.PID == nil || in.Started == nil {
 		return debug.StartedCall{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
 	}
@@ -168,7 +161,6 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 	if err := decode(r.Body, &in); err != nil {
 		return nil, err
 	}
-	c.connected.Store(true)
 	name := cmp.Or(in.MethodName, in.EventType)
 	if name == "" {
 		return nil, debug.MissingParameter("method_name")
@@ -205,9 +197,6 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 		return nil, err
 	}
 	it := Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
-	if it.CID != "" || it.Data != nil || len(it.ClientRef) > 0 { // claudeless's own callers register no values
-		c.connected.Store(true)
-	}
 	if it.CID != "" {
 		if err := c.storeItem(it); err != nil {
 			return nil, err
@@ -287,7 +276,6 @@ func (c *Clients) reportError(_ context.Context, r Request) (any, error) {
 	if len(r.Body) == 0 || r.Body[0] != '{' {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
-	c.connected.Store(true)
 	c.ReportComError(r.Body)
 	return OK(), nil
 }

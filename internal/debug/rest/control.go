@@ -150,7 +150,7 @@ func (a *api) history(r *http.Request) (any, error) {
 
 func (a *api) functions(*http.Request) (any, error) {
 	names, signatures, metadata := a.Hub.FunctionLists()
-	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata, "older_clients": a.olderClients.Connected()}, nil
+	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
 }
 
 func (a *api) setDefault(r *http.Request) (any, error) {
