@@ -68,7 +68,7 @@ func TestMCPFile(t *testing.T) {
 }
 
 // A refused request: 401 with a configured Authorization header is a failure, 403 means that the server needs
-// authorization (observed with 2.1.330). The run continues, --strict-mcp-config ends it, and the header is never
+// authorization (observed with 2.1.330). The run continues with a warning, --strict-mcp-config ends it, and the header is never
 // shown.
 func TestMCPUnauthorized(t *testing.T) {
 	for _, status := range []int{401, 403} {
@@ -84,7 +84,7 @@ func TestMCPUnauthorized(t *testing.T) {
 			stdout, stderr string // contained; "" = empty
 			code           int
 		}{
-			{[]string{"-p", "hi", "--output-format", "stream-json", "--verbose"}, `"mcp_servers":[{"name":"a","status":"` + state + `","source":"dynamic"}]`, "", 0},
+			{[]string{"-p", "hi", "--output-format", "stream-json", "--verbose"}, `"mcp_servers":[{"name":"a","status":"` + state + `","source":"dynamic"}]`, "claudeless: warning: MCP server 'a' failed to start: " + reason + "\n", 0},
 			{[]string{"-p", "hi", "--mcp-debug"}, "\n", "[mcp] a: failed: " + reason + "\n", 0},
 			{[]string{"-p", "hi", "--strict-mcp-config"}, "", "MCP server 'a' failed to start: " + reason + "\n", 1},
 			{[]string{"mcp", "status"}, "a: " + state + "\n", "", 1},

@@ -56,6 +56,8 @@ type servers struct {
 	manager     *mcp.Manager    // nil = no servers
 	callContext context.Context // of Start, without its cancellation; for requests to servers outside of calls
 	dynamic     *dynamicServers
+
+	warnsOfMissing bool // on stderr
 }
 
 // dynamicServers are the servers that are added after the start: those inside the host and those of
@@ -75,6 +77,7 @@ func newServers(plan launch.Plan, live *simulator.SessionState, host Host, r *re
 		plan: plan.Servers, inventory: newInventory(plan, live), records: r,
 		requests: serverRequests{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: resultStore{r, plan.Clock},
 		progress: plan.Progress, dynamic: &dynamicServers{settled: make(chan struct{})},
+		warnsOfMissing: !plan.AsClaude && !plan.Servers.Required,
 	}
 }
 
@@ -108,10 +111,14 @@ func (v *servers) start(ctx context.Context) error {
 	return v.checkRequired()
 }
 
-// reportMissing writes to the journal which configured servers did not start.
+// reportMissing writes to the journal which configured servers did not start, and to stderr unless the program was called
+// as claude, or the run ends with the same lines.
 func (v *servers) reportMissing() {
 	for _, m := range v.missing() {
 		v.records.WriteJournal(journal.MissingServer(m.name, m.reason))
+		if v.warnsOfMissing {
+			v.records.Warn(m.String())
+		}
 	}
 }
 
@@ -135,21 +142,13 @@ func (v *servers) statuses() []mcp.ServerStatus {
 	return v.manager.Servers()
 }
 
-// checkRequired returns an error if servers are required and some did not start.
+// checkRequired returns an error if servers are required and some did not start. It has one line for each of them.
 func (v *servers) checkRequired() error {
-	if !v.plan.Required {
-		return nil
-	}
-	return v.missingError()
-}
-
-// missingError returns an error with one line for each server that did not start, or nil.
-func (v *servers) missingError() error {
 	var lines []string
 	for _, m := range v.missing() {
-		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", m.name, m.reason))
+		lines = append(lines, m.String())
 	}
-	if len(lines) == 0 {
+	if !v.plan.Required || len(lines) == 0 {
 		return nil
 	}
 	return process.Verbatimf("%s", strings.Join(lines, "\n"))
@@ -157,6 +156,10 @@ func (v *servers) missingError() error {
 
 // missingServer is a server of the configuration that did not start.
 type missingServer struct{ name, reason string }
+
+func (m missingServer) String() string {
+	return fmt.Sprintf("MCP server '%s' failed to start: %s", m.name, m.reason)
+}
 
 // missing lists the servers that did not start.
 func (v *servers) missing() []missingServer {

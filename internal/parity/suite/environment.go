@@ -185,7 +185,7 @@ func (p *laneRun) environ(addr string) {
 	if p.isReal() {
 		return
 	}
-	p.env = append(p.env, "CLAUDELESS_SCENARIO="+p.scenarioFile(), "CLAUDELESS_CAPTURE="+p.path("rec", "journal.jsonl"), "CLAUDELESS_STRICT_MCP=report", "CLAUDELESS_ENVIRONMENT=login")
+	p.env = append(p.env, "CLAUDELESS_SCENARIO="+p.scenarioFile(), "CLAUDELESS_CAPTURE="+p.path("rec", "journal.jsonl"), "CLAUDELESS_ENVIRONMENT=login")
 	if p.Version != "" {
 		p.env = append(p.env, "CLAUDELESS_CLAUDE_VERSION="+p.Version)
 	}
