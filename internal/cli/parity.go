@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity/suite"
 )
@@ -16,7 +18,7 @@ import (
 type parityCmd struct {
 	Claude        string        `placeholder:"PATH" help:"Path of the real claude (default: CLAUDE_BIN, else the one on PATH)"`
 	ClaudeVersion string        `placeholder:"V" help:"Download this version of the real claude from npm"`
-	Between       []string      `sep:"none" placeholder:"V" help:"Compare two versions of the real claude: --between A B"`
+	Between       versionPair   `placeholder:"A B" help:"Compare two versions of the real claude"`
 	Known         string        `default:"docs/parity/known.toml" placeholder:"FILE" help:"File that lists the known differences (default: docs/parity/known.toml, or else the built-in list)"`
 	JSON          string        `placeholder:"FILE" help:"Write the report as JSON to FILE"`
 	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
@@ -30,6 +32,20 @@ type parityCmd struct {
 	Permissions   []string      `sep:"none" placeholder:"FILE" help:"Compare permission decisions about the tool calls listed in FILE instead of cases"`
 	Isolated      bool          `hidden:"" help:"Run the job read from stdin in its own network namespace"`
 	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with a [parity] table, or directories of these"`
+}
+
+// versionPair is the value of an option that takes two words.
+type versionPair []string
+
+// Decode takes the words after the option.
+func (p *versionPair) Decode(c *kong.DecodeContext) error {
+	for range 2 {
+		if c.Scan.Peek().IsEOL() || !c.Scan.Peek().IsValue() {
+			return process.WithHint("--between takes two versions", "for example: claudeless parity --between OLD NEW CASE…")
+		}
+		*p = append(*p, c.Scan.Pop().String())
+	}
+	return nil
 }
 
 // Run compares and exits with the result.
@@ -95,12 +111,6 @@ func (c *parityCmd) compare(ctx context.Context, o suite.Options) (result, error
 func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Options) (err error) {
 	switch {
 	case len(c.Between) > 0:
-		if len(c.Between) == 1 && len(c.Cases) > 0 {
-			c.Between, o.Cases = append(c.Between, c.Cases[0]), c.Cases[1:]
-		}
-		if len(c.Between) != 2 {
-			return process.WithHint("--between takes two versions", "for example: claudeless parity --between OLD NEW CASE…")
-		}
 		if o.Left, err = suite.Fetch(ctx, s, c.Between[0]); err == nil {
 			o.Right, err = suite.Fetch(ctx, s, c.Between[1])
 		}

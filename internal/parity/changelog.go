@@ -1,26 +1,49 @@
 package parity
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
+// changeKinds are the kinds of changes in the order of the report: options of the command line, events, their keys, lists
+// of tools and the like, values that do not depend on the prompt, and all other values.
+const changeKinds = "options events keys lists defaults values"
+
 // Change is a difference at one path between two versions, over all cases.
 type Change struct {
+	Kind string `json:"kind"` // one of changeKinds
 	// Path names the event and key, like the path of a [Difference].
 	Path string `json:"path"`
 	// Before and After are the values in the first case; empty = absent.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
-	// Cases are the cases with this difference.
-	Cases []string `json:"cases"`
+	// Cases are the cases with this difference; empty for options.
+	Cases []string `json:"cases,omitempty"`
 }
 
-// Changelog turns the report into one about two versions of the real CLI: it lists
-// the differences by path, in order of first occurrence, instead of by case.
-func (r *Report) Changelog(before, after string) {
-	r.Versions = []string{before, after}
+// CommandLine is what the help of one version lists.
+type CommandLine struct {
+	Version string
+	// Words are the options and commands, by their paths.
+	Words map[string][]string
+}
+
+// Changelog turns the report into one about two versions of the real CLI: it lists the differences by path instead of
+// by case, changes of the schema first.
+func (r *Report) Changelog(before, after CommandLine) {
+	r.Versions = []string{before.Version, after.Version}
 	r.Changes = []Change{}
+	for _, path := range keysOf(before.Words, after.Words) {
+		c := Change{
+			Kind: "options", Path: path, Before: onlyHerePrefix + missingWords(before.Words[path], after.Words[path]),
+			After: onlyHerePrefix + missingWords(after.Words[path], before.Words[path]),
+		}
+		if c.Before+c.After != onlyHerePrefix+onlyHerePrefix {
+			r.Changes = append(r.Changes, c)
+		}
+	}
 	at := map[string]int{} // mark and path → index
 	for _, v := range r.Cases {
 		for _, d := range v.Differences {
@@ -34,6 +57,32 @@ func (r *Report) Changelog(before, after string) {
 			r.Changes[i].Cases = append(r.Changes[i].Cases, v.Case)
 		}
 	}
+	for i, c := range r.Changes {
+		_, appears := at["+"+c.Path]
+		_, disappears := at["-"+c.Path]
+		r.Changes[i].Kind = cmp.Or(c.Kind, c.kind(appears && disappears))
+	}
+	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(changeKinds, a.Kind) - strings.Index(changeKinds, b.Kind) })
+}
+
+// kind returns the kind of a change in cases. What appears in one case and disappears in another has only moved.
+func (c *Change) kind(moved bool) string {
+	surface, rest, _ := strings.Cut(c.Path, ".")
+	kind, key, _ := strings.Cut(rest, ".")
+	describesSession := surface == "stdout" && (kind == "system/init" || strings.HasPrefix(kind, "control_response"))
+	switch {
+	case moved || rest == "" || surface == "requests" || surface == "files":
+		return "values"
+	case c.mark() != "~" && key == "":
+		return "events"
+	case c.mark() != "~":
+		return "keys"
+	case strings.HasPrefix(c.Before, onlyHerePrefix) && describesSession:
+		return "lists"
+	case describesSession:
+		return "defaults"
+	}
+	return "values"
 }
 
 // mark returns whether the value is new, removed, or changed.
@@ -47,12 +96,15 @@ func (c *Change) mark() string {
 	return "~"
 }
 
-// changelog returns a header with the two versions and a line for each change.
+// changelog returns a header with the two versions, and the changes of each kind below its name.
 func (r *Report) changelog() []string {
 	lines := []string{fmt.Sprintf("%s → %s\n", r.Versions[0], r.Versions[1])}
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)\n", c.mark(), c.Path, c.summary(), firstNames(c.Cases)))
+		if i == 0 || c.Kind != r.Changes[i-1].Kind {
+			lines = append(lines, c.Kind+":\n")
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: %s%s\n", c.mark(), c.Path, c.summary(), firstNames(c.Cases)))
 	}
 	return lines
 }
@@ -89,15 +141,18 @@ func truncate(s string) string {
 	return s
 }
 
-// firstNames returns the first names of a list and their total number.
+// firstNames returns the first names of a list and their total number, in parentheses.
 func firstNames(names []string) string {
 	const most = 3
-	if len(names) == 1 {
-		return names[0]
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return " (" + names[0] + ")"
 	}
 	more := ""
 	if len(names) > most {
 		more = ", …"
 	}
-	return fmt.Sprintf("%d cases: %s%s", len(names), strings.Join(names[:min(most, len(names))], ", "), more)
+	return fmt.Sprintf(" (%d cases: %s%s)", len(names), strings.Join(names[:min(most, len(names))], ", "), more)
 }

@@ -366,7 +366,7 @@ func (c *comparison) compareList(path, key string, a, b []any) {
 }
 
 // missingWords returns the words of a that are not in b.
-func missingWords(a, b []any) string {
+func missingWords[T comparable](a, b []T) string {
 	var words []string
 	for _, v := range a {
 		if !slices.Contains(b, v) {

@@ -3,7 +3,7 @@ package protocol
 import "encoding/json"
 
 // HookInput is the input of one hook event beyond [HookBase]. The set is closed: one type per
-// event, named after it (spec: cli-contract 5.2). A value marshals to the event's own keys only.
+// event that is simulated, named after it (spec: cli-contract 5.2). A value marshals to the event's own keys only.
 // Pass values, not pointers.
 type HookInput interface {
 	hook() (event, subject string)
@@ -210,31 +210,6 @@ type SetupHook struct {
 	Trigger string `json:"trigger"` // init, maintenance
 }
 
-// ModelSwitch holds the keys common to the hooks before and after a change of model.
-type ModelSwitch struct {
-	FromModel              string          `json:"from_model"`
-	ToModel                string          `json:"to_model"`
-	RequestedModel         *string         `json:"requested_model"`
-	Source                 string          `json:"source"`
-	ContextTokens          int             `json:"context_tokens"`
-	PromptCacheWarm        bool            `json:"prompt_cache_warm"`
-	CacheTTL               string          `json:"cache_ttl"` // 5m, 1h
-	EstimatedCacheWriteUSD float64         `json:"estimated_cache_write_usd"`
-	Pricing                json.RawMessage `json:"pricing"`
-}
-
-// PreModelSwitchHook runs before a change of model.
-type PreModelSwitchHook struct{ ModelSwitch }
-
-// PostModelSwitchHook runs after a change of model.
-type PostModelSwitchHook struct{ ModelSwitch }
-
-// TeammateIdleHook runs when a teammate has no work left.
-type TeammateIdleHook struct {
-	TeammateName string `json:"teammate_name"`
-	TeamName     string `json:"team_name"`
-}
-
 // HookTask is a task of a task list.
 type HookTask struct {
 	TaskID          string `json:"task_id"`
@@ -250,31 +225,6 @@ type TaskCreatedHook struct{ HookTask }
 // TaskCompletedHook runs before a task is completed.
 type TaskCompletedHook struct{ HookTask }
 
-// ElicitationHook runs before an MCP server's question reaches the user.
-type ElicitationHook struct {
-	MCPServerName   string          `json:"mcp_server_name"`
-	Message         string          `json:"message"`
-	Mode            string          `json:"mode,omitempty"` // form, url
-	URL             string          `json:"url,omitempty"`
-	ElicitationID   string          `json:"elicitation_id,omitempty"`
-	RequestedSchema json.RawMessage `json:"requested_schema,omitempty"`
-}
-
-// ElicitationResultHook runs before the answer is sent to the MCP server.
-type ElicitationResultHook struct {
-	MCPServerName string          `json:"mcp_server_name"`
-	ElicitationID string          `json:"elicitation_id,omitempty"`
-	Mode          string          `json:"mode,omitempty"`
-	Action        string          `json:"action"` // accept, decline, cancel
-	Content       json.RawMessage `json:"content,omitempty"`
-}
-
-// ConfigChangeHook runs when a settings file has changed.
-type ConfigChangeHook struct {
-	Source   string `json:"source"` // user_settings, project_settings, local_settings, policy_settings, skills
-	FilePath string `json:"file_path,omitempty"`
-}
-
 // InstructionsLoadedHook runs when an instruction file was read.
 type InstructionsLoadedHook struct {
 	FilePath        string   `json:"file_path"`
@@ -285,32 +235,10 @@ type InstructionsLoadedHook struct {
 	ParentFilePath  string   `json:"parent_file_path,omitempty"`
 }
 
-// WorktreeCreateHook asks hooks to create a work tree; the first returned path is used.
-type WorktreeCreateHook struct {
-	Name string `json:"name"`
-}
-
-// WorktreeRemoveHook asks hooks to remove a work tree.
-type WorktreeRemoveHook struct {
-	WorktreePath string `json:"worktree_path"`
-}
-
 // CwdChangedHook runs when the working directory has changed.
 type CwdChangedHook struct {
 	OldCWD string `json:"old_cwd"`
 	NewCWD string `json:"new_cwd"`
-}
-
-// FileChangedHook runs when a watched file has changed.
-type FileChangedHook struct {
-	FilePath string `json:"file_path"`
-	Event    string `json:"event"` // change, add, unlink
-}
-
-// DirectoryAddedHook runs when a directory was added to the workspace.
-type DirectoryAddedHook struct {
-	Directory string `json:"directory"`
-	Source    string `json:"source"`
 }
 
 // MessageDisplayHook runs before text is shown on screen.
@@ -349,23 +277,11 @@ func (in PostCompactHook) hook() (event, subject string)   { return "PostCompact
 func (in SessionStartHook) hook() (event, subject string)  { return "SessionStart", in.Source }
 func (in SessionEndHook) hook() (event, subject string)    { return "SessionEnd", in.Reason }
 func (in SetupHook) hook() (event, subject string)         { return "Setup", in.Trigger }
-func (PreModelSwitchHook) hook() (event, subject string)   { return "PreModelSwitch", "" }
-func (PostModelSwitchHook) hook() (event, subject string)  { return "PostModelSwitch", "" }
-func (TeammateIdleHook) hook() (event, subject string)     { return "TeammateIdle", "" }
 func (TaskCreatedHook) hook() (event, subject string)      { return "TaskCreated", "" }
 func (TaskCompletedHook) hook() (event, subject string)    { return "TaskCompleted", "" }
-func (in ElicitationHook) hook() (event, subject string)   { return "Elicitation", in.MCPServerName }
 
-func (in ElicitationResultHook) hook() (event, subject string) {
-	return "ElicitationResult", in.MCPServerName
-}
-func (in ConfigChangeHook) hook() (event, subject string) { return "ConfigChange", in.Source }
 func (in InstructionsLoadedHook) hook() (event, subject string) {
 	return "InstructionsLoaded", in.LoadReason
 }
-func (WorktreeCreateHook) hook() (event, subject string) { return "WorktreeCreate", "" }
-func (WorktreeRemoveHook) hook() (event, subject string) { return "WorktreeRemove", "" }
 func (CwdChangedHook) hook() (event, subject string)     { return "CwdChanged", "" }
-func (in FileChangedHook) hook() (event, subject string) { return "FileChanged", in.FilePath }
-func (DirectoryAddedHook) hook() (event, subject string) { return "DirectoryAdded", "" }
 func (MessageDisplayHook) hook() (event, subject string) { return "MessageDisplay", "" }

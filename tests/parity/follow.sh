@@ -5,6 +5,10 @@
 #
 #   tests/parity/follow.sh CLAUDELESS VERSION [CASE…]
 #
+# Without cases it compares the two versions by a ninth of the corpus, because changes of the schema
+# show in nearly every case, and then plays the whole corpus with the new one. FOLLOW_SINCE names
+# another version to compare with; FOLLOW_CORPUS=none leaves the corpus out.
+#
 # The report is bin/follow-VERSION.md. The exit code is that of the corpus: 0 if all differences are
 # known.
 set -eu
@@ -12,21 +16,58 @@ cd "$(dirname "$0")/../.."
 program=$1
 version=$2
 shift 2
-[ "$#" -gt 0 ] || set -- tests/parity
-current=$("$program" version --json | sed -n 's/.*"claude":"\([^"]*\)".*/\1/p')
+sample=$*
+if [ "$#" = 0 ]; then
+	set -- tests/parity
+	sample=$(printf '%s\n' tests/parity/*/*.txtar | LC_ALL=C sort | awk -F/ '{ if (n[$(NF - 1)]++ % 9 == 0) print }')
+fi
+current=${FOLLOW_SINCE:-$("$program" version --json | sed -n 's/.*"claude":"\([^"]*\)".*/\1/p')}
 mkdir -p bin
 report=bin/follow-$version.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$program" parity --retries 1 --between "$current" "$version" "$@" >"$work/between" || true
+
+# draft prints rows for the schema changes of a report.
+draft() {
+	awk -v v="$version" '
+	/^[a-z]+:$/ { kind = $0; next }
+	kind == "options:" && /^~/ { for (i = 3; i <= NF; i++) print "internal/claude/flags/options.go: " $2 " " $i }
+	kind == "events:" { print "a type in simulator/protocol: " $1 " " $2 }
+	kind == "keys:" {
+		path = $2
+		sub(/:$/, "", path)
+		table = sub(/^stdout\./, "", path) ? "keys.go, eventKeyRows" : sub(/^transcript\./, "", path) ? "keys.go, transcriptKeyRows" : "another surface"
+		event = path
+		sub(/\..*/, "", event)
+		sub(/^[^.]*\./, "", path)
+		sub(/\[.*/, "", event)
+		sub(/^result\/.*/, "result", event)
+		gsub(/claude-[a-z0-9-]+/, "*", path)
+		print table ": " ($1 == "-" ? "gone: " : "") "{\"" event " " path "\", \"" v "\"},"
+	}
+	kind == "lists:" {
+		key = $2
+		sub(/.*\./, "", key)
+		for (i = 3; i <= NF && $i ~ /^[-+]/; i++) {
+			gone = sub(/^-/, "", $i)
+			sub(/^\+/, "", $i)
+			row = key == "tools:" ? "{Name: \"" $i "\", Listing: ListAlways, Unsimulated: true, since: \"" v "\"}," : "{\"" $i "\", \"" v "\"},"
+			print (key == "tools:" ? "tools.go, tools: " : "init.go, " key " ") (gone ? "gone: " : "") row
+		}
+	}' "$1" | LC_ALL=C sort -u
+}
+
+# shellcheck disable=SC2086 # a list of files
+"$program" parity --verbose --between "$current" "$version" $sample >"$work/between" || true
 corpus=0
-"$program" parity --retries 2 --claude-version "$version" "$@" >"$work/corpus" || corpus=$?
+: >"$work/corpus"
+[ "${FOLLOW_CORPUS:-}" = none ] || "$program" parity --retries 2 --claude-version "$version" "$@" >"$work/corpus" || corpus=$?
 {
 	printf '# claude %s after %s\n\n' "$version" "$current"
 	printf '## What changed on the wire\n\n```text\n'
 	cat "$work/between"
-	printf '```\n\n## Draft rows of internal/claudecode\n\nEach key that is new, for its table in keys.go, init.go or tools.go:\n\n```go\n'
-	sed -n "s/^+ \([^ :]*\).*/{\"\1\", \"$version\"},/p" "$work/between" | sort -u
+	printf '```\n\n## Draft rows of internal/claudecode\n\n```text\n'
+	draft "$work/between"
 	printf '```\n\n## The corpus\n\n```text\n'
 	cat "$work/corpus"
 	printf '```\n'

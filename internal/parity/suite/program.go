@@ -17,6 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/runner"
+	"github.com/claudeless/claudeless/internal/parity"
 )
 
 // Program is a claude program.
@@ -49,15 +50,7 @@ var versionLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 // identify runs a program with --version.
 func identify(ctx context.Context, s *process.System, path string) (Program, error) {
-	home, err := proc.MakeTempDir("claudeless-parity-")
-	if err != nil {
-		return Program{}, err
-	}
-	defer func() { _ = home.Remove() }() // an empty directory in /tmp is harmless
-	res, err := proc.Run(ctx, proc.RunOptions{
-		Command: proc.Command{Path: path, Args: []string{"--version"}, Env: []string{"PATH=" + s.Getenv("PATH"), "HOME=" + home.Path}, Dir: home.Path},
-		Timeout: 20 * time.Second,
-	})
+	res, err := printed(ctx, s, path, "--version")
 	if err != nil {
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
 	}
@@ -71,6 +64,38 @@ func identify(ctx context.Context, s *process.System, path string) (Program, err
 		return Program{}, fmt.Errorf("%w: %s is claudeless itself", ErrNoClaude, path)
 	}
 	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, truncate(said))
+}
+
+// printed runs a program with one option that only prints something, in an empty home directory.
+func printed(ctx context.Context, s *process.System, path, option string) (proc.Result, error) {
+	home, err := proc.MakeTempDir("claudeless-parity-")
+	if err != nil {
+		return proc.Result{}, err
+	}
+	defer func() { _ = home.Remove() }() // an empty directory in /tmp is harmless
+	return proc.Run(ctx, proc.RunOptions{
+		Command: proc.Command{Path: path, Args: []string{option}, Env: []string{"PATH=" + s.Getenv("PATH"), "HOME=" + home.Path}, Dir: home.Path},
+		Timeout: 20 * time.Second,
+	})
+}
+
+var helpWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^  (?:-\w, )?(?:(--[\w-]+)|([a-z][\w-]*))`) })
+
+// readHelp returns the options and commands that a program lists in its help; none if it prints no help.
+func readHelp(ctx context.Context, s *process.System, p Program) parity.CommandLine {
+	line := parity.CommandLine{Version: p.Version, Words: map[string][]string{}}
+	res, err := printed(ctx, s, p.Path, "--help")
+	if err != nil || res.TimedOut {
+		return line
+	}
+	for _, m := range helpWords().FindAllStringSubmatch(string(res.Stdout), -1) {
+		if m[1] != "" {
+			line.Words["options"] = append(line.Words["options"], m[1])
+		} else {
+			line.Words["commands"] = append(line.Words["commands"], m[2])
+		}
+	}
+	return line
 }
 
 func truncate(s string) string {

@@ -109,7 +109,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Stale = append(known.Stale(o.Right.Version), known.Overdue(o.System.Now())...)
 	}
 	if between {
-		res.Changelog(o.Left.Version, o.Right.Version)
+		res.Changelog(readHelp(ctx, o.System, o.Left), readHelp(ctx, o.System, o.Right))
 	}
 	return res, nil
 }
