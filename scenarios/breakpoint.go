@@ -11,41 +11,34 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Breakpoint stops calls of a tool and decides about them, like a person at the
-// debugger (docs/debugging.md). If several breakpoints match a call in a phase, the
-// first in file order decides. Calls that permissions deny are not stopped; calls
-// of sub-agents are. With `--debugger`, these breakpoints decide first: the
-// debugger sees a call after their changes, and its result before their changes.
+// Breakpoint stops calls of a tool and decides about them, like a person at the debugger (docs/debugging.md). If
+// several breakpoints match a call in a phase, the first in file order decides. Calls that permissions deny are not
+// stopped; calls of sub-agents are. With `--debugger`, these breakpoints decide first: the debugger sees a call
+// after their changes, and its result before their changes.
 type Breakpoint struct {
-	// Tool is the name of the tool: a built-in (`Bash`), `mcp__server__tool`,
-	// `server/tool` or the bare name of an MCP tool; or a glob over such names
-	// (`mcp__fs__*`).
+	// Tool is the name of the tool: a built-in (`Bash`), `mcp__server__tool`, `server/tool` or the bare name of an
+	// MCP tool; or a glob over such names (`mcp__fs__*`).
 	Tool string `toml:"tool,required" empty:"no"`
-	// Phase `before` stops calls before the tool runs, `after` when the result is
-	// available, also if the call failed or the result came from an earlier
-	// decision.
+	// Phase `before` stops calls before the tool runs, `after` when the result is available, also if the call failed
+	// or the result came from an earlier decision.
 	Phase string `toml:"phase" enum:"before,after" default:"before"`
-	// When is a condition that must also be true. Its variables are tool, phase,
-	// input, session and call (id, tool_use_id, site.agent of a sub-agent, …);
-	// after the call also result and error (null if the call did not fail). A
-	// condition that cannot be evaluated counts as false and is reported by a
-	// warning at the end of the run.
+	// When is a condition that must also be true. Its variables are tool, phase, input, session and call (id,
+	// tool_use_id, site.agent of a sub-agent, …); after the call also result and error (null if the call did not
+	// fail). A condition that cannot be evaluated counts as false and is reported by a warning at the end of the
+	// run.
 	When string `toml:"when" empty:"no"`
-	// MaxHits is how often the breakpoint may decide in a run; 0 = never, absent =
-	// always. Further calls are left to the following breakpoints. Calls that are
-	// counted run one after another.
+	// MaxHits is how often the breakpoint may decide in a run; 0 means never. By default there is no limit. Further
+	// calls are left to the following breakpoints. Calls that are counted run one after another.
 	MaxHits *int `toml:"max_hits" min:"0"`
-	// Action is the decision: `continue`; `modify`, which needs `input` or, after
-	// the call, `result`; `skip`, which needs `result`; `fail`, which needs
-	// `message`; `replace`, which needs `replacement`. `skip` and `replace` are
+	// Action is the decision: `continue`; `modify`, which needs `input` or, after the call, `result`; `skip`, which
+	// needs `result`; `fail`, which needs `message`; `replace`, which needs `replacement`. `skip` and `replace` are
 	// possible only before the call.
 	Action string `toml:"action,required" enum:"continue,modify,skip,fail,replace"`
-	// Input is the complete new input. In this and the following keys, strings are
-	// templates with the variables of `when`.
+	// Input is the complete new input. In this and the following keys, strings are templates with the variables of
+	// `when`.
 	Input json.RawMessage `toml:"input" schema:"object|string"`
-	// Result is the result of `skip`, and of `modify` after the call. A string is
-	// the text, anything else is shown as JSON; after the call, a list of content
-	// blocks is used as content.
+	// Result is the result of `skip`, and of `modify` after the call. A string is the text, anything else is shown
+	// as JSON; after the call, a list of content blocks is used as content.
 	Result json.RawMessage `toml:"result"`
 	// Message is the text of the failed call.
 	Message string `toml:"message"`
@@ -69,8 +62,7 @@ const (
 	BreakReplace  = "replace"
 )
 
-// BindValue reads a breakpoint and checks that it has exactly the keys of its
-// action.
+// BindValue reads a breakpoint and checks that it has exactly the keys of its action.
 func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Breakpoint
 	b.Into(v, (*plain)(k))
@@ -111,8 +103,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 // Names returns the canonical tool names, or globs, that Tool matches.
 func (k *Breakpoint) Names() []string { return toolGlobs(k.Tool) }
 
-// PositionText returns the position of the breakpoint: "FILE:LINE", or its number if the
-// scenario has no file.
+// PositionText returns the position of the breakpoint: "FILE:LINE", or its number if the scenario has no file.
 func (k *Breakpoint) PositionText() string {
 	if k.at.File == "" {
 		return fmt.Sprintf("breakpoints[%d]", k.index)
@@ -120,8 +111,8 @@ func (k *Breakpoint) PositionText() string {
 	return fmt.Sprintf("%s:%d", k.at.File, k.at.Line)
 }
 
-// Fill returns the breakpoint with the templates of its action evaluated with the
-// variables of the pause, see [eval.Breakpoint].
+// Fill returns the breakpoint with the templates of its action evaluated with the variables of the pause, see
+// [eval.Breakpoint].
 func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint, error) {
 	filled := *k
 	ctx = eval.WithSharedLimit(ctx)

@@ -19,32 +19,28 @@ type Failure struct {
 	RetryAfter int `toml:"retry_after" min:"0" max:"31536000"`
 	// Message of `auth_error`, `server_error`, `api_error` and `stream_error`.
 	Message string `toml:"message"`
-	// PartialText is sent before the connection of `partial_response` ends, or
-	// before the error event of `stream_error`.
+	// PartialText is sent before the connection of `partial_response` ends, or before the error event of
+	// `stream_error`.
 	PartialText string `toml:"partial_text"`
-	// Cut says how the connection of a `partial_response` ends: `reset` (RST),
-	// `close` (FIN in the middle of the body), `error` (an error event), `silence`
-	// (it stays open without data), `end` (the body ends properly, too early). Only
-	// claudeless serve distinguishes them.
+	// Cut selects how the connection of a `partial_response` ends: `reset` (RST), `close` (FIN in the middle of the
+	// body), `error` (an error event), `silence` (it stays open without data), `end` (the body ends properly, too
+	// early). Only claudeless serve distinguishes them.
 	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
-	// Fault is the defect of a `stream_fault` in an otherwise normal streamed
-	// message. It affects claudeless serve only.
+	// Fault is the defect of a `stream_fault` in an otherwise normal streamed message. It affects claudeless serve
+	// only.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
-	// Whole says that the partial text is a complete block: it is shown, and the
-	// model is asked to continue (`partial_response`, once).
+	// Whole says that the partial text is a complete block: it is shown, and the model is asked to continue
+	// (`partial_response`, once).
 	Whole bool `toml:"whole"`
 	// Raw is the body that `malformed_json` sends.
 	Raw string `toml:"raw"`
-	// Status is the HTTP status of `server_error` (500 to 599, default 500) and
-	// `api_error` (400 to 599).
+	// Status is the HTTP status of `server_error` (500 to 599, default 500) and `api_error` (400 to 599).
 	Status int `toml:"status" min:"400" max:"599"`
-	// ErrorType is the error type of an `api_error` (default by status), or of the
-	// error event of a `stream_error` (default `overloaded_error`). After such an
-	// event the CLI retries immediately, without streaming.
+	// ErrorType is the error type of an `api_error` (default by status), or of the error event of a `stream_error`
+	// (default `overloaded_error`). After such an event the CLI retries immediately, without streaming.
 	ErrorType string `toml:"error_type"`
-	// Times is how many requests fail before one succeeds, for every type that an
-	// API produces; absent (0) = all. The first `prompt_too_long` makes the CLI
-	// compact a conversation that contains a reply.
+	// Times is how many requests fail before one succeeds, for every type that an API produces; by default, all
+	// fail. The first `prompt_too_long` makes the CLI compact a conversation that contains a reply.
 	Times int `toml:"times" min:"1"`
 	// ExitCode of a `crash`; default 1, or derived from the signal.
 	ExitCode int `toml:"exit_code" min:"0" max:"255"`
@@ -77,8 +73,7 @@ const (
 	FailStreamFault       FailureType = "stream_fault"
 )
 
-// keysOf lists the keys of each failure type in addition to `type`; those in the
-// first list are required.
+// keysOf lists the keys of each failure type in addition to `type`; those in the first list are required.
 func (t FailureType) keysOf() (required, optional []string) {
 	keys := map[FailureType][2][]string{
 		FailConnectionTimeout:  {{"after_ms"}, {"times"}},
@@ -138,8 +133,7 @@ type taggedKeys struct {
 	knownKeys          []string // allowed for any type
 }
 
-// checkKeys reports missing and extra keys of a tagged table. Keys that no type has
-// are already reported.
+// checkKeys reports missing and extra keys of a tagged table. Keys that no type has are already reported.
 func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
@@ -158,8 +152,8 @@ func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 	}
 }
 
-// FailureByName returns the failure of `--failure NAME` with default values for its
-// keys; nil = unknown name. Hyphens and underscores are equivalent.
+// FailureByName returns the failure of `--failure NAME` with default values for its keys; nil = unknown name.
+// Hyphens and underscores are equivalent.
 func FailureByName(name string) *Failure {
 	f := &Failure{Type: FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))}
 	switch f.Type {
@@ -195,8 +189,8 @@ type APIError struct {
 	Type, Message string // of the error in the body
 }
 
-// APIError returns the failure as the API reports it, for claude and for claudeless
-// serve. The status is 0 for failures of the connection, the body and the process.
+// APIError returns the failure as the API reports it, for claude and for claudeless serve. The status is 0 for
+// failures of the connection, the body and the process.
 func (f *Failure) APIError() APIError {
 	switch f.Type {
 	case FailNetworkUnreachable, FailConnectionTimeout, FailPartialResponse, FailMalformedJSON, FailHang, FailCrash, FailStreamFault:

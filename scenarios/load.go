@@ -1,19 +1,15 @@
-// Package scenarios implements the scripted model: it loads a scenario (TOML, or
-// JSON with the same keys), reports all problems in it, and answers requests as the
-// scenario says.
+// Package scenarios implements the scripted model: it loads a scenario (TOML, or JSON with the same keys), reports
+// all problems in it, and answers requests as the scenario says.
 //
-// A reply depends only on the scenario, the options and the requests so far. The
-// package uses no clock, environment, network, tool or process; a scripted failure
-// is a value in [Reply], never an error.
+// A reply depends only on the scenario, the options and the requests so far. The package uses no clock, environment,
+// network, tool or process; a scripted failure is a value in [Reply], never an error.
 //
 // # Scenario files
 //
-// A scenario scripts the model: how it answers prompts and which tools it calls. It
-// is a TOML file, or a JSON file (extension .json) with the same keys. An unknown
-// key is always an error. claudeless check FILE reports all problems of a file at
-// once, and warns of likely mistakes: rules hidden by an earlier one, and unknown
-// tools, inputs, results and groups. docs/schema/scenario.json lets an editor check
-// the keys:
+// A scenario scripts the model: how it answers prompts and which tools it calls. It is a TOML file, or a JSON file
+// (extension .json) with the same keys. An unknown key is always an error. claudeless check FILE reports all problems
+// of a file at once, and warns of likely mistakes: rules hidden by an earlier one, and unknown tools, inputs, results
+// and groups. docs/schema/scenario.json lets an editor check the keys:
 //
 //	#:schema ./docs/schema/scenario.json
 //	default_response = "I only know the weather."
@@ -28,59 +24,51 @@
 //
 // A prompt is answered by the first of these that applies:
 //
-//  1. the next turn of an active sequence, if its pattern matches (if not, the
-//     sequence ends);
-//  2. the first rule, in file order, that matches and is not used up (once,
-//     max_matches);
+//  1. the next turn of an active sequence, if its pattern matches (if not, the sequence ends);
+//  2. the first rule, in file order, that matches and is not used up (once, max_matches);
 //  3. default_response;
 //  4. otherwise the reply is empty.
 //
-// Match counts and the active sequence belong to the session: they continue when it
-// is resumed in another process, and so does a response whose tool call a hook has
-// deferred. In a run of claudeless exec, once and max_matches count the matches of all
-// its sessions together, with claudeless as with the real CLI.
+// Match counts and the active sequence belong to the session: they continue when it is resumed in another process,
+// and so does a response whose tool call a hook has deferred. In a run of claudeless exec, once and max_matches count
+// the matches of all its sessions together, with claudeless as with the real CLI.
 //
-// The CLI also writes prompts itself: the notice that a background task has ended
-// (it begins with <task-notification>), feedback of a Stop hook, a schema reminder.
-// Only rules and turns with source = "notification" or "any", and those whose
-// pattern names such a text, answer them; otherwise default_response does, and
-// without one the model repeats its last text. They never end a sequence. A rule
-// that answers 20 of them with tool calls before the user's next prompt is stopped
-// and reported (S21), because such calls cause the next notice; a rule with
-// max_matches is not.
+// The CLI also writes prompts itself: the notice that a background task has ended (it begins with
+// <task-notification>), feedback of a Stop hook, a schema reminder. Only rules and turns with source = "notification"
+// or "any", and those whose pattern names such a text, answer them; otherwise default_response does, and without one
+// the model repeats its last text. Such prompts never end a sequence. A rule that answers 20 of them with tool calls
+// before the user's next prompt is stopped and reported (S21), because such calls cause the next notice. A rule with
+// max_matches is not stopped.
 //
-// A response is a string, a table with text and tool_calls (the calls are made
-// first, the text follows their results), or a list of steps. Each step is one
-// message of the model: its tool calls run, and the next step sees their results.
+// A response is a string, a table with text and tool_calls (the calls are made first, the text follows their
+// results), or a list of steps. Each step is one message of the model: its tool calls run, and the next step sees
+// their results.
 //
-// Expressions (when, and templates in double braces in texts, tool inputs and
-// canned results) are written in expr-lang and checked when the file is loaded.
-// Their variables are:
+// Expressions (when, and templates in double braces in texts, tool inputs and canned results) are written in
+// expr-lang and checked when the file is loaded. Their variables are:
 //
 //   - prompt: the text of the prompt
 //   - match: the groups of the pattern; match[0] is the whole match
-//   - results of tool calls: text, is_error, tool, id, content, and structured
-//     (structured content of an MCP tool, or output of a built-in one)
-//   - context: the texts that a request contains in addition to the prompt and
-//     the results; any(context, # contains "x") finds one
+//   - results of tool calls: text, is_error, tool, id, content, and structured (structured content of an MCP tool, or
+//     output of a built-in one)
+//   - context: the texts that a request contains in addition to the prompt and the results; any(context, # contains
+//     "x") finds one
 //   - turn: the number of the prompt in the session, from 1
 //   - session: id, resumed, turn
 //   - schemas: input schemas by tool name
 //   - attempt: the number of the attempt of this request, from 1
 //   - tools, model, permission_mode, system_prompt (or system), cwd, env, args
 //
-// With the first prompt of a conversation, context contains the instruction files
-// with their imports, the output style and the instructions of MCP servers. With
-// every prompt it contains the texts of hooks, the files and resources mentioned
-// with @, and the instructions of directories and path rules that tool calls reach.
+// With the first prompt of a conversation, context contains the instruction files with their imports, the output
+// style and the instructions of MCP servers. With every prompt it contains the texts of hooks, the files and
+// resources mentioned with @, and the instructions of directories and path rules that tool calls reach.
 //
-// With claudeless serve there are also max_tokens, stream, betas, headers (lower
-// case, credentials redacted), agent (id of the requesting sub-agent), attachments
-// (types of images and documents in the prompt), tool_choice, thinking,
+// With claudeless serve there are also max_tokens, stream, betas, headers (lower case, credentials redacted), agent
+// (id of the requesting sub-agent), attachments (types of images and documents in the prompt), tool_choice, thinking,
 // output_config and metadata.
 //
-// A string that is exactly one template becomes the value with its type. In longer
-// text, values that are not strings are written as compact JSON.
+// A string that is exactly one template becomes the value with its type. In longer text, values that are not strings
+// are written as compact JSON.
 package scenarios
 
 //go:generate go run ../internal/tools/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Scenario scripts the model: how it answers prompts and which tools it calls. All
-// keys are optional; an empty file is a valid scenario.
+// Scenario scripts the model: how it answers prompts and which tools it calls. All keys are optional; an empty file
+// is a valid scenario.
 type Scenario struct {
 	// Schema may name the JSON Schema of the format, for editors of JSON files.
 	Schema string `toml:"$schema"`
@@ -19,19 +19,18 @@ type Scenario struct {
 	Name string `toml:"name"`
 	// Description describes the purpose of the scenario.
 	Description string `toml:"description"`
-	// Seed fixes all ids, jitter and probabilities. In a state directory that is
-	// kept, each run has different ids, but the n-th run always has the same ones.
-	// Without a seed they are random, and the report prints the seed that was used.
+	// Seed fixes all ids, jitter and probabilities. In a state directory that is kept, each run has different ids,
+	// but the n-th run always has the same ones. Without a seed they are random, and the report prints the seed that
+	// was used.
 	Seed *int64 `toml:"seed"`
-	// Templates set to false leaves every `{{` in texts, tool inputs and canned
-	// results unchanged; otherwise `{{ expr }}` is evaluated.
+	// Templates set to false leaves every `{{` in texts, tool inputs and canned results unchanged; otherwise `{{
+	// expr }}` is evaluated.
 	Templates *bool `toml:"templates" default:"true"`
-	// Include lists scenario files, relative to this one, whose rules follow the
-	// rules of this file. Only their `responses` and `include` are used.
+	// Include lists scenario files, relative to this one, whose rules follow the rules of this file. Only their
+	// `responses` and `include` are used.
 	Include []string `toml:"include"`
-	// Unmatched says what happens if no rule matches a prompt and there is no
-	// default: `default` gives an empty reply, `error` ends the run with exit code
-	// 1 and lists the nearest rules.
+	// Unmatched says what happens if no rule matches a prompt and there is no default: `default` gives an empty
+	// reply, `error` ends the run with exit code 1 and lists the nearest rules.
 	Unmatched string `toml:"unmatched" enum:"default,error" default:"default"`
 	// DefaultResponse answers prompts that no rule matches.
 	DefaultResponse *Response `toml:"default_response" schema:"string|Response"`
@@ -39,8 +38,8 @@ type Scenario struct {
 	Responses []Rule `toml:"responses" alias:"rule,rules"`
 	// ToolExecution says how tool calls are run.
 	ToolExecution *ToolExecution `toml:"tool_execution"`
-	// Fault adds a defect to the program's output from its start, as observed with
-	// the real CLI; `claudeless exec --faults all` tries all of them.
+	// Fault adds a defect to the program's output from its start, as observed with the real CLI; `claudeless exec
+	// --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// Stream is the pace of partial messages.
 	Stream Stream `toml:"stream"`
@@ -50,49 +49,44 @@ type Scenario struct {
 	MCP MCP `toml:"mcp"`
 	// Parity says how `claudeless parity` calls claude.
 	Parity Parity `toml:"parity"`
-	// Breakpoints stop tool calls and decide about them, like a person at the
-	// debugger.
+	// Breakpoints stop tool calls and decide about them, like a person at the debugger.
 	Breakpoints []Breakpoint `toml:"breakpoints"`
-	// Expect states what the run must have done; it is checked at the end of the
-	// run.
+	// Expect states what the run must have done; it is checked at the end of the run.
 	Expect []Expectation `toml:"expect"`
 	// DefaultModel is the model if no flag selects one.
 	DefaultModel string `toml:"default_model" empty:"no"`
 	// ClaudeVersion is the version of the real CLI to report.
 	ClaudeVersion string `toml:"claude_version" empty:"no"`
-	// UserName is shown by the interactive screen.
+	// UserName is the name of the user on the interactive screen.
 	UserName string `toml:"user_name"`
 	// SessionID fixes the id of a new session. It is a UUID; hyphens are optional.
 	SessionID string `toml:"session_id" empty:"no"`
 	// Placeholder is the prompt hint of the interactive screen.
 	Placeholder string `toml:"placeholder"`
-	// Provider is shown by the interactive screen.
+	// Provider is the name of the provider on the interactive screen.
 	Provider string `toml:"provider"`
 	// ShowWelcomeBack shows the start panel of the interactive screen.
 	ShowWelcomeBack bool `toml:"show_welcome_back"`
-	// WelcomeBackRightPanel holds the lines of that panel's right side; `---` is a
-	// horizontal rule, an empty string a blank row.
+	// WelcomeBackRightPanel holds the lines of that panel's right side; `---` is a horizontal rule, an empty string
+	// a blank row.
 	WelcomeBackRightPanel []string `toml:"welcome_back_right_panel"`
-	// ProjectPath is the project directory under which the session is stored;
-	// default `working_directory`, otherwise the directory of the run.
+	// ProjectPath is the project directory under which the session is stored; default `working_directory`, otherwise
+	// the directory of the run.
 	ProjectPath string `toml:"project_path"`
-	// WorkingDirectory is the directory that transcripts and hooks report; tools
-	// and hooks still run in the directory of the run.
+	// WorkingDirectory is the directory that transcripts and hooks report; tools and hooks still run in the
+	// directory of the run.
 	WorkingDirectory string `toml:"working_directory"`
-	// Trusted says whether the directory is trusted; false asks on the interactive
-	// screen.
+	// Trusted says whether the directory is trusted; false asks on the interactive screen.
 	Trusted *bool `toml:"trusted" default:"true"`
-	// LoggedIn says whether a user is logged in; false starts the set-up on the
-	// interactive screen.
+	// LoggedIn says whether a user is logged in; false starts the set-up on the interactive screen.
 	LoggedIn *bool `toml:"logged_in" default:"true"`
-	// PermissionMode is the initial mode: `default`, `plan`, `acceptEdits`,
-	// `bypassPermissions`, `dontAsk`, `auto` or `delegate`; the spellings
-	// `accept-edits`, `bypass-permissions` and `dont-ask` are equivalent.
+	// PermissionMode is the initial mode: `default`, `plan`, `acceptEdits`, `bypassPermissions`, `dontAsk`, `auto`
+	// or `delegate`; the spellings `accept-edits`, `bypass-permissions` and `dont-ask` are equivalent.
 	PermissionMode string `toml:"permission_mode" empty:"no" default:"default"`
-	// LaunchTimestamp is the start time of the run (RFC 3339 with a zone); together
-	// with `seed` it makes two runs equal byte for byte.
+	// LaunchTimestamp is the start time of the run (RFC 3339 with a zone); together with `seed` it makes the output
+	// of two runs identical.
 	LaunchTimestamp string `toml:"launch_timestamp" empty:"no"`
-	// Timeouts sets time-outs and delays of the CLI.
+	// Timeouts sets timeouts and delays of the CLI.
 	Timeouts Timeouts `toml:"timeouts"`
 	// Compat keeps behaviour that older scenarios rely on.
 	Compat Compat `toml:"compat"`
@@ -114,16 +108,16 @@ type Rule struct {
 	Response *Response `toml:"response" schema:"string|Response" inside:"text,tool_calls,steps,blocks"`
 	// Failure happens instead of the response.
 	Failure *Failure `toml:"failure"`
-	// Fault adds a defect to the program's output from this rule on, as observed
-	// with the real CLI; `claudeless exec --faults all` tries all of them.
+	// Fault adds a defect to the program's output from this rule on, as observed with the real CLI; `claudeless exec
+	// --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
-	// MaxMatches limits how often the rule may match in the whole run (of `claudeless exec` or of one test), over all
-	// processes; outside a run it applies to a session. 0 = never, absent = no limit.
+	// MaxMatches limits how often the rule may match in the whole run (of `claudeless exec` or of one test), over
+	// all processes. Outside of a run, as with claudeless serve, it applies to a session. 0 means never; by default
+	// there is no limit.
 	MaxMatches *int `toml:"max_matches" min:"0"`
-	// Once says that the rule answers one prompt of the whole run (of `claudeless
-	// exec`, of one test), in whichever process. Outside of a run, as with claudeless
-	// serve, it answers one prompt of a session, and the verdict reports further
-	// ones.
+	// Once says that the rule answers only one prompt of the whole run (of `claudeless exec` or of one test), over
+	// all processes. Outside of a run, as with claudeless serve, it answers one prompt of a session, and the verdict
+	// reports further ones.
 	Once bool `toml:"once"`
 	// Turns script the answers to the user's next prompts.
 	Turns []Turn `toml:"turns"`
@@ -131,14 +125,14 @@ type Rule struct {
 	compiledRule
 }
 
-// Turn answers the next prompt of a sequence. A prompt that does not match ends the
-// sequence and is matched against the rules. Expressions see the named groups of
-// the rule's own pattern and those of `expect`, which take precedence.
+// Turn answers the next prompt of a sequence. A prompt that does not match ends the sequence and is matched against
+// the rules. Expressions see the named groups of the rule's own pattern and those of `expect`, which take
+// precedence.
 type Turn struct {
 	// Expect is the pattern that the prompt must match.
 	Expect Pattern `toml:"expect,required"`
-	// Source says whose prompts the turn answers, as that of a rule does. A text of
-	// the CLI itself never ends the sequence.
+	// Source selects the prompts that the turn answers, as in a rule. A text of the CLI itself never ends the
+	// sequence.
 	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
@@ -152,8 +146,7 @@ type Turn struct {
 
 // Response is one answer of the model: a string, or a table.
 type Response struct {
-	// Text is the text of the model. With `tool_calls` it is the closing message
-	// after their results.
+	// Text is the text of the model. With `tool_calls` it is the closing message after their results.
 	Text string `toml:"text"`
 	// DelayMS is the wait before the answer.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
@@ -161,12 +154,10 @@ type Response struct {
 	ToolCalls []ToolCall `toml:"tool_calls"`
 	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
-	// Steps are the messages of the answer, one request to the model each. They
-	// replace `text` and `tool_calls`.
+	// Steps are the messages of the answer, one request to the model each. They replace `text` and `tool_calls`.
 	Steps []Step `toml:"steps"`
-	// StopReason replaces the message's stop reason. After "max_tokens" and
-	// "model_context_window_exceeded" the CLI requests the rest with a text that
-	// begins "Output token limit hit.", which the next step or a rule answers;
+	// StopReason replaces the message's stop reason. After "max_tokens" and "model_context_window_exceeded" the CLI
+	// requests the rest with a text that begins "Output token limit hit.", which the next step or a rule answers;
 	// after "refusal" it retries once.
 	StopReason string `toml:"stop_reason"`
 	// StructuredOutput is the answer to `--json-schema`.
@@ -175,8 +166,7 @@ type Response struct {
 
 // Step is one message of the model inside a response.
 type Step struct {
-	// When is a condition; false skips the step. It sees the results of all earlier
-	// steps as `results`.
+	// When is a condition; false skips the step. It sees the results of all earlier steps as `results`.
 	When string `toml:"when" empty:"no"`
 	// Thinking is the model's reasoning, shown before the text.
 	Thinking string `toml:"thinking"`
@@ -184,31 +174,28 @@ type Step struct {
 	Text string `toml:"text"`
 	// ToolCalls follow the text in the same message.
 	ToolCalls []ToolCall `toml:"tool_calls"`
-	// Blocks are the content blocks of the message in order, instead of `thinking`,
-	// `text` and `tool_calls`.
+	// Blocks are the content blocks of the message in order, instead of `thinking`, `text` and `tool_calls`.
 	Blocks []Block `toml:"blocks"`
-	// Gate holds the message back until `claudeless gates release NAME`. After 30
-	// seconds the step continues, and the run gets a finding.
+	// Gate holds the message back until `claudeless gates release NAME`. After 30 seconds the step continues, and
+	// the run gets a finding.
 	Gate string `toml:"gate" empty:"no"`
-	// After holds the message back until the gate of another step is released:
-	// `gate:NAME`.
+	// After holds the message back until the gate of another step is released: `gate:NAME`.
 	After string `toml:"after" empty:"no"`
-	// Frames are written before the message: events that the model does not cause,
-	// and output that a host must survive.
+	// Frames are written before the message: events that the model does not cause, and output that a host must
+	// survive.
 	Frames []Frame `toml:"frames"`
 	// DelayMS is the wait before the message.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
 	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
-	// StopReason replaces the message's stop reason. After "max_tokens" and
-	// "model_context_window_exceeded" the CLI requests the rest with a text that
-	// begins "Output token limit hit.", which the next step or a rule answers;
+	// StopReason replaces the message's stop reason. After "max_tokens" and "model_context_window_exceeded" the CLI
+	// requests the rest with a text that begins "Output token limit hit.", which the next step or a rule answers;
 	// after "refusal" it retries once.
 	StopReason string `toml:"stop_reason"`
 	// Failure happens instead of the message.
 	Failure *Failure `toml:"failure"`
-	// Fault adds a defect to the program's output from this message on, as observed
-	// with the real CLI; `claudeless exec --faults all` tries all of them.
+	// Fault adds a defect to the program's output from this message on, as observed with the real CLI; `claudeless
+	// exec --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// Stream is the pace of this message.
 	Stream *Stream `toml:"stream"`
@@ -218,9 +205,8 @@ type Step struct {
 
 // Block is one content block of a message.
 type Block struct {
-	// Type selects the other keys: `text`, `thinking`, `redacted_thinking`, `raw`,
-	// `tool_use` with the keys of a tool call, and for tools that the API runs
-	// `server_tool_use` and the types of its results.
+	// Type selects the other keys: `text`, `thinking`, `redacted_thinking`, `raw`, `tool_use` with the keys of a
+	// tool call, and for tools that the API runs `server_tool_use` and the types of its results.
 	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
 	// Text of a `text` block.
 	Text string `toml:"text"`
@@ -230,8 +216,7 @@ type Block struct {
 	Data string `toml:"data"`
 	// Name of the tool of a `server_tool_use` block.
 	Name string `toml:"name"`
-	// ToolUseID is the call that a server tool's result answers; empty = the last
-	// call of the message.
+	// ToolUseID is the call that a server tool's result answers; empty = the last call of the message.
 	ToolUseID string `toml:"tool_use_id"`
 	// Content of a server tool's result, in the API's format.
 	Content json.RawMessage `toml:"content"`
@@ -258,26 +243,24 @@ const (
 
 // ToolCall is one tool call.
 type ToolCall struct {
-	// Tool is the name: a built-in (`Bash`), `mcp__server__tool`, `server/tool` or
-	// the bare name of an MCP tool.
+	// Tool is the name: a built-in (`Bash`), `mcp__server__tool`, `server/tool` or the bare name of an MCP tool.
 	Tool string `toml:"tool,required" empty:"no"`
-	// Input is the tool's input. Strings in it are templates; a table `{ "$file" =
-	// "path" }` is replaced by that file, relative to the scenario.
+	// Input is the tool's input. Strings in it are templates; a table `{ "$file" = "path" }` is replaced by that
+	// file, relative to the scenario.
 	Input json.RawMessage `toml:"input"`
-	// Result is a canned result: the tool does not run. A table `{ "$file" = "path"
-	// }` is the text of that file, without templates.
+	// Result is a canned result: the tool does not run. A table `{ "$file" = "path" }` is the text of that file,
+	// without templates.
 	Result *Canned `toml:"result" schema:"string|object"`
 	// IsError makes the canned result an error.
 	IsError bool `toml:"is_error"`
 	// ID is the id of the call; default a new id.
 	ID string `toml:"id" empty:"no"`
-	// Expect is a pattern that the text of the result must match; otherwise an
-	// expectation is unmet.
+	// Expect is a pattern that the text of the result must match; otherwise an expectation is unmet.
 	Expect *Pattern `toml:"expect"`
 	// DelayMS is the wait before the tool runs.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
-	// Subagent scripts the agent that an Agent or Task call starts. Without it the
-	// rules answer the agent's prompt, in a separate session.
+	// Subagent scripts the agent that an Agent or Task call starts. Without it the rules answer the agent's prompt,
+	// in a separate session.
 	Subagent *Subagent `toml:"subagent"`
 
 	at diag.Position // of Expect, or of a server tool call
@@ -293,12 +276,10 @@ type Canned struct {
 type Subagent struct {
 	// Type is the agent type if the call's input sets none.
 	Type string `toml:"type"`
-	// Steps are its messages. They see the captures of the prompt that led to the
-	// call, the agent's own prompt and its own results; later prompts of the agent
-	// are answered by the rules.
+	// Steps are its messages. They see the captures of the prompt that led to the call, the agent's own prompt and
+	// its own results; later prompts of the agent are answered by the rules.
 	Steps []Step `toml:"steps"`
-	// Background makes the call return immediately; the input's `run_in_background`
-	// takes precedence.
+	// Background makes the call return immediately; the input's `run_in_background` takes precedence.
 	Background bool `toml:"background"`
 }
 
@@ -310,8 +291,8 @@ type Usage struct {
 	OutputTokens int `toml:"output_tokens,required" min:"0"`
 	// CacheReadInputTokens are input tokens read from the prompt cache, which `input_tokens` does not count.
 	CacheReadInputTokens int `toml:"cache_read_input_tokens" min:"0"`
-	// CacheCreationInputTokens are input tokens written to the prompt cache for five minutes, which
-	// `input_tokens` does not count.
+	// CacheCreationInputTokens are input tokens written to the prompt cache for five minutes, which `input_tokens`
+	// does not count.
 	CacheCreationInputTokens int `toml:"cache_creation_input_tokens" min:"0"`
 }
 
@@ -337,8 +318,7 @@ type Stream struct {
 	TokensPerSecond float64 `toml:"tokens_per_second" min:"0"`
 	// Jitter is the fraction, 0 to 1, by which pauses vary.
 	Jitter float64 `toml:"jitter" min:"0" max:"1"`
-	// Chunk is the size of a piece: `word`, `token`, `line` or a number of
-	// characters.
+	// Chunk is the size of a piece: `word`, `token`, `line` or a number of characters.
 	Chunk Chunk `toml:"chunk" default:"word" schema:"word,token,line|integer"`
 }
 
@@ -348,11 +328,10 @@ type Chunk struct {
 	Size int    // characters; 0 = Unit is used
 }
 
-// Frame is output of the program; it has one of `json`, `line` and `stderr`. Frames
-// are written to stdout with `--output-format stream-json` only.
+// Frame is output of the program; it has one of `json`, `line` and `stderr`. Frames are written to stdout with
+// `--output-format stream-json` only.
 type Frame struct {
-	// JSON is an event, an object with a `type`. Missing `uuid` and `session_id`
-	// are added.
+	// JSON is an event, an object with a `type`. Missing `uuid` and `session_id` are added.
 	JSON json.RawMessage `toml:"json"`
 	// Line is text that is written unchanged. It need not be JSON.
 	Line string `toml:"line"`
@@ -374,8 +353,8 @@ type compiled struct {
 	excerpts excerpts
 }
 
-// ruleIndex finds the rules whose pattern may match a prompt. It is built only for
-// many rules and from the second prompt on.
+// ruleIndex finds the rules whose pattern may match a prompt. It is built only for many rules and from the second
+// prompt on.
 type ruleIndex struct {
 	uses  atomic.Int32
 	once  sync.Once

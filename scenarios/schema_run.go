@@ -9,8 +9,8 @@ import (
 
 // ToolExecution configures the execution of tool calls.
 type ToolExecution struct {
-	// Mode `live` runs tools without a canned result; `mock` never runs a tool: a
-	// call without a canned result is an error.
+	// Mode `live` runs tools without a canned result; `mock` never runs a tool: a call without a canned result is an
+	// error.
 	Mode string `toml:"mode" enum:"live,mock" default:"live"`
 	// Tools are settings by tool name.
 	Tools map[string]ToolConfig `toml:"tools"`
@@ -30,13 +30,13 @@ type ToolConfig struct {
 
 // MCP adds MCP servers to the run.
 type MCP struct {
-	// Servers are the servers to start, with the keys of the entries of `--mcp-config`;
-	// `fixture` runs a claudeless fixture server instead of a command.
+	// Servers are the servers to start, with the keys of the entries of `--mcp-config`; `fixture` runs a claudeless
+	// fixture server instead of a command.
 	Servers map[string]map[string]any `toml:"servers"`
 	// Elicitation answers elicitation requests of servers.
 	Elicitation *Elicitation `toml:"elicitation"`
-	// Sampling answers sampling requests of servers; the first matching entry
-	// counts. Without entries, servers learn that sampling is not supported.
+	// Sampling answers sampling requests of servers; the first matching entry counts. Without entries, servers learn
+	// that sampling is not supported.
 	Sampling []Sampling `toml:"sampling"`
 
 	names []string // the keys of Servers in file order
@@ -46,17 +46,16 @@ type MCP struct {
 type Elicitation struct {
 	// Action is the answer.
 	Action string `toml:"action" enum:"accept,decline,cancel" default:"decline"`
-	// Content is the form that `accept` sends; missing fields are set to the
-	// defaults of the requested schema.
+	// Content is the form that `accept` sends; missing fields are set to the defaults of the requested schema.
 	Content map[string]any `toml:"content"`
 }
 
-// Sampling answers a sampling request of an MCP server. It has either `text` or
-// `error`. Requests without a matching answer are refused.
+// Sampling answers a sampling request of an MCP server. It has either `text` or `error`. Requests without a matching
+// answer are refused.
 type Sampling struct {
 	// Server restricts the answer to one server, by its name in the configuration.
 	Server string `toml:"server"`
-	// Pattern matches the text of the request's last message; absent = every text.
+	// Pattern matches the text of the request's last message. Default: every text.
 	Pattern *Pattern `toml:"pattern"`
 	// Text is the answer of the model; templates see the message as `prompt`.
 	Text string `toml:"text"`
@@ -70,38 +69,33 @@ type Sampling struct {
 	compiledRule
 }
 
-// Timeouts sets time-outs and delays of the CLI, in milliseconds. Each takes precedence over its environment
+// Timeouts sets timeouts and delays of the CLI, in milliseconds. Each takes precedence over its environment
 // variable.
 type Timeouts struct {
-	// ExitHintMS is how long the exit hint is shown
-	// (CLAUDELESS_EXIT_HINT_TIMEOUT_MS).
+	// ExitHintMS is how long the exit hint is shown (CLAUDELESS_EXIT_HINT_TIMEOUT_MS).
 	ExitHintMS *int `toml:"exit_hint_ms" min:"0" max:"31536000000" default:"2000"`
 	// CompactDelayMS is how long /compact takes (CLAUDELESS_COMPACT_DELAY_MS).
 	CompactDelayMS *int `toml:"compact_delay_ms" min:"0" max:"31536000000" default:"20"`
-	// HookTimeoutMS limits hooks without their own timeout
-	// (CLAUDELESS_HOOK_TIMEOUT_MS).
+	// HookTimeoutMS limits hooks without their own timeout (CLAUDELESS_HOOK_TIMEOUT_MS).
 	HookTimeoutMS *int `toml:"hook_timeout_ms" min:"0" max:"31536000000" default:"600000"`
-	// MCPTimeoutMS limits an MCP call (CLAUDELESS_MCP_TIMEOUT_MS); MCP_TOOL_TIMEOUT
-	// and the server's own `timeout` take precedence. Absent = no limit.
+	// MCPTimeoutMS limits an MCP call (CLAUDELESS_MCP_TIMEOUT_MS); MCP_TOOL_TIMEOUT and the server's own `timeout`
+	// take precedence. Absent = no limit.
 	MCPTimeoutMS *int `toml:"mcp_timeout_ms" min:"0" max:"31536000000"`
-	// ResponseDelayMS is the wait before the first message of a turn
-	// (CLAUDELESS_RESPONSE_DELAY_MS).
+	// ResponseDelayMS is the wait before the first message of a turn (CLAUDELESS_RESPONSE_DELAY_MS).
 	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" max:"31536000000" default:"0"`
 }
 
-// Expectation states what the run must have done. It has one of `tool`, `prompt`,
-// `mcp`, `request`, `oauth`, `otel`, `exit`, `rule` and `unused`. With `claudeless exec` the run
-// is the whole command with all its processes, otherwise one process.
+// Expectation states what the run must have done. It has one of `tool`, `prompt`, `mcp`, `request`, `oauth`, `otel`,
+// `exit`, `rule` and `unused`. With `claudeless exec` the run is the whole command with all its processes, otherwise
+// one process.
 type Expectation struct {
 	// Tool is the name, or a glob, of a tool that must have been called.
 	Tool string `toml:"tool" empty:"no"`
 	// Input is a part that the input of such a call must contain.
 	Input json.RawMessage `toml:"input"`
-	// Times is the number of calls: a number, or text such as `>=2` or `<=3`;
-	// default at least once.
+	// Times is the number of calls: a number, or text such as `>=2` or `<=3`; default at least once.
 	Times *Times `toml:"times" schema:"integer|string"`
-	// Order requires the first such call to follow those of expectations with a
-	// lower number.
+	// Order requires the first such call to follow those of expectations with a lower number.
 	Order *int `toml:"order"`
 	// Prompt is a pattern that a prompt must have matched.
 	Prompt *Pattern `toml:"prompt"`
@@ -109,26 +103,23 @@ type Expectation struct {
 	MCP *ExpectMCP `toml:"mcp"`
 	// Request is a request to the model that must have been made.
 	Request *ExpectRequest `toml:"request"`
-	// OAuth is a request that the authorization server of a fixture must have got. It
-	// is judged under `claudeless exec` and by `claudeless verify`, which read what
-	// fixtures write.
+	// OAuth is a request that the authorization server of a fixture must have received. It is checked by `claudeless
+	// exec` and `claudeless verify`, which read what fixtures write.
 	OAuth *ExpectOAuth `toml:"oauth"`
-	// Otel is the name, or a glob, of a metric, an event or a span that a collector of
-	// OpenTelemetry must have accepted; `times` counts data points, events and spans. It
-	// is not judged with --real.
+	// Otel is the name, or a glob, of a metric, an event or a span that a collector of OpenTelemetry must have
+	// accepted; `times` counts data points, events and spans. It is not checked with --real.
 	Otel string `toml:"otel" empty:"no"`
 	// Exit is the exit code that a claude process must have ended with.
 	Exit *int `toml:"exit" min:"0" max:"255"`
-	// Rule is the line of this file at which a rule begins that must have answered.
+	// Rule is the line of this file at which a rule begins; the rule must have answered.
 	Rule *int `toml:"rule" min:"1"`
-	// Screen is a state of the interactive screen that must have waited for an answer:
-	// `permission`, `question`, `plan` or `dialog`, or with its kind `permission/bash`
-	// or `dialog/trust`. It is not judged with --real.
+	// Screen is a state of the interactive screen that must have waited for an answer: `permission`, `question`,
+	// `plan` or `dialog`, or with its kind `permission/bash` or `dialog/trust`. It is not checked with --real.
 	Screen string `toml:"screen" empty:"no"`
-	// Answered is the required answer to such a screen; absent = any answer.
+	// Answered is the required answer to such a screen. Default: any answer.
 	Answered string `toml:"answered" enum:"yes,no"`
-	// Unused says how to report rules that have answered no prompt: `warn` mentions
-	// them, `error` makes each an unmet expectation.
+	// Unused selects how to report rules that have answered no prompt: `warn` mentions them, `error` makes each an
+	// unmet expectation.
 	Unused string `toml:"unused" enum:"warn,error"`
 	// Never inverts the expectation: it must not have happened.
 	Never bool `toml:"never"`
@@ -138,46 +129,44 @@ type Expectation struct {
 	tools  []match.Text
 }
 
-// ExpectMCP is a call to an MCP server. With `progress`, `log` or `level` it is a notification that the
-// server sent instead.
+// ExpectMCP is a call to an MCP server. With `progress`, `log` or `level` it is a notification that the server sent
+// instead.
 type ExpectMCP struct {
-	// Server is its name in the configuration, or a glob.
+	// Server is the name of the server in the configuration, or a glob.
 	Server string `toml:"server,required" empty:"no"`
-	// Tool is the server's own name of the tool, or a glob; absent = any.
+	// Tool is the name of the tool as the server calls it, or a glob. Default: any.
 	Tool string `toml:"tool" empty:"no"`
-	// Progress is a glob for the message of progress of a call; `*` = any progress.
+	// Progress is a glob for a progress message of a call; `*` matches any progress.
 	Progress string `toml:"progress" empty:"no"`
 	// Log is a glob for the text of a log message; other values are compared as JSON.
 	Log string `toml:"log" empty:"no"`
-	// Level is the level of the log message; absent = any.
+	// Level is the level of the log message. Default: any.
 	Level string `toml:"level" enum:"debug,info,notice,warning,error,critical,alert,emergency"`
 }
 
-// ExpectRequest is a request to the model, in either lane.
+// ExpectRequest is a request to the model, with claudeless or with the real CLI.
 type ExpectRequest struct {
-	// Model is its full name, or a glob; absent = any.
+	// Model is the full name of the model, or a glob. Default: any.
 	Model string `toml:"model" empty:"no"`
 	// MaxRetries is the maximum number of retries of such a request.
 	MaxRetries *int `toml:"max_retries" min:"0"`
-	// WithinMS is the time limit of the first such request, since the beginning of
-	// the run.
+	// WithinMS is the time limit of the first such request, since the beginning of the run.
 	WithinMS int `toml:"within_ms" min:"1"`
 }
 
-// ExpectOAuth is a request to the authorization server of a fixture, or one that
-// the fixture refused.
+// ExpectOAuth is a request to the authorization server of a fixture, or one that the fixture refused.
 type ExpectOAuth struct {
-	// Request is the kind of request; default `token`.
+	// Request is the kind of request.
 	Request string `toml:"request" enum:"register,authorize,token,access" default:"token"`
-	// Grant is the grant type of a token request; absent = any.
+	// Grant is the grant type of a token request. Default: any.
 	Grant string `toml:"grant" enum:"authorization_code,refresh_token,client_credentials"`
-	// Client is the client_id, or a glob; absent = any.
+	// Client is the client_id, or a glob. Default: any.
 	Client string `toml:"client" empty:"no"`
-	// Scope must be among the scopes that were granted; absent = any.
+	// Scope is a scope that must have been granted. Default: any.
 	Scope string `toml:"scope" empty:"no"`
-	// Result is `ok` or the error code; absent = any.
+	// Result is `ok` or the error code. Default: any.
 	Result string `toml:"result" empty:"no"`
-	// Count is how often, as in `times`.
+	// Count is the number of such requests, as in `times`.
 	Count *Times `toml:"count" schema:"integer|string"`
 }
 
@@ -187,61 +176,55 @@ type Times struct {
 	Max int // -1 = no upper bound
 }
 
-// API holds settings of claudeless serve. When running as claude, only the summary
-// of a compaction (`side`) is used.
+// API holds settings of claudeless serve. When running as claude, only the summary of a compaction (`side`) is used.
 type API struct {
-	// Strict refuses requests that the real API refuses and clients rarely notice:
-	// those without `anthropic-version`.
+	// Strict refuses requests that the real API refuses and clients rarely notice: those without
+	// `anthropic-version`.
 	Strict bool `toml:"strict"`
 	// RequireAuth refuses requests without a key; any key is accepted.
 	RequireAuth bool `toml:"require_auth"`
-	// Diverged says what happens if a history contains an answer that the scenario
-	// would not have given: `follow` continues with the history and reports it in
-	// the journal, `error` refuses the request.
+	// Diverged selects what happens if a history contains an answer that the scenario would not have given: `follow`
+	// continues with the history and reports it in the journal, `error` refuses the request.
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
-	// Pad adds spaces before the closing brace of streamed events, as the real API
-	// sometimes does.
+	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.
 	Pad bool `toml:"pad"`
-	// Cache counts the tokens of requests as the API does and simulates the prompt
-	// cache (`cache_control`): the part up to a mark of an earlier request is read
-	// from the cache, the part up to a new mark is written. Without it the usage
-	// counts only the prompt. A scripted `usage` takes precedence.
+	// Cache counts the tokens of requests as the API does and simulates the prompt cache (`cache_control`): the part
+	// up to a mark of an earlier request is read from the cache, the part up to a new mark is written. Without it
+	// the usage counts only the prompt. A scripted `usage` takes precedence.
 	Cache bool `toml:"cache"`
-	// Headers are sent with every response, replacing default headers of the same
-	// name.
+	// Headers are sent with every response, replacing default headers of the same name.
 	Headers map[string]string `toml:"headers"`
 	// Side answers requests outside the conversation.
 	Side []Side `toml:"side"`
 }
 
-// Side answers one kind of request outside the conversation. Such requests use no
-// rule, and affect no count and no expectation.
+// Side answers one kind of request outside the conversation. Such requests use no rule, and affect no count and no
+// expectation.
 type Side struct {
-	// Kind is the kind of request: `title` requests a session title, `compact` a
-	// summary of the conversation, `probe` checks whether a model is available,
-	// `other` is any other request outside the conversation.
+	// Kind is the kind of request: `title` requests a session title, `compact` a summary of the conversation,
+	// `probe` checks whether a model is available, `other` is any other request outside the conversation.
 	Kind string `toml:"kind,required" enum:"title,compact,probe,other"`
-	// Text is sent unchanged. Of a summary, Claude Code shows the part between
-	// `<summary>` and `</summary>`, without `<analysis>`.
+	// Text is sent unchanged. Of a summary, Claude Code shows the part between `<summary>` and `</summary>`, without
+	// `<analysis>`.
 	Text string `toml:"text,required"`
 }
 
 // Compat keeps behaviour of claudeless that the real CLI does not have.
 type Compat struct {
-	// HiddenTools runs built-in tools that the session does not list, such as
-	// TodoWrite, instead of refusing their calls as the real CLI does.
+	// HiddenTools runs built-in tools that the session does not list, such as TodoWrite, instead of refusing their
+	// calls as the real CLI does.
 	HiddenTools bool `toml:"hidden_tools"`
 }
 
-// Parity makes a scenario a case of `claudeless parity`: claudeless and the real
-// claude are called in the same way, and their behaviour is compared.
+// Parity makes a scenario a case of `claudeless parity`: claudeless and the real claude are called in the same way,
+// and their behaviour is compared.
 type Parity struct {
 	// Argv is the command line, without the program.
 	Argv []string `toml:"argv"`
-	// Stdin is the input of claude; absent = empty.
+	// Stdin is the input of claude; default empty.
 	Stdin string `toml:"stdin"`
-	// Refuses says that claude is expected to reject this command line. Without it,
-	// a case that neither program accepts is not compared.
+	// Refuses says that claude is expected to reject this command line. Without it, a case that neither program
+	// accepts is not compared.
 	Refuses bool `toml:"refuses"`
 }
 
@@ -256,8 +239,8 @@ func (m *MCP) Fixtures() []string {
 	return names
 }
 
-// SideText returns the scripted answer to a kind of side request; ok is false if
-// it has none. The first of a kind counts.
+// SideText returns the scripted answer to a kind of side request; ok is false if it has none. The first of a kind
+// counts.
 func (a *API) SideText(kind string) (string, bool) {
 	for _, s := range a.Side {
 		if s.Kind == kind {

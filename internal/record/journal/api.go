@@ -2,19 +2,22 @@ package journal
 
 import "encoding/json"
 
-// Request is a request to claudeless serve that was part of a conversation, or was
-// refused.
+// Request is a request to claudeless serve that was part of a conversation, or was refused.
 type Request struct {
-	// Namespace of the request; empty = the default one.
+	// Namespace is the namespace of the request; the default one is empty.
 	Namespace string `json:"namespace"`
-	// Session and Agent identify the conversation, if the client sends them.
+	// Session is the id of the session, if the client sends it.
 	Session string `json:"session,omitempty"`
-	Agent   string `json:"agent,omitempty"`
+	// Agent is the id of the sub-agent, if the client sends it.
+	Agent string `json:"agent,omitempty"`
 	// Attempt counts how often this history was sent, from 1; it is also 1 if that was not checked.
-	Attempt int    `json:"attempt"`
-	Path    string `json:"path"`
-	Model   string `json:"model,omitempty"`
-	Stream  bool   `json:"stream"`
+	Attempt int `json:"attempt"`
+	// Path is the path of the request.
+	Path string `json:"path"`
+	// Model is the model that the request names.
+	Model string `json:"model,omitempty"`
+	// Stream says that the request wants a streamed response.
+	Stream bool `json:"stream"`
 	// Betas are the values of the anthropic-beta header.
 	Betas []string `json:"betas,omitempty"`
 	// Tools are the names of the offered tools.
@@ -25,30 +28,30 @@ type Request struct {
 	Calls []ExecutedCall `json:"calls,omitempty"`
 	// Prompt is the text that was answered, if it was a prompt.
 	Prompt string `json:"prompt,omitempty"`
-	// Injected says that the client itself wrote the text: feedback of a hook, or a
-	// notice.
+	// Injected says that the client itself wrote the text: feedback of a hook, or a notice.
 	Injected bool `json:"injected,omitempty"`
 	// Added are prompts that arrived together with results, for the first time.
 	Added []string `json:"added,omitempty"`
-	// Rule is the rule that answered, with its position.
+	// Rule is the rule that answered.
 	Rule string `json:"rule,omitempty"`
+	// File is the file of the rule.
 	File string `json:"file,omitempty"`
-	Line int    `json:"line,omitempty"`
-	// Unmet lists unmet expectations of results, each once.
+	// Line is the line of the rule.
+	Line int `json:"line,omitempty"`
+	// Unmet lists unmet expectations about results, each once.
 	Unmet []Expectation `json:"unmet,omitempty"`
-	// NextStep is the step of the script that the next request will get; absent = none.
+	// NextStep is the step of the script that the next request will get; absent without one.
 	NextStep *Unplayed `json:"left,omitempty"`
-	// NotOffered are tools that the script calls and the request does not offer;
-	// absent for Claude Code, which has more tools than it offers.
+	// NotOffered are tools that the script calls and the request does not offer; absent for Claude Code, which has
+	// more tools than it offers.
 	NotOffered []string `json:"not_offered,omitempty"`
-	// Status is the HTTP status; 0 = the connection ended without one.
+	// Status is the HTTP status; 0 if the connection ended without one.
 	Status int `json:"status"`
 	// Error is the message of a rejected or failed request.
 	Error string `json:"error,omitempty"`
 	// MS is how long the request took, including pauses of the scenario.
 	MS float64 `json:"ms"`
-	// UnknownKeys are keys of the body that no earlier request of the namespace
-	// had.
+	// UnknownKeys are keys of the body that no earlier request of the namespace had.
 	UnknownKeys []string `json:"unknown_keys,omitempty"`
 	// Findings are problems of the request.
 	Findings []string `json:"findings,omitempty"`
@@ -56,11 +59,16 @@ type Request struct {
 
 // ExecutedCall is a tool call that the client has executed.
 type ExecutedCall struct {
-	Tool      string          `json:"tool"`
-	ToolUseID string          `json:"tool_use_id"`
-	Input     json.RawMessage `json:"input"`
-	Result    string          `json:"result"`
-	IsError   bool            `json:"is_error"`
+	// Tool is the name of the tool.
+	Tool string `json:"tool"`
+	// ToolUseID is the id of the call.
+	ToolUseID string `json:"tool_use_id"`
+	// Input is the input from the model.
+	Input json.RawMessage `json:"input"`
+	// Result is the text of the result.
+	Result string `json:"result"`
+	// IsError says that the call failed.
+	IsError bool `json:"is_error"`
 	// EndedTurn reports that the turn ended with the call, so that the result arrives only in this request, together
 	// with another prompt.
 	EndedTurn bool `json:"unasked,omitempty"`
@@ -68,33 +76,39 @@ type ExecutedCall struct {
 
 // SideRequest is a request outside the conversation, or to another endpoint.
 type SideRequest struct {
+	// Namespace is the namespace of the request; the default one is empty.
 	Namespace string `json:"namespace"`
-	Session   string `json:"session,omitempty"`
+	// Session is the id of the session, if the client sends it.
+	Session string `json:"session,omitempty"`
 	// Kind is `title`, `compact`, `probe`, `other`, `count_tokens`, `models`, `telemetry` or `hello`.
-	Kind  string `json:"kind"`
-	Path  string `json:"path"`
+	Kind string `json:"kind"`
+	// Path is the path of the request.
+	Path string `json:"path"`
+	// Model is the model that the request names.
 	Model string `json:"model,omitempty"`
-	// Unclassified says that the request is of an unknown kind: the client may have
-	// changed.
-	Unclassified bool    `json:"unclassified,omitempty"`
-	Status       int     `json:"status"`
-	MS           float64 `json:"ms"`
+	// Unclassified says that the request is of an unknown kind: the client may have changed.
+	Unclassified bool `json:"unclassified,omitempty"`
+	// Status is the HTTP status.
+	Status int `json:"status"`
+	// MS is how long the request took.
+	MS float64 `json:"ms"`
 }
 
 // Exchange is a request that was forwarded to a Messages API, with the response.
 type Exchange struct {
-	// Session and Agent identify the conversation, if the client sends them.
+	// Session is the id of the session, if the client sends it.
 	Session string `json:"session,omitempty"`
-	Agent   string `json:"agent,omitempty"`
+	// Agent is the id of the sub-agent, if the client sends it.
+	Agent string `json:"agent,omitempty"`
 	// Client is the name that the client sends.
 	Client string `json:"client,omitempty"`
-	Path   string `json:"path"`
-	// Request is the body as sent; absent = it was not JSON.
+	// Path is the path of the request.
+	Path string `json:"path"`
+	// Request is the body as sent; absent if it was not JSON.
 	Request json.RawMessage `json:"request,omitempty"`
 	// Status is the HTTP status.
 	Status int `json:"status"`
-	// Response is the message, assembled if it was streamed, or the error; absent =
-	// none.
+	// Response is the message, assembled if it was streamed, or the error; absent if there was no response.
 	Response json.RawMessage `json:"response,omitempty"`
 	// MS is how long it took.
 	MS float64 `json:"ms"`

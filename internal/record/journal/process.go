@@ -1,6 +1,6 @@
 package journal
 
-// Start is the first line of a process that was started as claude.
+// Start is the start of a process as claude. It is the first line of the process.
 type Start struct {
 	// Argv is the command line, the program's name first.
 	Argv []string `json:"argv"`
@@ -24,8 +24,8 @@ type Start struct {
 	Fault string `json:"fault,omitempty"`
 }
 
-// Run describes the configuration of a process's session. Processes that print
-// their version or reject their command line have none.
+// Run describes the configuration of a process's session. Processes that print their version or reject their command
+// line have none.
 type Run struct {
 	// Argv is the command line, the program's name first.
 	Argv []string `json:"argv"`
@@ -35,16 +35,15 @@ type Run struct {
 	Env map[string]string `json:"env"`
 	// Settings are the settings sources that were read.
 	Settings []string `json:"settings"`
-	// SystemPrompt is the one set by flags; absent = none.
+	// SystemPrompt is the system prompt that flags set; absent if they do not.
 	SystemPrompt *string `json:"system_prompt,omitempty"`
 	// AppendPrompt is the text that flags append to the system prompt.
 	AppendPrompt *string `json:"append_system_prompt,omitempty"`
-	// Scenario is the scripted model as named on the command line; absent = none.
+	// Scenario is the scenario as named on the command line; absent without one.
 	Scenario string `json:"scenario,omitempty"`
-	// ScenarioFile is the absolute path of its file; absent = no file.
+	// ScenarioFile is the absolute path of the scenario's file; absent if it has no file.
 	ScenarioFile string `json:"scenario_file,omitempty"`
-	// ScenarioDigest is the SHA-256 of that scenario and the files that it
-	// includes.
+	// ScenarioDigest is the SHA-256 of that scenario and the files that it includes.
 	ScenarioDigest string `json:"scenario_digest,omitempty"`
 	// Model is the full name of the initial model.
 	Model string `json:"model"`
@@ -62,7 +61,7 @@ type Run struct {
 	SkipsPermissions bool `json:"skips_permissions,omitempty"`
 }
 
-// Host is something that the host program did, observed on the standard streams and signals of the process.
+// Host is an action of the host program, observed on the standard streams and signals of the process.
 type Host struct {
 	// What happened: `stdout_closed` (the reader is gone), `stdout_blocked` (a write was blocked for more than a
 	// second), `stdin_closed`, `signal`, `request_unanswered` (a control_request was open when stdin ended),
@@ -83,22 +82,22 @@ type Host struct {
 	MS float64 `json:"ms,omitempty"`
 }
 
-// Output is a piece of what the process wrote to a standard stream. It is recorded only if
+// Output is a piece of the output that the process wrote to a standard stream. It is recorded only if
 // CLAUDELESS_CAPTURE_OUTPUT is set, as `claudeless exec --html` does, and at most 1 MiB for each stream.
 type Output struct {
 	// Stream is `stdout` or `stderr`.
 	Stream string `json:"stream" enum:"stdout,stderr"`
-	// Text is the piece.
+	// Text is the output.
 	Text string `json:"text"`
 	// Truncated says that later output of this stream is not recorded.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Exit is the last line of a process that ended normally.
+// Exit is the exit of a process that was not killed. It is the last line of the process.
 type Exit struct {
-	// Code is the exit code; 128 plus its number for a signal.
+	// Code is the exit code; for a signal, 128 plus its number.
 	Code int `json:"code"`
-	// Signal is the signal that ended the process, or with which it ended itself.
+	// Signal is the signal that ended the process, also if the process sent it to itself.
 	Signal string `json:"signal,omitempty"`
 	// Rejection is the error for a command line that was rejected.
 	Rejection string `json:"refused,omitempty"`

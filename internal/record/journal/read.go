@@ -60,7 +60,7 @@ type Line struct {
 	Retry *Retry `json:"retry"`
 	// Warning is a message for the user.
 	Warning *Warning `json:"warning"`
-	// Result is the end of a prompt.
+	// Result is the result of a prompt.
 	Result *Result `json:"result"`
 	// Unplayed is a step that the turn did not reach.
 	Unplayed *Unplayed `json:"unplayed"`

@@ -10,21 +10,21 @@ import (
 
 // Permission is the decision about a call before it ran.
 type Permission struct {
-	// Tool is the canonical name.
+	// Tool is the full name of the tool.
 	Tool string `json:"tool"`
 	// ToolUseID is the call's id.
 	ToolUseID string `json:"tool_use_id"`
 	// Decision is `accept` or `reject`.
 	Decision string `json:"decision"`
-	// Source says who decided: `config`, `hook`, or the user.
+	// Source is who decided: `config`, `hook`, or the user.
 	Source string `json:"source"`
-	// ReasonType says why: `rule`, `mode`, `hook`…
+	// ReasonType is the kind of reason: `rule`, `mode`, `hook`…
 	ReasonType string `json:"reason_type,omitempty"`
 }
 
 // Breakpoint is the decision about a call at a breakpoint.
 type Breakpoint struct {
-	// Tool is the canonical name.
+	// Tool is the full name of the tool.
 	Tool string `json:"tool"`
 	// ToolUseID is the call's id.
 	ToolUseID string `json:"tool_use_id"`
@@ -44,7 +44,7 @@ type Breakpoint struct {
 
 // Tool is a tool call with its result.
 type Tool struct {
-	// Tool is the canonical name.
+	// Tool is the full name of the tool.
 	Tool string `json:"tool"`
 	// ToolUseID is the call's id.
 	ToolUseID string `json:"tool_use_id"`
@@ -72,11 +72,11 @@ type Tool struct {
 type MCPCall struct {
 	// Source is `mcp_client`.
 	Source string `json:"source"`
-	// Server is its name in the configuration.
+	// Server is the name of the server in the configuration.
 	Server string `json:"server"`
-	// Tool is the canonical name.
+	// Tool is the full name of the tool.
 	Tool string `json:"tool"`
-	// RawTool is the server's own name of the tool.
+	// RawTool is the name of the tool as the server calls it.
 	RawTool string `json:"original_name"`
 	// ToolUseID is the call's id.
 	ToolUseID string `json:"tool_use_id,omitempty"`
@@ -88,7 +88,7 @@ type MCPCall struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	// ResultCID is the SHA-512 of the result.
 	ResultCID string `json:"result_cid,omitempty"`
-	// Error says why the result is missing.
+	// Error is the reason if there is no result.
 	Error string `json:"error,omitempty"`
 	// ErrorCode is the JSON-RPC error code.
 	ErrorCode int `json:"error_code,omitempty"`
@@ -102,21 +102,21 @@ type MCPCall struct {
 type MCPNotification struct {
 	// Source is `mcp_client`, or `mcp_server` if a fixture server wrote the line.
 	Source string `json:"source"`
-	// Server is its name in the configuration.
+	// Server is the name of the server in the configuration.
 	Server string `json:"server"`
-	// RawTool is the server's own name of the tool whose progress it is.
+	// RawTool is the name of the tool in progress, as the server calls it.
 	RawTool string `json:"original_name,omitempty"`
 	// ToolUseID is the id of that call.
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	// Progress is how far the call is, in the unit of the server.
 	Progress float64 `json:"progress,omitempty"`
-	// Total is where it ends; absent = unknown.
+	// Total is the final value of the progress; absent if unknown.
 	Total float64 `json:"total,omitempty"`
-	// Level is the level of a log message; absent = the line is progress.
+	// Level is the level of a log message; absent if the line is about progress.
 	Level string `json:"level,omitempty"`
-	// Logger is the name that the server gives the source of a log message.
+	// Logger is the source of a log message, as the server names it.
 	Logger string `json:"logger,omitempty"`
-	// Text is the message of the progress, or what is logged: JSON unless it is a string.
+	// Text is the progress message or the logged value; values other than strings are written as JSON.
 	Text string `json:"text,omitempty"`
 }
 

@@ -14,8 +14,7 @@ type Prompt struct {
 	Prompt string `json:"prompt"`
 	// Blocks are the content blocks of a prompt that is more than text.
 	Blocks json.RawMessage `json:"blocks,omitempty"`
-	// Injected says that the CLI itself wrote it: feedback of a hook, or a
-	// reminder.
+	// Injected says that the CLI itself wrote the prompt: feedback of a hook, or a reminder.
 	Injected bool `json:"injected,omitempty"`
 }
 
@@ -33,9 +32,9 @@ type Context struct {
 	Texts []string `json:"texts"`
 }
 
-// Match says which rule of the scenario answered the preceding prompt.
+// Match is the rule of the scenario that answered the preceding prompt.
 type Match struct {
-	// Rule is `responses[2]`, `responses[2].turns[0]`, `default_response`, or empty if no rule answered.
+	// Rule is the rule: `responses[2]`, `responses[2].turns[0]`, `default_response`, or empty if no rule answered.
 	Rule string `json:"rule"`
 	// File of the rule.
 	File string `json:"file,omitempty"`
@@ -43,8 +42,7 @@ type Match struct {
 	Line int `json:"line,omitempty"`
 	// Prompt that was matched.
 	Prompt string `json:"prompt,omitempty"`
-	// Injected says that the CLI itself wrote the prompt: feedback of a hook, or a
-	// reminder.
+	// Injected says that the CLI itself wrote the prompt: feedback of a hook, or a reminder.
 	Injected bool `json:"injected,omitempty"`
 	// Nearest are the rules nearest to a prompt that no rule matches.
 	Nearest []string `json:"nearest,omitempty"`
@@ -60,7 +58,7 @@ type Unplayed struct {
 	Line int `json:"line,omitempty"`
 }
 
-// Model is one content block of a message of the model.
+// Model is one content block of a message from the model.
 type Model struct {
 	// MessageID is the id of the message.
 	MessageID string `json:"message_id"`
@@ -78,8 +76,8 @@ type Model struct {
 	InputTokens int `json:"input_tokens"`
 	// OutputTokens of the message, estimated or set by the scenario.
 	OutputTokens int `json:"output_tokens"`
-	// Continued says that the message continues the preceding one, which had no calls:
-	// over the API both are the response to one request.
+	// Continued says that the message continues the preceding one, which had no calls: over the API both are the
+	// response to one request.
 	Continued bool `json:"goes_on,omitempty"`
 	// HasMore says that the script has another message after this one.
 	HasMore bool `json:"more,omitempty"`
@@ -89,13 +87,13 @@ type Model struct {
 type Retry struct {
 	// Attempt is the number of the failed attempt, from 1.
 	Attempt int `json:"attempt"`
-	// Status is the HTTP status; absent = no response.
+	// Status is the HTTP status; absent if there was no response.
 	Status int `json:"status,omitempty"`
-	// Message says what went wrong.
+	// Message describes the failure.
 	Message string `json:"message"`
 }
 
-// Result is the end of a prompt.
+// Result is the result of a prompt.
 type Result struct {
 	// Subtype is `success` or one of the error subtypes.
 	Subtype string `json:"subtype"`
@@ -107,7 +105,7 @@ type Result struct {
 	Errors []string `json:"errors,omitempty"`
 	// NumTurns counts the messages of the model.
 	NumTurns int `json:"num_turns"`
-	// TerminalReason says why the prompt ended.
+	// TerminalReason is the reason why the prompt ended.
 	TerminalReason string `json:"terminal_reason,omitempty"`
 	// APIStatus is the HTTP status of the failure that ended it.
 	APIStatus int `json:"api_error_status,omitempty"`
@@ -119,7 +117,7 @@ type Result struct {
 
 // Denial is a denied call.
 type Denial struct {
-	// ToolName is the canonical name.
+	// ToolName is the full name of the tool.
 	ToolName string `json:"tool_name"`
 	// ToolUseID is the call's id.
 	ToolUseID string `json:"tool_use_id"`

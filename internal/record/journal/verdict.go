@@ -1,7 +1,7 @@
 package journal
 
-// Expectation is the result of an `[[expect]]` of the scenario, judged at the end of the run (or of a process that
-// runs without exec), or the result of an `expect` of a call, which has a session.
+// Expectation is the result of an `[[expect]]` of the scenario, which is checked at the end of the run (without exec, at
+// the end of the process), or the result of the `expect` of a call, which has a session.
 type Expectation struct {
 	// File of the expectation.
 	File string `json:"file,omitempty"`
@@ -15,16 +15,16 @@ type Expectation struct {
 	Got string `json:"got,omitempty"`
 }
 
-// Finding is a problem of the run: how the caller treats claude (C…), the set-up
+// Finding is a problem of the run: how the program treats claude (C…), the set-up
 // (S…), the guard (G…) or a gate (T…).
 type Finding struct {
 	// ID identifies the kind of finding.
 	ID string `json:"id"`
-	// Level is `error`, `warn` or `info`.
+	// Level is the severity: `error`, `warn` or `info`.
 	Level string `json:"level" enum:"error,warn,info"`
 	// Text describes the problem.
 	Text string `json:"text"`
-	// Advice says how to fix it.
+	// Advice is how to fix it.
 	Advice string `json:"advice,omitempty"`
 	// File is the file that the finding is about.
 	File string `json:"file,omitempty"`
@@ -32,9 +32,9 @@ type Finding struct {
 	Line int `json:"line,omitempty"`
 	// Server is the MCP server that the finding is about.
 	Server string `json:"server,omitempty"`
-	// Time is when it was observed; absent = the time of the line.
+	// Time is when it was observed; absent if it is the time of the line.
 	Time string `json:"seen,omitempty"`
-	// Process is the process in which it was observed; absent = that of the line.
+	// Process is the process in which it was observed; absent if it is the process of the line.
 	Process int `json:"process,omitempty"`
 }
 
@@ -48,23 +48,23 @@ type Gate struct {
 	MS float64 `json:"ms,omitempty"`
 }
 
-// Screen is a state of the interactive screen that waited for the user, and was answered.
+// Screen is a dialog of the interactive screen and the answer to it.
 type Screen struct {
-	// State of the screen.
+	// State is the kind of dialog.
 	State string `json:"state" enum:"permission,question,plan,dialog"`
-	// Kind of the state: `bash`, `edit`, `mcp`, `single`, `trust`.
+	// Kind is the kind of permission, question or dialog: `bash`, `edit`, `mcp`, `single`, `trust`.
 	Kind string `json:"kind"`
-	// Answer says whether the user has agreed.
+	// Answer is `yes` if the user agreed, otherwise `no`.
 	Answer string `json:"answer" enum:"yes,no"`
 	// Option is the label that was chosen, or `cancelled`.
 	Option string `json:"option"`
 }
 
-// Telemetry is what a collector has accepted from the session, by name.
+// Telemetry is the number of data points, events or spans of one name that a collector has accepted.
 type Telemetry struct {
 	// Name of a metric, an event or a span: `claude_code.token.usage`.
 	Name string `json:"name"`
-	// Count of the data points, events or spans.
+	// Count is this number.
 	Count int `json:"count"`
 }
 

@@ -18,7 +18,7 @@ func (f *format) page() ([]byte, error) {
 	var p comment.Parser
 	b.Write(printer.Markdown(p.Parse("# " + intro)))
 	for _, name := range f.order {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", name, strings.Join(strings.Fields(f.docs[name]), " "))
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", name, f.describeTable(name))
 		b.WriteString("| key | type | meaning |\n|---|---|---|\n")
 		for _, fd := range f.fields(name) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", fd.key, f.typeText(fd), cell(f.describeField(fd)))

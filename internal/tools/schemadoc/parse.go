@@ -140,7 +140,7 @@ func (f *format) fields(name string) []field {
 			doc = fl.Comment.Text()
 		}
 		fields = append(fields, field{
-			key: key, doc: describe(doc, fl.Names[0].Name, key), typ: fl.Type, tag: tag, required: opts == "required",
+			key: key, doc: describeBool(fl.Type, describe(doc, fl.Names[0].Name, key)), typ: fl.Type, tag: tag, required: opts == "required",
 		})
 	}
 	return fields
@@ -180,6 +180,24 @@ func describe(doc, name, key string) string {
 	}
 	return "`" + key + "`" + rest
 }
+
+// describeBool rewrites the description of a boolean key: "Says that it ran" becomes "True if it ran".
+func describeBool(t ast.Expr, doc string) string {
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if id, ok := t.(*ast.Ident); ok && id.Name == "bool" {
+		for _, formula := range []string{"Says that ", "Says whether ", "Reports that ", "Reports whether "} {
+			if rest, ok := strings.CutPrefix(doc, formula); ok {
+				return "True if " + rest
+			}
+		}
+	}
+	return doc
+}
+
+// describeTable returns the doc comment of a type without its name, which is the heading of its section.
+func (f *format) describeTable(name string) string { return describe(f.docs[name], name, name) }
 
 // upperFirst returns s with a capital first letter.
 func upperFirst(s string) string {

@@ -68,7 +68,7 @@ func (f *format) schema() ([]byte, error) {
 }
 
 func (f *format) tableSchema(name string) object {
-	o := object{{"description", strings.Join(strings.Fields(f.docs[name]), " ")}, {"type", "object"}}
+	o := object{{"description", f.describeTable(name)}, {"type", "object"}}
 	var properties object
 	var required []string
 	for _, fd := range f.fields(name) {

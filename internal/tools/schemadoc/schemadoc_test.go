@@ -68,7 +68,7 @@ type Part struct {
 
 // Base is embedded.
 type Base struct {
-	// B is inherited.
+	// B says that it is inherited.
 	B bool ` + "`toml:\"b,required\"`" + `
 }
 `
@@ -100,7 +100,7 @@ const wantSchema = `{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
   "$id": "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/s.json",
   "title": "File",
-  "description": "File is a file.",
+  "description": "A file.",
   "type": "object",
   "properties": {
     "name": {
@@ -146,7 +146,7 @@ const wantSchema = `{
       "additionalProperties": {}
     },
     "b": {
-      "description": "Inherited.",
+      "description": "True if it is inherited.",
       "type": "boolean"
     }
   },
@@ -156,7 +156,7 @@ const wantSchema = `{
   "additionalProperties": false,
   "$defs": {
     "Part": {
-      "description": "Part is a part.",
+      "description": "A part.",
       "type": "object",
       "properties": {
         "sub": {
@@ -181,7 +181,7 @@ Text.
 
 ## File
 
-File is a file.
+A file.
 
 | key | type | meaning |
 |---|---|---|
@@ -190,13 +190,26 @@ File is a file.
 | ` + "`kind`" + ` | ` + "`\"a\"`, `\"b\"`" + ` | What it is. |
 | ` + "`parts`" + ` | string or [Part](#part) or ` + "`\"x\"`, `\"y\"`" + ` | Inside. |
 | ` + "`rest`" + ` | table of any value | The rest. |
-| ` + "`b`" + ` | boolean | Inherited. |
+| ` + "`b`" + ` | boolean | True if it is inherited. |
 
 ## Part
 
-Part is a part.
+A part.
 
 | key | type | meaning |
 |---|---|---|
 | ` + "`sub`" + ` | list of [File](#file) | Holds files. |
 `
+
+func TestDescribeLine(t *testing.T) {
+	f := &format{docs: map[string]string{"OAuth": "OAuth is a request.\n", "Run": "Run describes a run.\n", "MCPCall": "MCPCall is a call.\n"}}
+	for _, tt := range []struct{ line, name, want string }{
+		{"oauth", "OAuth", "An `oauth` line records a request."},
+		{"run", "Run", "A `run` line describes a run."},
+		{"mcp_call", "MCPCall", "An `mcp_call` line records a call."},
+	} {
+		if got := f.describeLine(tt.line, tt.name); got != tt.want {
+			t.Errorf("%s: %s", tt.line, got)
+		}
+	}
+}

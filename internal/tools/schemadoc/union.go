@@ -55,7 +55,7 @@ func (f *format) lineSchema(head string) ([]byte, error) {
 		}
 		oneOf = append(oneOf, object{
 			{"title", name},
-			{"description", strings.Join(strings.Fields(f.docs[types[i]]), " ")},
+			{"description", f.describeLine(name, types[i])},
 			{"type", "object"},
 			{"properties", properties},
 			{"required", required},
@@ -86,24 +86,39 @@ func (f *format) linePage(head string) ([]byte, error) {
 	var p comment.Parser
 	text := string(printer.Markdown(p.Parse("# " + intro)))
 	b.WriteString(strings.NewReplacer("\\`", "`", `\_`, "_", `\[`, "[").Replace(text)) // its Markdown is Markdown already
-	f.writeSection(&b, "Every line", head)
+	f.writeSection(&b, "Every line", head, f.describeTable(head))
 	names, types := f.lineTypes()
 	told := map[string]bool{head: true, f.root: true}
 	for i, name := range names {
-		f.writeSection(&b, name, types[i])
+		f.writeSection(&b, name, types[i], f.describeLine(name, types[i]))
 		told[types[i]] = true
 	}
 	for _, name := range f.order {
 		if !told[name] {
-			f.writeSection(&b, name, name)
+			f.writeSection(&b, name, name, f.describeTable(name))
 		}
 	}
 	return b.Bytes(), nil
 }
 
-func (f *format) writeSection(b *bytes.Buffer, title, name string) {
-	fmt.Fprintf(b, "\n## %s\n\n%s\n\n| key | type | meaning |\n|---|---|---|\n", title, strings.Join(strings.Fields(f.docs[name]), " "))
+func (f *format) writeSection(b *bytes.Buffer, title, name, text string) {
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n| key | type | meaning |\n|---|---|---|\n", title, text)
 	for _, fd := range f.fields(name) {
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", fd.key, f.typeText(fd), cell(f.describeField(fd)))
 	}
+}
+
+// describeLine returns the doc comment of a type of line as a sentence about lines: "Prompt is a prompt" becomes
+// "A `prompt` line records a prompt".
+func (f *format) describeLine(line, name string) string {
+	doc := strings.Join(strings.Fields(f.docs[name]), " ")
+	article := "A"
+	if strings.Contains("aeiou", line[:1]) || strings.HasPrefix(line, "mcp") {
+		article = "An"
+	}
+	rest := strings.TrimPrefix(doc, name)
+	if object, ok := strings.CutPrefix(rest, " is "); ok {
+		rest = " records " + object
+	}
+	return article + " `" + line + "` line" + rest
 }
