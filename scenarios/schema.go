@@ -29,14 +29,14 @@ type Scenario struct {
 	// Include lists scenario files, relative to this one, whose rules follow the rules of this file. Only their
 	// `responses` and `include` are used.
 	Include []string `toml:"include"`
-	// Unmatched says what happens if no rule matches a prompt and there is no default: `default` gives an empty
+	// Unmatched selects what happens if no rule matches a prompt and there is no default: `default` gives an empty
 	// reply, `error` ends the run with exit code 1 and lists the nearest rules.
 	Unmatched string `toml:"unmatched" enum:"default,error" default:"default"`
 	// DefaultResponse answers prompts that no rule matches.
 	DefaultResponse *Response `toml:"default_response" schema:"string|Response"`
 	// Responses are the rules, tried in file order.
 	Responses []Rule `toml:"responses" alias:"rule,rules"`
-	// ToolExecution says how tool calls are run.
+	// ToolExecution configures how tool calls are run.
 	ToolExecution *ToolExecution `toml:"tool_execution"`
 	// Fault adds a defect to the program's output from its start, as observed with the real CLI; `claudeless exec
 	// --faults all` tries all of them.
@@ -47,7 +47,7 @@ type Scenario struct {
 	API API `toml:"api"`
 	// MCP adds MCP servers.
 	MCP MCP `toml:"mcp"`
-	// Parity says how `claudeless parity` calls claude.
+	// Parity configures how `claudeless parity` calls claude.
 	Parity Parity `toml:"parity"`
 	// Breakpoints stop tool calls and decide about them, like a person at the debugger.
 	Breakpoints []Breakpoint `toml:"breakpoints"`
@@ -216,7 +216,7 @@ type Block struct {
 	Data string `toml:"data"`
 	// Name of the tool of a `server_tool_use` block.
 	Name string `toml:"name"`
-	// ToolUseID is the call that a server tool's result answers; empty = the last call of the message.
+	// ToolUseID is the call that a server tool's result answers. Default: the last call of the message.
 	ToolUseID string `toml:"tool_use_id"`
 	// Content of a server tool's result, in the API's format.
 	Content json.RawMessage `toml:"content"`
@@ -314,7 +314,7 @@ func (u Usage) Total() int {
 type Stream struct {
 	// TTFTMS is the time to the first token in milliseconds.
 	TTFTMS int `toml:"ttft_ms" min:"0" max:"31536000000"`
-	// TokensPerSecond is the speed, at least 0.001; 0 = as fast as possible.
+	// TokensPerSecond is the speed, at least 0.001. Default: as fast as possible.
 	TokensPerSecond float64 `toml:"tokens_per_second" min:"0"`
 	// Jitter is the fraction, 0 to 1, by which pauses vary.
 	Jitter float64 `toml:"jitter" min:"0" max:"1"`

@@ -12,7 +12,7 @@ type OAuth struct {
 	Request string `json:"request" enum:"register,authorize,token,access"`
 	// Grant is the grant type of a token request.
 	Grant string `json:"grant,omitempty"`
-	// Client is the id of the client; absent = unknown.
+	// Client is the id of the client; absent if unknown.
 	Client string `json:"client,omitempty"`
 	// Requested are the scopes that the request named.
 	Requested []string `json:"requested,omitempty"`

@@ -60,7 +60,7 @@ type Tool struct {
 	Blocks json.RawMessage `json:"blocks,omitempty"`
 	// IsError says that the call failed.
 	IsError bool `json:"is_error"`
-	// Unknown says that the tool does not exist, or that its server is gone.
+	// Unknown says that the tool or its server does not exist.
 	Unknown bool `json:"unknown,omitempty"`
 	// Executed says that the tool ran.
 	Executed bool `json:"executed"`
