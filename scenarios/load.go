@@ -29,16 +29,18 @@
 //  3. default_response;
 //  4. otherwise the reply is empty.
 //
-// Match counts and the active sequence belong to the session: they continue when it is resumed in another process,
-// and so does a response whose tool call a hook has deferred. In a run of claudeless exec, once and max_matches count
-// the matches of all its sessions together, with claudeless as with the real CLI.
+// Match counts and the active sequence belong to the session, so they continue if it is resumed in another process. The
+// same is true of a response with a tool call that a hook has deferred. In a run of claudeless exec, once and
+// max_matches count the matches of all sessions together, with claudeless and with the real CLI.
 //
 // The CLI also writes prompts itself: the notice that a background task has ended (it begins with
-// <task-notification>), feedback of a Stop hook, a schema reminder. Only rules and turns with source = "notification"
-// or "any", and those whose pattern names such a text, answer them; otherwise default_response does, and without one
-// the model repeats its last text. Such prompts never end a sequence. A rule that answers 20 of them with tool calls
-// before the user's next prompt is stopped and reported (S21), because such calls cause the next notice. A rule with
-// max_matches is not stopped.
+// <task-notification>), feedback of a Stop hook, a schema reminder. These rules apply to them:
+//
+//   - They are answered only by rules and turns with source = "notification" or "any", and by those with a pattern that
+//     contains such a text. Otherwise default_response answers, and without one the model repeats its last text.
+//   - They never end a sequence.
+//   - A rule that answers 20 of them with tool calls before the user's next prompt is stopped and reported (S21),
+//     because such calls cause the next notice. A rule with max_matches is not stopped.
 //
 // A response is a string, a table with text and tool_calls (the calls are made first, the text follows their
 // results), or a list of steps. Each step is one message of the model: its tool calls run, and the next step sees

@@ -95,7 +95,7 @@ type Expectation struct {
 	Input json.RawMessage `toml:"input"`
 	// Times is the number of calls: a number, or text such as `>=2` or `<=3`; default at least once.
 	Times *Times `toml:"times" schema:"integer|string"`
-	// Order requires the first such call to follow those of expectations with a lower number.
+	// Order is a number: the first such call must come after the first calls of expectations with a lower number.
 	Order *int `toml:"order"`
 	// Prompt is a pattern that a prompt must have matched.
 	Prompt *Pattern `toml:"prompt"`
