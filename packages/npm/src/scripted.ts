@@ -86,10 +86,13 @@ export class ScriptedClaude implements AsyncDisposable {
   #url: string | undefined;
   #holds = 0;
   #terminals: Terminal[] = [];
+  #warned = new Set<string>(); // findings that were printed
   #kept: Entry[] | undefined;
 
   constructor(script: string | ReadonlyArray<Step> | undefined, options: ScriptedClaudeOptions, place: Place) {
-    const { file, strict = true, lane = "fake", seed } = options;
+    const { file, strict = true, lane = "fake", seed, ...unknown } = options;
+    const [option] = Object.keys(unknown);
+    if (option !== undefined) throw new TypeError(`scriptedClaude has no option ${JSON.stringify(option)}: it takes file, strict, lane and seed`);
     if (lane !== "fake" && lane !== "real") throw new RangeError(`lane is ${JSON.stringify(lane)}, not one of fake, real`);
     if (script !== undefined && file !== undefined) throw new TypeError("scriptedClaude takes a script or a file, not both");
     this.#strict = strict;
@@ -219,7 +222,11 @@ export class ScriptedClaude implements AsyncDisposable {
     const verdict = await this.#verify("--sweep", this.#run);
     const found = verdict.expectations.filter((x) => !x.met).map((x) => this.#at(x) + x.text + (x.got ? `: ${x.got}` : ""));
     for (const f of verdict.findings) {
-      if (f.level === "error") found.push(`${this.#at(f)}${f.text} [${f.id}]${f.advice ? `\n    ${f.advice}` : ""}`);
+      const text = `${this.#at(f)}${f.text} [${f.id}]${f.advice ? `\n    ${f.advice}` : ""}`;
+      if (f.level === "error") found.push(text);
+      if (f.level !== "warn" || this.#warned.has(text)) continue;
+      this.#warned.add(text);
+      console.warn(`claudeless: warning: ${text}`);
     }
     for (const u of verdict.unmatched) {
       if (!found.some((text) => text.includes(u.prompt))) found.push([`no rule for the prompt ${JSON.stringify(u.prompt)}`, ...u.nearest].join("\n    "));

@@ -90,6 +90,22 @@ test("a file, and one with mistakes", async () => {
   await assert.rejects(scriptedClaude(undefined, { file }), /s\.toml:2/);
 });
 
+test("an option that does not exist", async () => {
+  await assert.rejects(scriptedClaude(["x"], { stict: false }), /no option "stict"/);
+});
+
+test("warnings are printed once", async (t) => {
+  const file = join(mkdtempSync(join(tmpdir(), "claudeless-test-")), "s.toml");
+  writeFileSync(file, '[[responses]]\npattern = { type = "any" }\nresponse = "x"\n'.repeat(2));
+  const warn = t.mock.method(console, "warn", () => {});
+  await using(await scriptedClaude(undefined, { file }), async (claude) => {
+    assert.equal(await ask(claude, "x"), "x");
+    await claude.assertComplete();
+  });
+  assert.equal(warn.mock.callCount(), 1);
+  assert.match(warn.mock.calls[0].arguments[0], /^claudeless: warning: .*s\.toml:4: responses\[1\] answered no prompt \[S13\]/);
+});
+
 test("an answer that waits", async () => {
   await using(await scriptedClaude(), async (claude) => {
     claude.on("slow", "at last");

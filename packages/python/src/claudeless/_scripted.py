@@ -66,6 +66,7 @@ class ScriptedClaude:
         self._url: str | None = None
         self._holds = 0
         self._terminals: list[Terminal] = []
+        self._warned: set[str] = set()
         self._place = _caller()
         if script is not None:
             steps = [script] if isinstance(script, str) else script
@@ -371,7 +372,8 @@ class ScriptedClaude:
             text = self._at(f) + f"{f['text']} [{f['id']}]" + (f"\n    {f['advice']}" if f.get("advice") else "")
             if f["level"] == "error":
                 problems.append(text)
-            elif f["level"] == "warn":
+            elif f["level"] == "warn" and text not in self._warned:
+                self._warned.add(text)
                 warnings.warn_explicit(text, ClaudelessWarning, *self._place)
         for u in verdict["unmatched"]:
             if u.get("nearest") and not any(u["prompt"] in p for p in problems):
