@@ -295,7 +295,7 @@ func renameFiles(files map[string][]json.RawMessage, n *Normaliser) map[string][
 
 // compareValue compares two JSON values at a path.
 func (c *comparison) compareValue(path, key string, a, b any) {
-	if word, ok := wordFor(key); ok && isScalar(a) && isScalar(b) {
+	if word, ok := PlaceholderFor(key); ok && isScalar(a) && isScalar(b) {
 		if word == "" && c.pair.ours.ID(fmt.Sprint(a)) != c.pair.theirs.ID(fmt.Sprint(b)) {
 			c.addDifference(path, c.pair.ours.ID(fmt.Sprint(a)), c.pair.theirs.ID(fmt.Sprint(b)))
 		}

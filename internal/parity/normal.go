@@ -244,21 +244,15 @@ func (n *Normaliser) keyPlaceholder(m plainjson.Member) (word string, ok bool) {
 	if kind := plainjson.TypeOf(m.Value); kind == "object" || kind == "array" || kind == "null" {
 		return "", false
 	}
-	word, ok = wordFor(m.Key)
+	word, ok = PlaceholderFor(m.Key)
 	if ok && word == "" {
 		word = n.ID(strings.Trim(string(m.Value), `"`))
 	}
 	return word, ok
 }
 
-// IsReplacedKey reports whether all values of a key are replaced.
-func IsReplacedKey(key string) bool {
-	_, ok := wordFor(key)
-	return ok
-}
-
-// wordFor returns the placeholder for values of a key; empty = an id.
-func wordFor(key string) (word string, ok bool) {
+// PlaceholderFor returns the placeholder for values of a key; empty = an id.
+func PlaceholderFor(key string) (word string, ok bool) {
 	for _, k := range keyPlaceholders {
 		if k.key == key {
 			return k.word, true

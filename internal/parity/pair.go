@@ -18,7 +18,7 @@ func newPair(ours, theirs *Recording) *pair {
 
 // numberPair walks two values in parallel and numbers their ids.
 func (p *pair) numberPair(a, b any, key string) {
-	word, keyed := wordFor(key)
+	word, keyed := PlaceholderFor(key)
 	switch x := a.(type) {
 	case map[string]any:
 		y, _ := b.(map[string]any)
@@ -78,7 +78,7 @@ func (n *Normaliser) formatValue(v any) string {
 
 // formatList formats a list without objects.
 func (n *Normaliser) formatList(key string, list []any) string {
-	if word, ok := wordFor(key); !ok || word != "" {
+	if word, ok := PlaceholderFor(key); !ok || word != "" {
 		return n.formatValue(list)
 	}
 	var ids []string

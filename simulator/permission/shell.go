@@ -132,18 +132,21 @@ func readsListedFiles(cmd shellcmd.Command) bool {
 	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
-// isAllowedEdit reports whether acceptEdits allows the command as it is written.
+// isAllowedEdit reports whether acceptEdits allows the command. Only touch must be written without anything before it and without quotes
+// (observed with 2.1.330).
 func isAllowedEdit(cmd shellcmd.Command) bool {
-	if len(cmd.Assignments) > 0 || cmd.IsTimed || len(cmd.Words) > 0 && cmd.Words[0].Source != cmd.Args[0] || !isFileCommand(cmd.Name()) || slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDynamic }) {
+	inner := cmd.Wrapped()
+	own := cmd.Args[:len(cmd.Args)-len(inner.Args)]
+	switch {
+	case slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDynamic }), cmd.Interleaved, cmd.IsTimed && len(cmd.Assignments) > 0,
+		!cmd.HasOnlyHarmlessAssignments(), !wrapperPattern().MatchString(strings.Join(own, " ") + " "):
 		return false
+	case inner.Name() == "touch":
+		return len(own)+len(cmd.Assignments) == 0 && !cmd.IsTimed && cmd.Words[0].Source == "touch" && !slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-") })
+	case inner.Name() == "sed":
+		return isPlainSubstitution(inner.Args[1:]) || inner.ReadOnly()
 	}
-	switch cmd.Name() {
-	case "touch":
-		return !slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-") })
-	case "sed":
-		return isPlainSubstitution(cmd.Args[1:])
-	}
-	return true
+	return isFileCommand(inner.Name())
 }
 
 var substitutionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^s/[^/]*/[^/]*/[gIm0-9]*$`) })

@@ -358,6 +358,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 			shellcmd.SubscriptTest:       "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",
 			shellcmd.CodedText:           "Text with escape codes" + unknown,
 			shellcmd.LoneDollar:          "This command can't be checked before it runs",
+			shellcmd.LoneEquals:          "This command can't be checked before it runs",
 			shellcmd.ClosedDescriptor:    "A closed file descriptor",
 			shellcmd.HiddenLine:          "A quoted line that begins with #",
 			shellcmd.Subscript:           "This command can't be checked before it runs",

@@ -57,15 +57,15 @@ func gitGrammar(sub string) (g optionGrammar, ok bool) {
 	case "merge-base":
 		return optionGrammar{optional: " is-ancestor all octopus independent fork-point "}, true
 	case "for-each-ref":
-		return optionGrammar{optional: " sort count "}, true
+		return optionGrammar{optional: " sort ", longWithValue: " count format points-at contains no-contains merged ", longWithNumber: " count "}, true
 	case "ls-remote": // a name may be a command line: ext::…
 		return optionGrammar{flags: "htq", maxOperands: -1, optional: " heads tags branches refs quiet exit-code get-url symref sort "}, true
 	case "grep":
 		return optionGrammar{flags: "nilwEFcvhHPGqLopW", flagsWithValue: "e", optional: " cached untracked no-index recurse-submodules line-number ignore-case files-with-matches name-only count word-regexp all-match and or not "}, true
 	case "branch":
-		return optionGrammar{flags: "arv", maxOperands: -1, optional: " all remotes list show-current verbose no-color column merged no-merged sort ", longWithValue: " contains no-contains "}, true
+		return optionGrammar{flags: "arv", maxOperands: -1, optional: " all remotes list show-current verbose no-color column merged no-merged ", longWithValue: " sort contains no-contains points-at "}, true
 	case "tag":
-		return optionGrammar{flags: "l", maxOperands: -1, optional: " list sort "}, true
+		return optionGrammar{flags: "li", numeric: "n", maxOperands: -1, optional: " list column no-column ignore-case ", longWithValue: " sort format points-at contains no-contains merged "}, true
 	case "remote":
 		return optionGrammar{flags: "v", maxOperands: -1, optional: " verbose "}, true
 	}

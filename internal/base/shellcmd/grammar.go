@@ -15,6 +15,7 @@ type optionGrammar struct {
 	longNames       string // longNames names without a value, separated by spaces
 	optional        string // long names that may have a value after =
 	longWithValue   string // long names whose value may be the next word
+	longWithNumber  string // those of longWithValue whose value is a number
 	allowsDigits    bool   // -5 is an option
 	plusOptions     bool   // operands begin with a plus sign
 	maxOperands     int    // maximum number of operands; 0 = any number, -1 = none
@@ -44,7 +45,7 @@ func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
 			if value != "" {
 				i++
 			}
-			if !known || i == len(args) || value != "" && strings.Contains(g.flagsWithNumber+g.numeric, value) && !isNumber(args[i]) {
+			if !known || i == len(args) || g.needsNumber(value) && !isNumber(args[i]) || value != "" && strings.HasPrefix(args[i], "-") && len(args[i]) > 1 {
 				return nil, false
 			}
 		case g.stopsAtOperand:
@@ -56,19 +57,23 @@ func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
 	return rest, true
 }
 
+func (g optionGrammar) needsNumber(option string) bool {
+	return len(option) == 1 && strings.Contains(g.flagsWithNumber+g.numeric, option) || len(option) > 1 && strings.Contains(g.longWithNumber, option)
+}
+
 // parseOption parses a word of options. value is the option whose value is the next word; empty = none.
 func (g optionGrammar) parseOption(word string) (known bool, value string) {
 	long, isLong := strings.CutPrefix(word, "--")
 	if !isLong {
 		return g.parseCluster(word[1:])
 	}
-	name, _, assigned := strings.Cut(long, "=")
+	name, text, assigned := strings.Cut(long, "=")
 	name = " " + name + " "
 	switch {
 	case !strings.Contains(g.longWithValue, name):
 		return strings.Contains(g.optional, name) || !assigned && strings.Contains(g.longNames, name), ""
 	case assigned:
-		return true, ""
+		return isNumber(text) || !strings.Contains(g.longWithNumber, name), ""
 	}
 	return true, name
 }
@@ -100,7 +105,7 @@ func grammarOf(name string) (g optionGrammar, ok bool) {
 			flags: "bdfgiMhnRrVcCmsuz", flagsWithValue: "ktS",
 			longNames: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort " +
 				"human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique zero-terminated help version ",
-			longWithValue: " buffer-size batch-size field-separator key parallel ",
+			longWithValue: " buffer-size batch-size field-separator key parallel ", longWithNumber: " batch-size parallel ",
 		}, true
 	case "date":
 		return optionGrammar{
@@ -110,7 +115,7 @@ func grammarOf(name string) (g optionGrammar, ok bool) {
 		}, true
 	case "tree":
 		return optionGrammar{
-			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", flagsWithValue: "HILPT", longNames: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si " +
+			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", flagsWithValue: "HIPT", numeric: "L", longWithNumber: " filelimit ", longNames: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si " +
 				"houtro nolinks metafirst ",
 			longWithValue: " filelimit timefmt infofile charset sort gitfile hintro ",
 		}, true
@@ -123,11 +128,11 @@ func grammarOf(name string) (g optionGrammar, ok bool) {
 	case "base64":
 		return optionGrammar{flags: "diD", numeric: "wb", longNames: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
 	case "uniq":
-		return optionGrammar{flags: "cdDiuz", flagsWithValue: "fsw", maxOperands: -1, longNames: " count repeated unique ignore-case zero-terminated "}, true
+		return optionGrammar{flags: "cdDiuz", numeric: "fsw", maxOperands: -1, longNames: " count repeated unique ignore-case zero-terminated help ", optional: " skip-fields skip-chars check-chars group all-repeated "}, true
 	case "ps":
 		return optionGrammar{flags: "aAcdeflFjHLmnNTVwy", flagsWithValue: "CGgpqstUu", longNames: " forest no-headers headers deselect info help version ", longWithValue: " pid sort user width sid tty quick-pid "}, true
 	case "lsof":
-		return optionGrammar{flags: "nPtlaRU", flagsWithValue: "i"}, true
+		return optionGrammar{flags: "nPtlaRUisrFTxXhvoELNVCSKbQHOg", flagsWithValue: "pucdAke"}, true
 	case "netstat":
 		return optionGrammar{flags: "lnarsi"}, true
 	case "ss":
@@ -168,7 +173,7 @@ func searchGrammar(name string) (g optionGrammar, ok bool) {
 				"fixed-strings hidden no-ignore json stats follow no-heading heading column text quiet type-list debug help version ",
 			longWithValue: " max-count type type-not glob regexp max-depth color after-context before-context context ",
 		}, true
-	case "fd":
+	case "fd", "fdfind":
 		return optionGrammar{
 			flags: "HIagcpsL1i0FVq", flagsWithValue: "etESdoj",
 			longNames: " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow no-ignore-vcs regex fixed-strings print0 prune quiet show-errors strip-cwd-prefix " +

@@ -170,7 +170,11 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 	if len(n.Args) == 0 {
 		return Obstacle{}
 	}
-	switch name := n.Args[0].Lit(); name {
+	name := n.Args[0].Lit()
+	if name != "[" && slices.ContainsFunc(n.Args, func(w *syntax.Word) bool { return w.Lit() == "=" }) {
+		return Obstacle{Kind: LoneEquals}
+	}
+	switch name {
 	case "eval", "exec", "source", ".", "alias", "trap", "hash", "unalias":
 		return Obstacle{Kind: Evaluates, Text: name}
 	case "test", "[":

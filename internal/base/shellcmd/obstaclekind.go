@@ -37,6 +37,7 @@ const (
 	QuotedBrace                      // {'a',b}
 	CodedText                        // $'…' and $"…"
 	LoneDollar                       // a$
+	LoneEquals                       // a word that is =
 	ClosedDescriptor                 // <&-
 	HiddenLine                       // a quoted line that begins with #
 )

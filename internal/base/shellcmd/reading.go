@@ -99,7 +99,7 @@ type wordCoverage struct {
 	text       string
 	words      []bool   // bytes of words, quotes and expansions
 	delimiters []string // of here-documents
-	separated  bool     // the words of a command are separated by more than spaces, or an expansion is continued on another line
+	separated  bool     // the words of a command are separated by more than spaces, an expansion is continued on another line, or backquotes are in arithmetic
 }
 
 func newCoverage(text string) *wordCoverage {
@@ -110,8 +110,11 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.ParamExp:
 		c.markNode(node, true)
-		c.separated = c.separated || strings.Contains(c.text[n.Pos().Offset():n.End().Offset()], "\\\n")
-	case *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ArithmExp, *syntax.ExtGlob, *syntax.TestClause, *syntax.ArithmCmd, *syntax.CStyleLoop:
+		c.separated = c.separated || c.nodeContains(n, "\\\n") || (n.Index != nil || n.Slice != nil || n.Repl != nil) && c.nodeContains(n, "`")
+	case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.CStyleLoop:
+		c.markNode(node, true)
+		c.separated = c.separated || c.nodeContains(n, "`")
+	case *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ExtGlob, *syntax.TestClause:
 		c.markNode(node, true)
 	case *syntax.CmdSubst, *syntax.ProcSubst: // the content is checked separately; parentheses are operators
 		c.markNode(node, false)
@@ -134,6 +137,10 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 		}
 	}
 	return true
+}
+
+func (c *wordCoverage) nodeContains(n syntax.Node, text string) bool {
+	return strings.Contains(c.text[n.Pos().Offset():n.End().Offset()], text)
 }
 
 func (c *wordCoverage) markNode(n syntax.Node, value bool) {

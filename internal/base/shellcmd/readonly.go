@@ -30,10 +30,12 @@ func (c Command) ReadOnly() bool {
 	switch c.Args[0] {
 	case "pwd", "whoami", "arch":
 		return len(c.Args) == 1
-	case "test", "which", "pgrep":
+	case "which", "pgrep":
 		return !expands
+	case "test":
+		return !expands && isKnownTest(c.Args[1:])
 	case "[":
-		return !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") })
+		return !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") }) && !c.joinsTests()
 	}
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
@@ -71,11 +73,9 @@ func isHarmlessVariable(name string) bool {
 // are handled as an obstacle of the script.
 func isAlwaysReadOnly(name string) bool {
 	switch name {
-	case "ls", "cat", "echo", "pwd", "head", "tail", "wc", "true", "false", "test", "[", "which", "type", "stat",
-		"du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm", "cmp", "diff", "basename", "dirname", "realpath",
-		"readlink", "seq", "sleep", "whoami", "id", "groups", "uname", "uptime", "nproc", "free", "arch", "locale",
-		"cal", "expr", "numfmt", "tsort", "md5sum", "sha1sum", "sha256sum", "hexdump", "od", "strings", "fold", "fmt",
-		"expand", "unexpand", "column", "pr", "pgrep":
+	case "ls", "cat", "echo", "head", "tail", "wc", "true", "false", "type", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm",
+		"cmp", "diff", "basename", "dirname", "realpath", "readlink", "seq", "sleep", "id", "groups", "uname", "uptime", "nproc", "free", "locale",
+		"cal", "expr", "numfmt", "tsort", "md5sum", "sha1sum", "sha256sum", "hexdump", "od", "strings", "fold", "fmt", "expand", "unexpand", "column", "pr":
 		return true
 	}
 	return false
@@ -176,21 +176,41 @@ func isReadOnlyGit(args []string) bool {
 	if (sub == "branch" || sub == "tag") && containsAny(rest, "-l", "--list") {
 		g.maxOperands = 0 // a name is used as a pattern
 	}
-	return ok && g.allows(rest)
+	return ok && g.allows(rest) && !hasUnknownFormat(rest)
+}
+
+var knownFormat = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
+})
+
+// hasUnknownFormat looks for a format that may be an alias in the configuration of git.
+func hasUnknownFormat(args []string) bool {
+	for i, a := range args {
+		name, value, assigned := strings.Cut(a, "=")
+		if !assigned && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if (name == "--format" || name == "--pretty") && !knownFormat().MatchString(value) {
+			return true
+		}
+	}
+	return false
 }
 
 // isReadOnlyGitSubcommand allows nested subcommands that only read.
 func isReadOnlyGitSubcommand(sub string, args []string) bool {
 	inner := ""
-	if len(args) > 0 {
+	if len(args) > 0 && (sub != "reflog" || !strings.HasPrefix(args[0], "-")) {
 		inner = args[0]
 		args = args[1:]
 	}
 	diff, _ := gitGrammar("diff")
-	log, _ := gitGrammar("log")
+	list := optionGrammar{allowsDigits: true, numeric: "n", longNames: " oneline graph all decorate ", longWithValue: " date max-count ", longWithNumber: " max-count "}
 	switch {
 	case sub == "stash" && inner == "list", sub == "reflog" && (inner == "" || inner == "show"):
-		return log.allows(args)
+		return list.allows(args)
+	case sub == "reflog" && inner == "list":
+		return len(args) == 0
 	case sub == "stash" && inner == "show":
 		return diff.allows(args)
 	case sub == "worktree" && inner == "list":

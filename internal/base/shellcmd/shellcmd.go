@@ -153,7 +153,8 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		}
 		return false // its commands are not checked (observed with 2.1.330)
 	case *syntax.TimeClause:
-		r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil
+		_, again := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause)
+		r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil || again
 	case *syntax.FuncDecl, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
 		r.script.IsOpaque = true
 	case *syntax.TestClause:

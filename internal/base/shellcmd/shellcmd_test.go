@@ -120,7 +120,7 @@ func TestReadOnly(t *testing.T) {
 		{"ss -tlnp", true},
 
 		{"[[ 1 -eq 1 && -v name ]] && ls", true},
-		{"test -n x -a 1 -lt 2", true},
+		{"test -n x -a 1 -lt 2", false},
 		{"[ -e $'a b' ]", true},
 		{"sort -t , -k 2 -rn f", true},
 		{"sort -k 1,1 -- -o", true},

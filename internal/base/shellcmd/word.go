@@ -53,8 +53,11 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 		known.IsDollarQuoted = known.IsDollarQuoted || isDollarQuoted(part)
 	}
 	known.Value = r.value(w)
-	if p, ok := w.Parts[0].(*syntax.ParamExp); ok && len(w.Parts) == 1 && isPlainExpansion(p) {
-		known.Value = r.values[p.Param.Value]
+	if name, ok := strings.CutPrefix(strings.Trim(known.Source, `"`), "$"); ok && (syntax.ValidName(name) || strings.HasPrefix(known.Source, "${")) {
+		// The real CLI does not follow ${NAME}, and an unquoted variable whose value is several words (observed with 2.1.330).
+		if known.Value = r.values[name]; known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n") {
+			known.Value = ""
+		}
 	}
 	for _, part := range w.Parts {
 		if !appendLiteral(&b, part) {

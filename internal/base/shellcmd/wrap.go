@@ -190,12 +190,10 @@ func (c Command) HasOnlyHarmlessAssignments() bool {
 // 2.1.330).
 func (c Command) Programs() []string {
 	args := slices.Clone(c.Args)
-	if len(args) > 0 {
-		args[0] = cmp.Or(c.Words[0].Value, args[0])
-	}
 	var out []string
 	for len(args) > 0 {
 		words := c.Words[len(c.Words)-len(args):]
+		args[0] = cmp.Or(words[0].Value, args[0])
 		if words[0].IsDollarQuoted {
 			return out
 		}
