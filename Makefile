@@ -1,8 +1,8 @@
 export GORACE = atexit_sleep_ms=0
+export CGO_ENABLED = 0
 GOFUMPT   = go run mvdan.cc/gofumpt@v0.12.0
 LINT      = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0
-ACTIONLINT = go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 DEADCODE  = go run golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME  ?= 10000x
 SOAK      ?= 10m
@@ -14,7 +14,7 @@ PACKAGES  = ./tests/scripts ./tests/docs ./...
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
 build: ## build bin/claudeless, static and stripped
-	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/claudeless ./cmd/claudeless
+	go build -trimpath -ldflags='-s -w' -o bin/claudeless ./cmd/claudeless
 test: ## run every test once, in random order, those that take longest first; vet is part of lint
 	$(TEST) -vet=off -p 4 -shuffle=on -timeout 30m -parallel 4 $(PACKAGES)
 race: ## run the packages with concurrency under the race detector; one that fails without a data race gets one more run
@@ -25,7 +25,7 @@ lint: ## vet, modernizers, the house linters, workflows, prose, dead code
 	go vet ./...
 	go fix -diff ./...
 	$(LINT) run ./...
-	$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml examples/*/ci.yml && go run github.com/errata-ai/vale/v3/cmd/vale@v3.17.1 --output line README.md docs/*.md examples/README.md examples/*/README.md
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml examples/*/ci.yml && go run github.com/errata-ai/vale/v3/cmd/vale@v3.17.1 --output line README.md docs/*.md examples/README.md examples/*/README.md
 	@dead=$$($(DEADCODE) -test ./...) && test -z "$$dead" || { echo "$$dead"; exit 1; }
 fmt: ## format the tree
 	$(GOFUMPT) -w .

@@ -6,6 +6,7 @@
 # a data race is run once more, alone, and must pass then.
 set -u
 cd "$(dirname "$0")/.."
+export CGO_ENABLED=1 # the detector needs it
 
 # concurrent lists the packages with concurrency.
 concurrent() {

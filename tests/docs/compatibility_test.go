@@ -85,10 +85,13 @@ func parityCases(t *testing.T) (names []string) {
 // transcripts and estimated tokens, which have separate rows.
 func excusedDifferences(all *parity.KnownFile, name string) string {
 	for _, k := range all.Known {
+		if len(k.Case) == 0 || slices.Contains(k.Case, "*") {
+			continue
+		}
 		one := &parity.KnownFile{Known: []*parity.KnownDifference{{Path: parity.Globs{"*"}, Case: k.Case, Reason: k.Reason}}}
 		found := []parity.Difference{{}}
 		one.Excuse(name, "tests/parity/"+name+".txtar", "", found)
-		if len(k.Case) == 0 || slices.Contains(k.Case, "*") || found[0].Known == "" {
+		if found[0].Known == "" {
 			continue
 		}
 		for _, p := range k.Path {

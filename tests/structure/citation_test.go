@@ -3,7 +3,6 @@ package structure
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"maps"
 	"regexp"
 	"slices"
@@ -45,7 +44,7 @@ func TestCitations(t *testing.T) {
 	docs := wireDocs(t)
 	shapes := tree.ReadFile(t, "tests/testdata/cli-shapes.json")
 	found := 0
-	for _, s := range tree.Sources(t, parser.ParseComments|parser.SkipObjectResolution) {
+	for _, s := range tree.Sources(t) {
 		for _, g := range s.File.Comments {
 			for _, m := range citation.FindAllStringSubmatch(strings.Join(strings.Fields(g.Text()), " "), -1) {
 				found++

@@ -2,7 +2,6 @@ package structure
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"os"
 	"path"
@@ -19,7 +18,7 @@ import (
 func TestPackageDocs(t *testing.T) {
 	t.Parallel()
 	docs, files := map[string][]string{}, map[string]string{}
-	for _, s := range tree.Sources(t, parser.ParseComments|parser.PackageClauseOnly) {
+	for _, s := range tree.Sources(t) {
 		if s.IsTest() {
 			continue
 		}
@@ -49,7 +48,7 @@ func TestPackageDocs(t *testing.T) {
 // the reason.
 func TestNoState(t *testing.T) {
 	t.Parallel()
-	for _, s := range tree.Sources(t, parser.ParseComments|parser.SkipObjectResolution) {
+	for _, s := range tree.Sources(t) {
 		if s.IsTest() {
 			continue
 		}

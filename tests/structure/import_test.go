@@ -3,7 +3,6 @@ package structure
 import (
 	"cmp"
 	"fmt"
-	"go/parser"
 	"maps"
 	"os"
 	"path/filepath"
@@ -188,7 +187,7 @@ func TestImports(t *testing.T) {
 	for _, r := range packageTable {
 		rows[r.path] = r
 	}
-	for _, s := range tree.Sources(t, parser.ImportsOnly) {
+	for _, s := range tree.Sources(t) {
 		r, ok := rows[s.Dir]
 		if !ok {
 			t.Errorf("%s: package %s has no row in the package table (tests/structure/import_test.go)", s.Path, s.Dir)

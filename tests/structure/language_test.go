@@ -2,7 +2,6 @@ package structure
 
 import (
 	"go/ast"
-	"go/parser"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -43,7 +42,7 @@ func TestBannedNames(t *testing.T) {
 		}
 	}
 	packages := map[string]bool{}
-	for _, s := range tree.Sources(t, parser.SkipObjectResolution) {
+	for _, s := range tree.Sources(t) {
 		if s.IsTest() {
 			continue
 		}
@@ -82,7 +81,7 @@ func TestPlainComments(t *testing.T) {
 		lines += strings.Count(comment, "\n") + 1
 		found += len(idiomPattern.FindAllString(comment, -1))
 	}
-	for _, s := range tree.Sources(t, parser.ParseComments|parser.SkipObjectResolution) {
+	for _, s := range tree.Sources(t) {
 		for _, group := range s.File.Comments {
 			for _, c := range group.List {
 				count(c.Text)

@@ -2,7 +2,6 @@ package structure
 
 import (
 	"go/ast"
-	"go/parser"
 	"strings"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 func TestNothingIsCompiledAtStart(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, s := range tree.Sources(t, parser.SkipObjectResolution) {
+	for _, s := range tree.Sources(t) {
 		if s.IsTest() || strings.HasPrefix(s.Path, "tests/") {
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
@@ -205,7 +204,7 @@ func singleImplementations(t *testing.T, ps []checkedPackage) (one []string, all
 	t.Helper()
 	var implementers []map[string]string // method name → signature; "" = any
 	doubles := map[string]map[string]string{}
-	for _, s := range tree.Sources(t, parser.SkipObjectResolution) {
+	for _, s := range tree.Sources(t) {
 		for _, d := range s.File.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil && s.IsTest() {
 				key := s.Dir + "." + receiver(fn)

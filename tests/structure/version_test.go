@@ -2,7 +2,6 @@ package structure
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"regexp"
 	"strings"
@@ -16,7 +15,7 @@ import (
 func TestVersionLiterals(t *testing.T) {
 	t.Parallel()
 	version := regexp.MustCompile(`\b2\.1\.\d+`)
-	for _, s := range tree.Sources(t, parser.SkipObjectResolution) {
+	for _, s := range tree.Sources(t) {
 		if s.IsTest() || s.Dir == "internal/claudecode" || strings.HasPrefix(s.Path, "tests/") {
 			continue
 		}

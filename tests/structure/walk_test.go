@@ -2,7 +2,6 @@ package structure
 
 import (
 	"go/ast"
-	"go/parser"
 	"path"
 	"regexp"
 	"slices"
@@ -41,7 +40,7 @@ func TestWalks(t *testing.T) {
 func declarations(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for _, s := range tree.Sources(t, parser.SkipObjectResolution) {
+	for _, s := range tree.Sources(t) {
 		if s.IsTest() {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -42,9 +43,23 @@ func (s Source) IsTest() bool { return strings.HasSuffix(s.Path, "_test.go") }
 // Line is the line on which a node of the file begins, counted from 1.
 func (s Source) Line(n ast.Node) int { return s.Fset.Position(n.Pos()).Line }
 
-// Sources parses every Go file of the tree, in path order. go test notices new
-// and changed files, because the test itself opens them.
-func Sources(t *testing.T, mode parser.Mode) []Source {
+// Sources parses every Go file of the tree with its comments, in path order. go test notices new and changed files,
+// because the test itself opens them. All tests of a package share the files, so they only read them.
+func Sources(t *testing.T) []Source {
+	t.Helper()
+	parsed.Do(func() { parsed.sources = parseAll(t) })
+	if parsed.sources == nil {
+		t.Fatal("the tree could not be parsed")
+	}
+	return parsed.sources
+}
+
+var parsed struct { // constant: written once
+	sync.Once
+	sources []Source
+}
+
+func parseAll(t *testing.T) []Source {
 	t.Helper()
 	var all []Source
 	fset := token.NewFileSet()
@@ -52,7 +67,7 @@ func Sources(t *testing.T, mode parser.Mode) []Source {
 		if !strings.HasSuffix(path, ".go") {
 			continue
 		}
-		f, err := parser.ParseFile(fset, filepath.Join(Root, path), nil, mode)
+		f, err := parser.ParseFile(fset, filepath.Join(Root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
