@@ -181,11 +181,11 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	for data, want := range map[string][2]string{ // S73: values that are not JSON; S74: values that cannot be decoded
-		"\x00\x01\xff":              {"bytes", ""},
-		"\x80\x04K\x03.":            {"int", ""},
-		"cdatetime\ndate\n(I1\ntR.": {"datetime.date", ""},
-		"\x80\x04broken":            {"unknown", "deserialization_failed"},
-		"{broken":                   {"unknown", "deserialization_failed"},
+		"\x00\x01\xff":               {"bytes", ""},
+		"\x80\x04K\x03.":             {"int", ""},
+		"cdatetime\ndate\n(K\x01tR.": {"datetime.date", ""},
+		"\x80\x04broken":             {"unknown", "deserialization_failed"},
+		"{broken":                    {"unknown", "deserialization_failed"},
 	} {
 		got, err := inspect(put(data))
 		if err != nil || got.Type != want[0] || got.Error != want[1] || got.Repr == "" || got.Size != len(data) {

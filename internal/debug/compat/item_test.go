@@ -59,17 +59,17 @@ func TestPretty(t *testing.T) {
 		{"JSON", `{"a": [1]}`, JSON, `{"a": [1]}`},
 		{"pickle", "\x80\x04K\x03.", Dill, `"3"`},
 		{"JSON without a format", `{"a":1}`, "", `{"a":1}`},
-		{"an object is a call, not run", "cos\nsystem\n(S'rm'\ntR.", Dill, `"os.system('rm')"`},
+		{"an object is a call, not run", "cos\nsystem\n(\x8c\x02rmtR.", Dill, `"os.system('rm')"`},
 		{
-			"exception", "cbuiltins\nValueError\n(S'bad'\ntR.", Dill,
+			"exception", "cbuiltins\nValueError\n(\x8c\x03badtR.", Dill,
 			`{"__cideldill_exception__":true,"args":["bad"],"attributes":{},"message":"bad","module":"builtins","qualname":"ValueError","repr_text":"ValueError('bad')","summary":"ValueError: bad","type_name":"ValueError"}`,
 		},
 		{
-			"exception as dill writes it", "cdill._dill\n_load_type\n(S'KeyError'\ntR(S'k'\ntR.", Dill,
+			"exception as dill writes it", "cdill._dill\n_load_type\n(\x8c\x08KeyErrortR(\x8c\x01ktR.", Dill,
 			`{"__cideldill_exception__":true,"args":["k"],"attributes":{},"message":"k","module":"builtins","qualname":"KeyError","repr_text":"KeyError('k')","summary":"KeyError: k","type_name":"KeyError"}`,
 		},
 		{
-			"placeholder", "ccideldill_client.custom_picklers\n_reconstruct_placeholder\n((dS'type_name'\nS'Lock'\nsS'repr_text'\nS'<lock>'\nsS'attributes'\n(dS'a'\nI1\nsstR.", Dill,
+			"placeholder", "ccideldill_client.custom_picklers\n_reconstruct_placeholder\n(}\x8c\x09type_name\x8c\x04Locks\x8c\x09repr_text\x8c\x06<lock>s\x8c\x0aattributes}\x8c\x01aK\x01sstR.", Dill,
 			`{"__cideldill_placeholder__":true,"attributes":{"a":1},"repr_text":"<lock>","summary":"<lock>","type_name":"Lock"}`,
 		},
 		{"broken", "\x80\x04K", Dill, `"<3 bytes that are not a pickle: opcode 'K' at 2: the pickle is incomplete>"`},
@@ -120,7 +120,7 @@ func TestEncode(t *testing.T) {
 }
 
 func FuzzInspect(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,{"b":null}]}`, "\x80\x04K\x03.", "cbuiltins\nValueError\n(S'x'\ntR.", "c\n\n(tR.", "\x00\xff"} {
+	for _, seed := range []string{`{"a":[1,{"b":null}]}`, "\x80\x04K\x03.", "cbuiltins\nValueError\n(\x8c\x01xtR.", "c\n\n(tR.", "\x00\xff"} {
 		f.Add([]byte(seed))
 	}
 	store := cas.New(cas.Options{})

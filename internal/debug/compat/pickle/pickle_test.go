@@ -38,37 +38,36 @@ func TestRepr(t *testing.T) {
 	}
 }
 
-// Every opcode, as Python's pickletools documents it. Nothing is ever called: a reducer is shown as the call that
+// Every opcode of protocol 4, as Python's pickletools documents it. Nothing is ever called: a reducer is shown as the call that
 // Python would make.
 func TestReadOpcodes(t *testing.T) {
 	tests := map[string]string{
-		"\x80\x04N.":                              "None",
-		"I01\n.":                                  "True",
-		"I-7\n.":                                  "-7",
-		"L12345678901234567890L\n.":               "12345678901234567890",
-		"F2.5\n.":                                 "2.5",
-		"S'it'\n.":                                "'it'",
-		"(lp0\nI1\naI2\na.":                       "[1, 2]",
-		"(dS'a'\nI1\ns.":                          "{'a': 1}",
-		"\x80\x02K\x01K\x02\x86.":                 "(1, 2)",
-		"\x80\x02K\x01\x85.":                      "(1,)",
-		"\x80\x04\x8f(K\x01\x90.":                 "{1}",
-		"\x80\x04(K\x01\x91.":                     "frozenset({1})",
-		"\x80\x04C\x02a\xff.":                     `b'a\xff'`,
-		"\x80\x04C\x05'\n\r\t\\.":                 `b"'\n\r\t\\"`,
-		"\x80\x04C\x02'\".":                       `b'\'"'`,
-		"\x80\x04\x8a\x01\xff.":                   "-1",
-		"J\xfe\xff\xff\xff.":                      "-2",
-		"cos\nsystem\n(S'rm -rf /'\ntR.":          "os.system('rm -rf /')",
-		"\x80\x04]q\x00h\x00a.":                   "[[[[[[[[[[[[[…]]]]]]]]]]]]]", // contains itself
-		"cdatetime\ndate\nC\x01xq\x01\x85R.":      "datetime.date(b'x')",
-		"ca\nB\n)\x81}X\x01\x00\x00\x00xK\x01sb.": "a.B() state={'x': 1}",
+		"\x80\x04N.":    "None",
+		"\x80\x04\x88.": "True",
+		"\x80\x04\x8a\x09\xd2\x0a\x1f\xeb\x8c\xa9\x54\xab\x00.": "12345678901234567890",
+		"\x80\x04G\x40\x04\x00\x00\x00\x00\x00\x00.":            "2.5",
+		"\x80\x04\x8c\x02it.":                                   "'it'",
+		"\x80\x04]\x94K\x01aK\x02a.":                            "[1, 2]",
+		"\x80\x04}\x94\x8c\x01aK\x01s.":                         "{'a': 1}",
+		"\x80\x02K\x01K\x02\x86.":                               "(1, 2)",
+		"\x80\x02K\x01\x85.":                                    "(1,)",
+		"\x80\x04\x8f(K\x01\x90.":                               "{1}",
+		"\x80\x04(K\x01\x91.":                                   "frozenset({1})",
+		"\x80\x04C\x02a\xff.":                                   `b'a\xff'`,
+		"\x80\x04C\x05'\n\r\t\\.":                               `b"'\n\r\t\\"`,
+		"\x80\x04C\x02'\".":                                     `b'\'"'`,
+		"\x80\x04\x8a\x01\xff.":                                 "-1",
+		"J\xfe\xff\xff\xff.":                                    "-2",
+		"\x8c\x02os\x8c\x06system\x93(\x8c\x08rm -rf /tR.":      "os.system('rm -rf /')",
+		"\x80\x04]\x94h\x00a.":                                  "[[[[[[[[[[[[[…]]]]]]]]]]]]]", // contains itself
+		"cdatetime\ndate\nC\x01x\x94\x85R.":                     "datetime.date(b'x')",
+		"ca\nB\n)\x81}X\x01\x00\x00\x00xK\x01sb.":               "a.B() state={'x': 1}",
 
 		// What dill makes of types and of some values.
-		"cdill._dill\n_load_type\n(S'int'\ntR.":      "int",
-		"cdill._dill\n_load_type\n)R.":               "dill._dill._load_type()",
-		"cdill._dill\n_eval_repr\n(S'range(3)'\ntR.": "range(3)",
-		"cdill._dill\n_eval_repr\n(I1\ntR.":          "dill._dill._eval_repr(1)",
+		"cdill._dill\n_load_type\n(\x8c\x03inttR.":      "int",
+		"cdill._dill\n_load_type\n)R.":                  "dill._dill._load_type()",
+		"cdill._dill\n_eval_repr\n(\x8c\x08range(3)tR.": "range(3)",
+		"cdill._dill\n_eval_repr\n(K\x01tR.":            "dill._dill._eval_repr(1)",
 	}
 	for data, want := range tests {
 		v, err := Read([]byte(data))
@@ -84,7 +83,7 @@ func TestReadOpcodes(t *testing.T) {
 
 // S74: bytes that do not decode as their format are an error, never a panic.
 func TestReadCorrupt(t *testing.T) {
-	for _, data := range []string{"", "\x80", "\x80\x04", "a.", "(.", "h\x00.", "\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "K", "\xfe.", "(K\x01d.", "\x80\x04X\xff\xff\xff\x7fabc."} {
+	for _, data := range []string{"", "\x80", "\x80\x04", "a.", "(.", "h\x00.", "\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "K", "\xfe.", "}(K\x01u.", "I1\n.", "\x80\x04X\xff\xff\xff\x7fabc."} {
 		if v, err := Read([]byte(data)); err == nil {
 			t.Errorf("%q reads as %s", data, Repr(v, 100))
 		}

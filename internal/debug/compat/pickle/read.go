@@ -8,8 +8,6 @@ import (
 	"math/big"
 	"math/bits"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 var (
@@ -38,8 +36,7 @@ type reader struct {
 	err    error // the first error; reading stops after it and the result is not used
 }
 
-// Read parses a pickle of any protocol up to 5. It imports nothing and calls
-// nothing.
+// Read parses a pickle of protocol 4, which the older clients write. It imports nothing and calls nothing.
 func Read(data []byte) (any, error) {
 	m := &reader{data: data, memo: map[uint64]any{}}
 	for {
@@ -87,42 +84,17 @@ func (m *reader) scalar(op uint64) bool {
 		m.push(m.long(m.lengthPrefixed(4)))
 	case 'G':
 		m.push(math.Float64frombits(bits.ReverseBytes64(m.uint(8))))
-	case 'I', 'L', 'F':
-		m.textNumber(op)
 	default:
 		return false
 	}
 	return true
 }
 
-// textNumber reads the numbers of protocol 0, which are text.
-func (m *reader) textNumber(op uint64) {
-	s := m.line()
-	if op == 'F' {
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			m.fail(err)
-		}
-		m.push(f)
-		return
-	}
-	if op == 'I' && (s == "00" || s == "01") {
-		m.push(s == "01")
-		return
-	}
-	const longest = 4096 // digits; parsing takes quadratic time
-	n, ok := new(big.Int).SetString(strings.TrimSuffix(s[:min(len(s), longest)], "L"), 10)
-	if !ok || len(s) > longest {
-		m.fail(errors.New("invalid or too long integer"))
-	}
-	m.push(n)
-}
-
 func (m *reader) text(op uint64) bool {
 	switch op {
-	case 0x8c, 'U':
+	case 0x8c:
 		m.push(string(m.lengthPrefixed(1)))
-	case 'X', 'T':
+	case 'X':
 		m.push(string(m.lengthPrefixed(4)))
 	case 0x8d:
 		m.push(string(m.lengthPrefixed(8)))
@@ -130,12 +102,8 @@ func (m *reader) text(op uint64) bool {
 		m.push(m.lengthPrefixed(1))
 	case 'B':
 		m.push(m.lengthPrefixed(4))
-	case 0x8e, 0x96:
+	case 0x8e:
 		m.push(m.lengthPrefixed(8))
-	case 'S':
-		m.push(strings.Trim(m.line(), `'"`))
-	case 'V':
-		m.push(m.line())
 	default:
 		return false
 	}
@@ -158,14 +126,8 @@ func (m *reader) container(op uint64) bool {
 		m.push(&Tuple{Items: m.popN(int(op) - 0x84)})
 	case 't':
 		m.push(&Tuple{Items: m.popMark()})
-	case 'l':
-		m.push(&List{Items: m.popMark()})
 	case 0x91:
 		m.push(&Set{Items: m.popMark(), Frozen: true})
-	case 'd':
-		d := &Dict{}
-		m.addTo(d, m.popMark())
-		m.push(d)
 	case 'a':
 		m.add(m.popN(1))
 	case 's':
@@ -190,21 +152,16 @@ func (m *reader) add(items []any) {
 	case *Set:
 		c.Items = append(c.Items, items...)
 	case *Dict:
-		m.addTo(c, items)
+		if len(items)%2 != 0 {
+			m.fail(errStackUnderflow)
+		}
+		for pair := range slices.Chunk(items, 2) {
+			c.Keys, c.Values = append(c.Keys, pair[0]), append(c.Values, pair[len(pair)-1])
+		}
 	case *Object: // a subclass of list or dict: its items are part of its state
 		c.State = &Tuple{Items: []any{c.State, &Tuple{Items: items}}}
 	default:
 		m.fail(errStackUnderflow)
-	}
-}
-
-func (m *reader) addTo(d *Dict, items []any) {
-	if len(items)%2 != 0 {
-		m.fail(errStackUnderflow)
-		return
-	}
-	for pair := range slices.Chunk(items, 2) {
-		d.Keys, d.Values = append(d.Keys, pair[0]), append(d.Values, pair[1])
 	}
 }
 
@@ -214,44 +171,19 @@ func (m *reader) memoOpcode(op uint64) bool {
 		m.pop()
 	case '1':
 		m.popMark()
-	case '2':
-		m.push(m.top())
 	case 0x94:
-		m.setMemo(uint64(len(m.memo)))
-	case 'q':
-		m.setMemo(m.uint(1))
-	case 'r':
-		m.setMemo(m.uint(4))
-	case 'p':
-		m.setMemo(m.decimal())
+		if len(m.memo) > maxValues {
+			m.fail(errTooMany)
+		}
+		m.memo[uint64(len(m.memo))] = m.top()
 	case 'h':
 		m.getMemo(m.uint(1))
 	case 'j':
 		m.getMemo(m.uint(4))
-	case 'g':
-		m.getMemo(m.decimal())
 	default:
 		return false
 	}
 	return true
-}
-
-func (m *reader) decimal() uint64 {
-	n, err := strconv.ParseUint(m.line(), 10, 64)
-	if err != nil {
-		m.fail(err)
-	}
-	return n
-}
-
-func (m *reader) setMemo(n uint64) {
-	v := m.top()
-	if n > maxValues {
-		m.fail(errTooMany)
-	}
-	if m.err == nil {
-		m.memo[n] = v
-	}
 }
 
 func (m *reader) getMemo(n uint64) {
@@ -266,8 +198,6 @@ func (m *reader) object(op uint64) bool {
 	switch op {
 	case 'c':
 		m.push(m.global())
-	case 'i':
-		m.push(&Object{Callee: m.global(), Args: &Tuple{Items: m.popMark()}})
 	case 0x93:
 		v := m.popN(2)
 		module, _ := v[0].(string)
@@ -279,36 +209,15 @@ func (m *reader) object(op uint64) bool {
 	case 0x92:
 		v := m.popN(3)
 		m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}})
-	case 'o':
-		v := m.popMark()
-		if len(v) == 0 {
-			m.fail(errStackUnderflow)
-			return true
-		}
-		m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}})
 	case 'b':
 		state := m.pop()
 		if o, ok := m.top().(*Object); ok {
 			o.State = state
 		}
-	case 'P':
-		m.line()
-		m.external()
-	case 'Q':
-		m.pop()
-		m.external()
-	case 0x82, 0x83, 0x84:
-		m.take(1 << (op - 0x82))
-		m.external()
 	default:
 		return false
 	}
 	return true
-}
-
-// external pushes a placeholder for a value stored outside the pickle.
-func (m *reader) external() {
-	m.push(&Object{Callee: &Global{Name: "<external>"}, Args: &Tuple{}})
 }
 
 func (m *reader) global() *Global {
