@@ -299,6 +299,41 @@ func TestInteractiveInterrupt(t *testing.T) {
 	r.waitGone("esc to interrupt")
 }
 
+// TestInteractiveEarlyInterrupt: Esc while the first prompt waits for a server returns the prompt.
+func TestInteractiveEarlyInterrupt(t *testing.T) {
+	r := startInteractive(t, talkScenario, func(r *interactiveRun, _ *process.System) {
+		r.write(filepath.Join(r.dir, "servers.json"), `{"mcpServers":{"silent":{"command":"/bin/sleep","args":["60"]}}}`)
+	}, "--mcp-config", "servers.json")
+	r.wait("? for shortcuts")
+	r.typePrompt("a slow one")
+	r.wait("esc to interrupt")
+	r.press(keyEsc)
+	r.wait("❯\u00a0a slow one")
+	r.waitGone("esc to interrupt")
+}
+
+// TestInteractiveInterruptAtOnce: Ctrl-C immediately after Enter returns the prompt, whether its turn has started or not.
+func TestInteractiveInterruptAtOnce(t *testing.T) {
+	r := startInteractive(t, talkScenario, nil)
+	r.wait("? for shortcuts")
+	for range 20 {
+		r.press("a slow one\r" + keyCtrlC)
+		r.waitUntil("has only the draft", func(s emulator.Screen) bool {
+			return strings.Contains(s.Text(), "❯\u00a0a slow one") && strings.Count(s.Text(), "a slow one") == 1
+		})
+		r.press("\x15")
+		r.waitGone("a slow one")
+	}
+}
+
+// TestInteractiveTypedAhead: keys that arrive together with the answer of a dialog go to what follows the dialog.
+func TestInteractiveTypedAhead(t *testing.T) {
+	r := startInteractive(t, "trusted = false\n"+talkScenario, nil)
+	r.wait("❯ No, exit")
+	r.press(keyDown + "\rhello")
+	r.wait("❯\u00a0hello")
+}
+
 // TestInteractiveTrust: refusing ends the run with 1, accepting writes the key of the real CLI.
 func TestInteractiveTrust(t *testing.T) {
 	scenario := "trusted = false\n" + talkScenario
@@ -415,15 +450,19 @@ func TestInteractivePlanFile(t *testing.T) {
 [[responses]]
 pattern = { type = "any" }
 [[responses.response.steps]]
-tool_calls = [ { tool = "Write", input = { file_path = "{{ last(split(filter(context, # contains '/plans/')[0], ' ')) }}", content = "1. First step\\n" } } ]
+tool_calls = [ { tool = "Write", input = { file_path = "{{ last(split(filter(context, # contains '/plans/')[0], ' ')) }}", content = "1. First step" } } ]
 [[responses.response.steps]]
 tool_calls = [ { tool = "ExitPlanMode", input = {} } ]
+[[responses.response.steps]]
+text = "I start."
 `, nil, "--permission-mode", "plan")
 	r.wait("plan mode on")
 	r.typePrompt("plan it")
-	r.wait("● Updated plan")
 	r.wait("1. First step")
 	r.wait("Would you like to proceed?")
+	r.press("2") // the dialog fills the screen, so what the model did before is visible only after the answer
+	r.wait("● Updated plan")
+	r.wait("● I start.")
 }
 
 // TestInteractiveServers: the servers of .mcp.json are asked about, and the answer is written

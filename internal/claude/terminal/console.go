@@ -18,6 +18,7 @@ type Console struct {
 	painter           painter
 	screen            screen
 	keys              keyReader
+	typedAhead        []key       // keys after the one that answered a dialog of [Console.ask]
 	input             chan []byte // closed when the terminal is gone
 	resized           chan os.Signal
 	faults            *Faults
@@ -133,9 +134,9 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 		if err != nil {
 			return err
 		}
-		for _, k := range keys {
+		for i, k := range keys {
 			if next, done := d.press(k); done {
-				d = next
+				d, c.typedAhead = next, keys[i+1:]
 				break
 			}
 		}
@@ -146,6 +147,10 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 
 // nextKeys waits for keys. It returns none after a change of size.
 func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
+	if keys := c.typedAhead; len(keys) > 0 {
+		c.typedAhead = nil
+		return keys, nil
+	}
 	select {
 	case data, ok := <-c.input:
 		if !ok {

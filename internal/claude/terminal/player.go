@@ -102,11 +102,15 @@ func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown []
 	p.turn++
 	p.inbox.put(turnStarted{shown, p.turn})
 	p.mu.Unlock()
-	if err := p.session.WaitReady(turn); err != nil && ctx.Err() == nil {
+	err, ok := p.session.WaitReady(turn), true
+	switch {
+	case turn.Err() != nil: // interrupted before it began
+	case err != nil:
 		p.inbox.put(runFailed{err})
 		return false
+	default:
+		ok = p.showEvents(p.session.Turn(turn, in))
 	}
-	ok := p.showEvents(p.session.Turn(turn, in))
 	p.mu.Lock()
 	p.cancelTurn = nil
 	p.mu.Unlock()

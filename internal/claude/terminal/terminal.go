@@ -25,6 +25,7 @@ type Terminal struct {
 	spinnerTicker *time.Ticker
 	armedKey      keyName     // key that has another effect if it is pressed again; 0 = none
 	disarmTimer   *time.Timer // resets armedKey
+	interruptNext bool        // the user has interrupted a turn that is about to start
 	quit          bool
 }
 
@@ -94,6 +95,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	if first != "" {
 		t.submit(first)
 	}
+	t.pressAll(c.typedAhead)
 	err := t.loop(ctx)
 	end()
 	group.Wait()
@@ -106,8 +108,6 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 // spinnerPeriod is how long each picture of the spinner is shown.
 const spinnerPeriod = 120 * time.Millisecond
 
-// exitWindow is the time within which a second press of a key ends the run; clearWindow is the time within which a
-// second Esc clears the draft.
 const (
 	// exitWindow is how long a second press of a key ends the run; clearWindow is how long a second Esc clears the draft.
 	exitWindow  = 2 * time.Second
@@ -138,19 +138,15 @@ func (t *Terminal) loop(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-t.player.inbox.wake:
-			for _, message := range t.player.inbox.take() {
-				switch m := message.(type) {
-				case runFailed:
-					return m.err
-				case delayedInput:
-					t.pressAll(c.decode(m.data))
-				}
-				t.prompter.receive(message)
-				t.view.receive(message)
+			if err := t.receiveAll(); err != nil {
+				return err
 			}
 		case data, ok := <-c.input:
 			if !ok {
 				return hangUpError(ctx)
+			}
+			if err := t.receiveAll(); err != nil { // the key is about the screen after these messages
+				return err
 			}
 			if late := c.screen.faults.keyDelay; late > 0 {
 				time.AfterFunc(late, func() { t.player.inbox.put(delayedInput{data}) })
@@ -167,6 +163,25 @@ func (t *Terminal) loop(ctx context.Context) error {
 			c.painter.redrawAll()
 		}
 	}
+}
+
+// receiveAll handles the messages of the mailbox. The error is that of the session.
+func (t *Terminal) receiveAll() error {
+	for _, message := range t.player.inbox.take() {
+		switch m := message.(type) {
+		case runFailed:
+			return m.err
+		case delayedInput:
+			t.pressAll(t.console.decode(m.data))
+		}
+		t.prompter.receive(message)
+		t.view.receive(message)
+		if _, started := message.(turnStarted); started && t.interruptNext {
+			t.interruptNext = false
+			t.interrupt()
+		}
+	}
+	return nil
 }
 
 // draw shows the screen as it is now.
@@ -283,8 +298,7 @@ func (t *Terminal) pressUp() {
 // pressEscape interrupts the turn, else clears the draft when it is pressed twice.
 func (t *Terminal) pressEscape(again bool) {
 	switch s := &t.console.screen; {
-	case s.progress != nil:
-		t.interrupt()
+	case t.interruptWork():
 	case again:
 		s.composer.remember()
 	case !s.composer.isEmpty():
@@ -298,12 +312,25 @@ func (t *Terminal) pressCtrlC(again bool) {
 	switch {
 	case again:
 		t.quit = true
-	case s.progress != nil:
-		t.interrupt()
+	case t.interruptWork():
 	default:
 		s.composer.remember()
 		t.armKey(keyCtrlC, exitWindow).notice = "Press Ctrl-C again to exit"
 	}
+}
+
+// interruptWork interrupts the running turn, or the prompt whose turn has not started yet. It returns false if there is
+// neither.
+func (t *Terminal) interruptWork() bool {
+	switch s := &t.console.screen; {
+	case s.progress != nil:
+		t.interrupt()
+	case len(s.queued) == 0:
+		return false
+	default:
+		t.interruptNext = !t.restoreQueued()
+	}
+	return true
 }
 
 // interrupt ends the running turn.
