@@ -177,7 +177,7 @@ func (c *callView) changeTitle(name string, refused bool) string {
 	case refused:
 		return "Rejected write to " + name
 	case c.use.Name == "Write":
-		return "Wrote " + lineCount(len(c.fileRows)) + " to " + name
+		return "Wrote " + countWithNoun(len(c.fileRows), "line") + " to " + name
 	}
 	return changeSummary(c.fileRows)
 }
@@ -228,14 +228,6 @@ func drawBox(rows []string, width int) []string {
 	return append(box, "╰"+strings.Repeat(ruleGlyph, inner+2)+"╯")
 }
 
-// lineCount returns a number of lines in words.
-func lineCount(n int) string {
-	if n == 1 {
-		return "1 line"
-	}
-	return fmt.Sprintf("%d lines", n)
-}
-
 // changeSummary says how many lines an edit added and removed.
 func changeSummary(rows []string) string {
 	var added, removed int
@@ -249,11 +241,11 @@ func changeSummary(rows []string) string {
 	}
 	switch {
 	case added == 0:
-		return "Removed " + lineCount(removed)
+		return "Removed " + countWithNoun(removed, "line")
 	case removed == 0:
-		return "Added " + lineCount(added)
+		return "Added " + countWithNoun(added, "line")
 	}
-	return "Added " + lineCount(added) + ", removed " + lineCount(removed)
+	return "Added " + countWithNoun(added, "line") + ", removed " + countWithNoun(removed, "line")
 }
 
 // numberedRows returns the lines of a text with their numbers.

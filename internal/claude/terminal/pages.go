@@ -160,9 +160,7 @@ func (p *pages) applyTo(d *dialog) {
 			foot = foot[1:]
 		}
 	}
-	for len(foot) > 0 && foot[len(foot)-1] == "" {
-		foot = foot[:len(foot)-1]
-	}
+	foot = trimRows(foot)
 	d.head, d.question = filledRows(head), filledRows(question)
 	if d.foot != nil { // a fault may have removed it
 		d.foot = filledRows(foot)
@@ -188,11 +186,7 @@ func (p *pages) headerRows(values map[string]string) []string {
 	if end < 1 {
 		return nil
 	}
-	rows = rows[:end-1] // the row above the input field has a hint
-	for len(rows) > 0 && strings.TrimSpace(rows[len(rows)-1]) == "" {
-		rows = rows[:len(rows)-1]
-	}
-	return append(filledRows(rows), "")
+	return append(filledRows(trimRows(rows[:end-1])), "") // the row above the input field has a hint
 }
 
 // rowsBelowInput returns the rows below the input field of a page; nil = no page has them.
@@ -208,7 +202,12 @@ func (p *pages) rowsBelowInput(state string) []string {
 			break
 		}
 	}
-	for len(rows) > 0 && rows[len(rows)-1] == "" {
+	return trimRows(rows)
+}
+
+// trimRows returns the rows without empty ones at the end.
+func trimRows(rows []string) []string {
+	for len(rows) > 0 && strings.TrimSpace(rows[len(rows)-1]) == "" {
 		rows = rows[:len(rows)-1]
 	}
 	return rows

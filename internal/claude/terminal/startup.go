@@ -141,17 +141,20 @@ func (s *startup) trustDialog() *dialog {
 	}}
 	d.options = s.options("trust", "No, exit", "Yes, I trust")
 	d.foot = []string{"", " " + s.confirmRow()}
-	d.owner = chooserFunc(func(c choice) *dialog {
-		if c.cancelled || isRefusal(d.options[c.index].label) {
-			s.err = ErrQuit
-			return nil
-		}
-		s.changeFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
-			return withMember(o, []string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
-		})
-		return nil
+	d.owner = s.consentOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
+		return withMember(o, []string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
 	})
 	return d
+}
+
+// consentOwner returns the owner of a dialog: a refusal ends the run, another answer changes a file.
+func (s *startup) consentOwner(d *dialog, path string, change func(plainjson.Object) plainjson.Object) dialogOwner {
+	return chooserFunc(func(c choice) *dialog {
+		if s.err = ErrQuit; !c.cancelled && !isRefusal(d.options[c.index].label) {
+			s.changeFile(path, change)
+		}
+		return nil
+	})
 }
 
 // trustedFolder reports whether the working directory or one of its parents is trusted.
@@ -202,11 +205,11 @@ func (s *startup) keyDialog() *dialog {
 	d.options = s.options("key", "Yes", "No (recommended)")
 	d.foot = []string{"", "  " + s.confirmRow()}
 	d.owner = chooserFunc(func(c choice) *dialog {
-		list, value := &known.Rejected, tail
+		list := &known.Rejected
 		if !c.cancelled && !isRefusal(d.options[c.index].label) {
 			list = &known.Approved
 		}
-		*list = append(*list, value)
+		*list = append(*list, tail)
 		raw, err := json.Marshal(map[string][]string{"approved": append([]string{}, known.Approved...), "rejected": append([]string{}, known.Rejected...)})
 		if err != nil {
 			s.err = err
@@ -296,15 +299,8 @@ func (s *startup) bypassDialog() *dialog {
 	d := &dialog{kind: "bypass", indent: 2, head: []string{"  WARNING: Claude Code running in Bypass Permissions mode", ""}}
 	d.options = s.options("bypass", "No, exit", "Yes, I accept")
 	d.foot = []string{"", "  " + s.confirmRow()}
-	d.owner = chooserFunc(func(c choice) *dialog {
-		if c.cancelled || isRefusal(d.options[c.index].label) {
-			s.err = ErrQuit
-			return nil
-		}
-		s.changeFile(filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
-			return o.With("skipDangerousModePermissionPrompt", json.RawMessage("true"))
-		})
-		return nil
+	d.owner = s.consentOwner(d, filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
+		return o.With("skipDangerousModePermissionPrompt", json.RawMessage("true"))
 	})
 	return d
 }

@@ -134,27 +134,22 @@ func (t *Terminal) loop(ctx context.Context) error {
 		if c.screen.progress != nil && !t.plan.Clock.IsRepeatable() {
 			ticks = t.spinnerTicker.C
 		}
+		var keys []key
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-t.player.inbox.wake:
-			if err := t.receiveAll(); err != nil {
-				return err
-			}
 		case data, ok := <-c.input:
 			if !ok {
 				return hangUpError(ctx)
-			}
-			if err := t.receiveAll(); err != nil { // the key is about the screen after these messages
-				return err
 			}
 			if late := c.screen.faults.keyDelay; late > 0 {
 				time.AfterFunc(late, func() { t.player.inbox.put(delayedInput{data}) })
 				break
 			}
-			t.pressAll(c.decode(data))
+			keys = c.decode(data)
 		case <-c.escapeTimer.C:
-			t.pressAll(c.keys.flush())
+			keys = c.keys.flush()
 		case <-ticks:
 			c.screen.progress.spinnerFrame++
 		case <-t.disarmTimer.C:
@@ -162,6 +157,10 @@ func (t *Terminal) loop(ctx context.Context) error {
 		case <-c.resized:
 			c.painter.redrawAll()
 		}
+		if err := t.receiveAll(); err != nil {
+			return err
+		}
+		t.pressAll(keys) // they are about the screen after the messages
 	}
 }
 

@@ -67,18 +67,9 @@ func New(root string, k Key) Book { return Book{Key: k, Dir: filepath.Join(root,
 // List returns the books below root, those of older versions first. A root that does not exist
 // has none.
 func List(root string) ([]Book, error) {
-	versions, err := filepath.Glob(filepath.Join(root, "*"))
+	dirs, err := filepath.Glob(filepath.Join(root, "*", "*", "*x*"))
 	if err != nil {
 		return nil, err
-	}
-	slices.SortStableFunc(versions, func(a, b string) int { return CompareVersions(filepath.Base(a), filepath.Base(b)) })
-	var dirs []string
-	for _, version := range versions {
-		sizes, err := filepath.Glob(filepath.Join(version, "*", "*x*"))
-		if err != nil {
-			return nil, err
-		}
-		dirs = append(dirs, sizes...)
 	}
 	var books []Book
 	for _, dir := range dirs {
@@ -91,6 +82,7 @@ func List(root string) ([]Book, error) {
 		}
 		books = append(books, Book{Key: k, Dir: dir})
 	}
+	slices.SortStableFunc(books, func(a, b Book) int { return CompareVersions(a.Version, b.Version) })
 	return books, nil
 }
 

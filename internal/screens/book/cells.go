@@ -1,8 +1,6 @@
 package book
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // CellCount says how many cells of a page are the same in two books, after masking. Cells that are empty in both are
 // not counted.
@@ -30,18 +28,11 @@ func (c CellCount) String() string {
 
 // CompareCells compares the pages that both books have, cell by cell.
 func CompareCells(a, b Book) ([]CellCount, error) {
-	before, err := a.Pages()
+	before, after, err := readPages(a, b)
 	if err != nil {
 		return nil, err
 	}
-	after, err := b.Pages()
-	if err != nil {
-		return nil, err
-	}
-	byName := map[string]*Page{}
-	for i := range after {
-		byName[after[i].FullName()] = &after[i]
-	}
+	byName := pagesByName(after)
 	var counts []CellCount
 	for i := range before {
 		if p := byName[before[i].FullName()]; p != nil {
@@ -54,8 +45,10 @@ func CompareCells(a, b Book) ([]CellCount, error) {
 func countCells(a, b *Page) CellCount {
 	c := CellCount{Page: a.FullName(), State: a.State}
 	before, after := a.Masked(), b.Masked()
-	for row := range max(len(before), len(after)) {
-		x, y := rowRunes(before, row), rowRunes(after, row)
+	rows := max(len(before), len(after))
+	before, after = append(before, make([]string, rows-len(before))...), append(after, make([]string, rows-len(after))...)
+	for row := range rows {
+		x, y := []rune(before[row]), []rune(after[row])
 		differs := false
 		for col := range max(len(x), len(y)) {
 			m, n := runeAt(x, col), runeAt(y, col)
@@ -74,13 +67,6 @@ func countCells(a, b *Page) CellCount {
 		}
 	}
 	return c
-}
-
-func rowRunes(lines []string, row int) []rune {
-	if row < len(lines) {
-		return []rune(lines[row])
-	}
-	return nil
 }
 
 // runeAt returns the character in a column; a row that is shorter continues with spaces.

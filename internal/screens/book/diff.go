@@ -31,11 +31,7 @@ type Change struct {
 
 // Compare compares two books, page by page, after masking what depends on the run.
 func Compare(a, b Book) ([]Change, error) {
-	before, err := a.Pages()
-	if err != nil {
-		return nil, err
-	}
-	after, err := b.Pages()
+	before, after, err := readPages(a, b)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +48,22 @@ func Compare(a, b Book) ([]Change, error) {
 	return ordered, nil
 }
 
+// readPages reads the pages of two books.
+func readPages(a, b Book) (before, after []Page, err error) {
+	if before, err = a.Pages(); err == nil {
+		after, err = b.Pages()
+	}
+	return before, after, err
+}
+
+func pagesByName(pages []Page) map[string]*Page {
+	byName := map[string]*Page{}
+	for i := range pages {
+		byName[pages[i].FullName()] = &pages[i]
+	}
+	return byName
+}
+
 // comparison collects the changes of one book.
 type comparison struct {
 	book    string
@@ -63,10 +75,7 @@ func (c *comparison) addChange(kind ChangeKind, p *Page, format string, args ...
 }
 
 func (c *comparison) comparePages(before, after []Page) {
-	byName := map[string]*Page{}
-	for i := range after {
-		byName[after[i].FullName()] = &after[i]
-	}
+	byName := pagesByName(after)
 	for i := range before {
 		a := &before[i]
 		b := byName[a.FullName()]
@@ -120,9 +129,7 @@ func maskedText(p *Page) string {
 func diffRows(before, after string) string {
 	var b strings.Builder
 	for _, h := range textdiff.Hunks(before, after, 0) {
-		for _, line := range h.Lines {
-			b.WriteString(line + "\n")
-		}
+		b.WriteString(strings.Join(h.Lines, "\n") + "\n")
 	}
 	return b.String()
 }

@@ -111,10 +111,7 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 		if r.Screen.Modes().BracketedPaste {
 			text = "\x1b[200~" + text + "\x1b[201~"
 		}
-		if err := r.send(text); err != nil {
-			return err
-		}
-		if err := r.settle(ctx, keyPause, keyLimit); err != nil {
+		if err := r.press(ctx, text, keyPause, keyLimit); err != nil {
 			return err
 		}
 	}
@@ -127,14 +124,19 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 		if r.Screen.Modes().CursorKeys && len(key) == 3 && strings.HasPrefix(key, "\x1b[") && key[2] <= 'H' {
 			key = "\x1bO" + key[2:]
 		}
-		if err := r.send(key); err != nil {
-			return err
-		}
-		if err := r.settle(ctx, keyPause, keyLimit); err != nil {
+		if err := r.press(ctx, key, keyPause, keyLimit); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// press sends a key, and waits until the output has paused.
+func (r *Playback) press(ctx context.Context, key string, quiet, limit time.Duration) error {
+	if err := r.send(key); err != nil {
+		return err
+	}
+	return r.settle(ctx, quiet, limit)
 }
 
 // selectOption presses Down until an option is selected; lists of options are circles.
@@ -145,10 +147,7 @@ func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 			return nil
 		}
 		down, _ := Key("Down") // is known
-		if err := r.send(down); err != nil {
-			return err
-		}
-		if err := r.settle(ctx, settleTime, settleLimit); err != nil {
+		if err := r.press(ctx, down, settleTime, settleLimit); err != nil {
 			return err
 		}
 	}
