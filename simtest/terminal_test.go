@@ -62,7 +62,7 @@ func TestTerminalFails(t *testing.T) {
 	}
 	tb := &fatalTB{TB: t}
 	claude := simtest.New(tb).On("hello", "Hi.")
-	terminal := claude.Terminal()
+	terminal := claude.Terminal("--permission-mode", "default")
 	terminal.WaitFor("? for shortcuts")
 	terminal.Type("hello")
 	terminal.Press("Enter")

@@ -10,7 +10,7 @@ answered() { screen "$1" | grep -q '^● ' && screen "$1" | grep -qF "? for shor
 n=0
 for task; do
   n=$((n + 1))
-  tm new-session -d -s "agent$n" -x 100 -y 30 claude
+  tm new-session -d -s "agent$n" -x 100 -y 30 claude --permission-mode default
   wait_for "agent$n" "? for shortcuts" # it is idle
   tm send-keys -t "agent$n" -l "$task"
   wait_for "agent$n" "$task"

@@ -89,6 +89,10 @@ func (f ModelFacts) Thinking() string {
 	return "adaptive"
 }
 
+// HasAutoMode reports whether an interactive session with the model may be in permission mode auto (observed with
+// 2.1.330). These are the models that think adaptively.
+func (f ModelFacts) HasAutoMode() bool { return f.Thinking() == "adaptive" }
+
 // KnownModels lists the models of the CLI, the newest first.
 func KnownModels() []ModelFacts { return knownModels() }
 

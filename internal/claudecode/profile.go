@@ -76,6 +76,9 @@ const (
 	// DefaultModeDefault starts sessions in permission mode default. The versions
 	// before, as far as they were measured, start in mode auto.
 	DefaultModeDefault Feature = "sessions start in permission mode default"
+	// TerminalStartsInAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them in mode default; the
+	// versions between are not measured.
+	TerminalStartsInAuto Feature = "sessions on a terminal start in permission mode auto"
 )
 
 // versionRow is a feature and the version that introduced it.
@@ -87,6 +90,7 @@ func featureRows() []versionRow {
 	return []versionRow{
 		{string(MCPProbe), "2.1.232"},
 		{string(DefaultModeDefault), "2.1.302"},
+		{string(TerminalStartsInAuto), "2.1.329"},
 		{string(SettingsSources), "2.1.330"},
 	}
 }
@@ -111,8 +115,15 @@ func (p Profile) present(rows []versionRow) []string {
 	return names
 }
 
-// DefaultMode returns the permission mode of a session without a setting for it.
-func (p Profile) DefaultMode() protocol.PermissionMode {
+// DefaultMode returns the permission mode of a session without a setting for it. model is that of a session on a
+// terminal; empty = the session has none.
+func (p Profile) DefaultMode(model string) protocol.PermissionMode {
+	if model != "" {
+		if p.Has(TerminalStartsInAuto) && FactsOfModel(model).HasAutoMode() {
+			return protocol.ModeAuto
+		}
+		return protocol.ModeDefault
+	}
 	if p.IsMeasured() && !p.Has(DefaultModeDefault) {
 		return protocol.ModeAuto
 	}

@@ -41,8 +41,15 @@ func TestProfile(t *testing.T) {
 			if got := p.Has(claudecode.MCPProbe); got != test.probe {
 				t.Errorf("Has(MCPProbe) = %t", got)
 			}
-			if got := p.DefaultMode(); got != test.mode {
+			if got := p.DefaultMode(""); got != test.mode {
 				t.Errorf("DefaultMode() = %s, want %s", got, test.mode)
+			}
+			onTerminal := protocol.ModeDefault
+			if p.Has(claudecode.TerminalStartsInAuto) {
+				onTerminal = protocol.ModeAuto
+			}
+			if got := p.DefaultMode("claude-opus-4-6"); got != onTerminal || p.DefaultMode("claude-opus-4-5-20251101") != protocol.ModeDefault {
+				t.Errorf("DefaultMode() on a terminal = %s, want %s", got, onTerminal)
 			}
 			if got := p.HasTool("Monitor"); got != test.monitor || !p.HasTool("Read") {
 				t.Errorf("HasTool(Monitor) = %t, HasTool(Read) = %t", got, p.HasTool("Read"))

@@ -75,6 +75,9 @@ type interactiveRun struct {
 // and change the process before.
 func startInteractive(t *testing.T, scenario string, prepare func(r *interactiveRun, s *process.System), args ...string) *interactiveRun {
 	t.Helper()
+	if args == nil {
+		args = []string{"--permission-mode", "default"}
+	}
 	s, stdout, stderr := fakeSystem(t, args...)
 	dir, _ := s.Getwd()
 	r := &interactiveRun{t: t, term: newFakeTerminal(), stdout: stdout, stderr: stderr, dir: dir, config: filepath.Join(dir, "config"), code: make(chan int, 1)}
@@ -217,7 +220,7 @@ func TestInteractiveTurn(t *testing.T) {
 	r.wait("done 3:04 AM")
 	r.typePrompt("/exit")
 	r.waitExit(0)
-	if !strings.Contains(r.stdout.String(), "\nResume this session with:\nclaude --resume 0000") {
+	if !strings.Contains(r.stdout.String(), "\nResume this session with:\nclaude --permission-mode default --resume 0000") {
 		t.Errorf("stdout: %q", r.stdout)
 	}
 }
@@ -303,7 +306,7 @@ func TestInteractiveInterrupt(t *testing.T) {
 func TestInteractiveEarlyInterrupt(t *testing.T) {
 	r := startInteractive(t, talkScenario, func(r *interactiveRun, _ *process.System) {
 		r.write(filepath.Join(r.dir, "servers.json"), `{"mcpServers":{"silent":{"command":"/bin/sleep","args":["60"]}}}`)
-	}, "--mcp-config", "servers.json")
+	}, "--permission-mode", "default", "--mcp-config", "servers.json")
 	r.wait("? for shortcuts")
 	r.typePrompt("a slow one")
 	r.wait("esc to interrupt")
@@ -494,6 +497,55 @@ func TestInteractiveServers(t *testing.T) {
 				t.Errorf("%s, %v; want %s", &got, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestInteractiveAuto: without a mode, a session starts in mode auto, which cannot check calls. The user is told so once,
+// and then approves each call.
+func TestInteractiveAuto(t *testing.T) {
+	for name, tt := range map[string]struct {
+		keys []string // after the explanation
+		want []string
+		gone string
+	}{
+		"Enter stays": {[]string{"\r"}, []string{"so this one needs your approval", " ❯ No\n   Yes\n", "● Auto mode can't check"}, "Enter to stay"},
+		"Yes runs":    {[]string{"\r", keyDown, "\r"}, []string{"● Ran: false", "auto mode on"}, "Enter to stay"},
+		"No refuses":  {[]string{"\r", "\r"}, []string{"Interrupted · What should Claude do instead?", "Did not run 1 call", "auto mode on"}, "Enter to stay"},
+		"leaving":     {[]string{shiftTab}, []string{"accept edits on", "No result recorded for 1 call", "Interrupted · What should Claude do instead?"}, "Enter to stay"},
+		"Esc":         {[]string{keyEsc}, []string{"auto mode on", "No result recorded for 1 call"}, "Enter to stay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startInteractive(t, talkScenario, nil, "--settings", "{}")
+			r.wait("auto mode on (shift+tab to cycle)")
+			r.typePrompt("rule please")
+			r.wait("Enter to stay in auto mode")
+			r.press(tt.keys...)
+			for _, want := range tt.want {
+				r.wait(want)
+			}
+			r.waitGone(tt.gone)
+		})
+	}
+}
+
+// TestInteractiveAutoLeft: after the user has left mode auto, or with a model that has none, nothing offers it.
+func TestInteractiveAutoLeft(t *testing.T) {
+	r := startInteractive(t, talkScenario, nil, "--settings", "{}")
+	r.wait("auto mode on")
+	r.typePrompt("bash please") // in a working directory: needs no check
+	r.wait("● Made: false")
+	r.typePrompt("rule please")
+	r.wait("Enter to stay in auto mode")
+	r.press(shiftTab)
+	r.wait("accept edits on")
+	r.typePrompt("rule again")
+	r.wait("3. No")
+
+	r = startInteractive(t, talkScenario, nil, "--model", "claude-haiku-4-5")
+	r.wait("manual mode on")
+	for _, mode := range []string{"accept edits on", "plan mode on", "manual mode on"} {
+		r.press(shiftTab)
+		r.wait(mode)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestOrchestratorsGuide(t *testing.T) {
 	}
 	commands := map[string]struct{ typed, prints string }{ // typed is the replacement for the command in this test
 		"claudeless exec -s triage.toml --real --tty --screens shown -- claude":                                                   {"claudeless exec -s triage.toml --allow-no-runs --real=./claude1 --tty --screens shown -- claude --version", "1.0.0"},
-		`echo '{"wait": "? for shortcuts", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`: {`echo '{"wait": "? for shortcuts", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`, `"title":"✳ Claude Code"`},
+		`echo '{"wait": "auto mode on", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`: {`echo '{"wait": "auto mode on", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`, `"title":"✳ Claude Code"`},
 		"claudeless screens capture --claude npm:2.1.330 --in tmux":                                                               {"claudeless screens capture --claude ./claude2 --in tmux go.toml", "captured 3 pages of 2.0.0"},
 		"claudeless screens list 2.1.330":                                                                                         {"claudeless screens list 2.0.0", "go.ask"},
 		"claudeless screens show permission.bash":                                                                                 {"claudeless screens show go.ask", "1. No"},

@@ -79,7 +79,10 @@ func requestedMode(f *flags.Flags, p *Plan) string {
 			return fromSettings
 		}
 	}
-	return string(p.Profile.DefaultMode())
+	if f.Interactive {
+		return string(p.Profile.DefaultMode(claudecode.ResolveModel(p.Model.Name)))
+	}
+	return string(p.Profile.DefaultMode(""))
 }
 
 // additionalDirs lists the existing working directories other than the first at the start: those of the settings,

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,8 +57,9 @@ func (t checkbox) String() string {
 
 // choice is how a dialog was answered.
 type choice struct {
-	cancelled bool // Esc
-	index     int  // of the option
+	cancelled bool    // Esc
+	key       keyName // of a dialog without options
+	index     int     // of the option
 	text      string
 }
 
@@ -118,6 +120,13 @@ func (d *dialog) journalLine(option string, agreed bool) journal.Screen {
 // press handles a key. The result done reports that the dialog was answered; next is the dialog that replaces it, or
 // nil.
 func (d *dialog) press(k key) (next *dialog, done bool) {
+	if len(d.options) == 0 {
+		done = slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape, keyCtrlC, keyCtrlD}, k.name)
+		if done {
+			next = d.owner.choose(d, choice{key: k.name})
+		}
+		return next, done
+	}
 	onInput := d.options[d.selected].isInput
 	pages, _ := d.owner.(formOwner)
 	switch {
@@ -311,7 +320,7 @@ func (d *dialog) choices(cols int) (rows []string, at int) {
 		rows = append(rows, d.optionRows(i, cols)...)
 	}
 	for _, text := range d.foot {
-		if label := d.options[d.selected].label; d.state == StatePermission && label != "Yes" && label != "No" {
+		if d.state == StatePermission && d.options[d.selected].label != "Yes" && d.options[d.selected].label != "No" {
 			text = strings.TrimSuffix(text, amendHintText)
 		}
 		if d.isOverlay {

@@ -205,6 +205,17 @@ func (p *pages) rowsBelowInput(state string) []string {
 	return trimRows(rows)
 }
 
+// paragraph returns the text of a page that begins with some words, up to the next empty row; empty = no page has it.
+func (p *pages) paragraph(state, begin string) string {
+	page := p.find(state, nil)
+	if page == nil {
+		return ""
+	}
+	_, text, _ := strings.Cut(page.Text, begin)
+	text, _, _ = strings.Cut(text, "\n\n")
+	return strings.Join(strings.Fields(text), " ")
+}
+
 // trimRows returns the rows without empty ones at the end.
 func trimRows(rows []string) []string {
 	for len(rows) > 0 && strings.TrimSpace(rows[len(rows)-1]) == "" {

@@ -24,6 +24,9 @@ func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 	case "ExitPlanMode":
 		return a.planDialog(q)
 	}
+	if a.needsCheck(q.request) && !a.auto.isExplained {
+		return a.autoDialog(q)
+	}
 	return a.permissionDialog(q)
 }
 
@@ -73,7 +76,11 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 			grants = append(grants, always)
 		}
 	}
-	a.addOptions(q, d, append(grants, no))
+	grants = append(grants, no)
+	if a.needsCheck(r) {
+		grants, d.showNumbers, d.reason, d.hasOwnTexts = []permissionOption{no, yes}, false, []string{" " + noCheckReason}, true
+	}
+	a.addOptions(q, d, grants)
 	return d
 }
 
@@ -146,8 +153,11 @@ func (a *prompter) bashDialog(d *dialog, r protocol.PermissionRequest, in callIn
 	case r.DecisionReasonType == "subcommandResults" && needsApproval(r.Suggestions):
 		d.reason = quotedRows("This command requires approval")
 	}
-	if r.Safety == protocol.SafetyDangerous {
+	switch {
+	case r.Safety == protocol.SafetyDangerous:
 		return nil
+	case a.auto.isUnavailable:
+		return grants
 	}
 	return append(grants, permissionOption{a.label("permission/bash", "Yes, and switch to auto mode"), modeAnswer(protocol.ModeAuto)})
 }

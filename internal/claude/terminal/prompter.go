@@ -12,6 +12,7 @@ type prompter struct {
 	screen  *screen
 	player  *player
 	cwd     string
+	auto    autoMode
 	pending []*pendingQuestion // the first has the dialog, if one is shown
 }
 
@@ -58,7 +59,7 @@ func (a *prompter) showNext() {
 	}
 	a.screen.dialog = a.newDialog(a.pending[0])
 	a.screen.labels.pages.applyTo(a.screen.dialog)
-	if kind := a.screen.dialog.kind; kind == "edit" || kind == "write" || kind == "approval" {
+	if kind := a.screen.dialog.kind; kind == "edit" || kind == "write" || kind == "approval" || kind == "auto" {
 		a.screen.effort = "" // the real CLI no longer shows it
 	}
 	if a.screen.progress != nil {

@@ -130,6 +130,9 @@ func (s *screen) draw(now time.Time) frame {
 		if s.dialog.state != StateQuestion && !s.dialog.isOverlay {
 			f.liveRows = append(f.liveRows, "")
 		}
+		if s.dialog.kind == "auto" && !s.inline {
+			f.bottomIndex = len(f.liveRows)
+		}
 		f.blankTop = s.dialog.state != StateQuestion
 		if hidden := len(rows) - s.rows; hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
 			rows[len(rows)-len(s.dialog.foot)] = fmt.Sprintf(" ↑ %d more lines", hidden)

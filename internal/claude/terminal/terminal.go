@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claude/session"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -47,6 +48,8 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 		view:     &eventView{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.Rand(), cwd: plan.CWD},
 		prompter: &prompter{screen: screen, player: p, cwd: plan.CWD},
 	}
+	forbidden := plan.Settings.Permissions.DisableAuto
+	t.prompter.auto.isUnavailable = forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
 	for _, m := range s.History() {
 		t.view.restore(m.Role, m.Content)
 	}
@@ -412,7 +415,11 @@ func (t *Terminal) cycleMode() {
 	modes := []protocol.PermissionMode{protocol.ModeDefault, protocol.ModeAcceptEdits, protocol.ModePlan, protocol.ModeBypass, protocol.ModeAuto}
 	at := slices.Index(modes, policy.Mode())
 	for i := range modes {
-		if next := modes[(at+1+i)%len(modes)]; policy.SetMode(next) == nil {
+		next := modes[(at+1+i)%len(modes)]
+		if next == protocol.ModeAuto && t.prompter.auto.isUnavailable {
+			continue
+		}
+		if policy.SetMode(next) == nil {
 			break
 		}
 	}

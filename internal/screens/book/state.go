@@ -54,6 +54,8 @@ func StateOf(s emulator.Screen) string {
 	switch {
 	case len(options) > 1:
 		return dialogState(lines, options)
+	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "Enter to stay in auto mode") }):
+		return "dialog/auto"
 	case IsBusy(s.Title) || slices.ContainsFunc(lines, isBusyLine):
 		return "busy"
 	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "API Error") }):
@@ -92,7 +94,7 @@ func CheckState(p *Page) string {
 	working := IsBusy(p.Title) || slices.ContainsFunc(p.Lines(), isBusyLine)
 	spinner := regexp.MustCompile(`(?m)^\s*[✢✳✶✻✼✽·*●] (\S+…|Waiting for )`)
 	switch {
-	case slices.Contains(waiting, kind) && len(p.Options) == 0 && !strings.Contains(p.Text, "[ ]") && !strings.Contains(p.Text, "[✔]"):
+	case slices.Contains(waiting, kind) && len(p.Options) == 0 && p.State != "dialog/auto" && !strings.Contains(p.Text, "[ ]") && !strings.Contains(p.Text, "[✔]"):
 		return "a dialog without options"
 	case kind == "busy" && p.Tmux && !working && !spinner.MatchString(p.Text):
 		return "busy, but nothing on the screen says so"

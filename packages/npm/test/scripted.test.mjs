@@ -198,7 +198,7 @@ test("a terminal", async () => {
 
 test("a terminal fails with the screen", async () => {
   const claude = await scriptedClaude(undefined, { strict: false });
-  const terminal = claude.terminal();
+  const terminal = claude.terminal(["--permission-mode", "default"]);
   await terminal.waitFor("? for shortcuts", 60_000);
   await assert.rejects(terminal.waitFor("nothing", 50), /waited for the text `nothing` for 50ms; the screen shows[^]*\? for shortcuts/);
   await assert.rejects(terminal.press("Entr"), /unknown key name `Entr`; did you mean `Enter`/);

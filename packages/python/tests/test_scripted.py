@@ -264,7 +264,7 @@ def test_terminal(tmp_path: Path) -> None:
 
 def test_terminal_fails_with_the_screen() -> None:
     with ScriptedClaude(strict=False) as claude:
-        terminal = claude.terminal()
+        terminal = claude.terminal("--permission-mode", "default")
         terminal.wait_for("? for shortcuts", timeout=60)
         with pytest.raises(AssertionError, match=r"(?s)waited for the text `nothing` for 50ms; the screen shows.*\? for shortcuts"):
             terminal.wait_for("nothing", timeout=0.05)
