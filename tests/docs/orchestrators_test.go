@@ -41,15 +41,15 @@ func TestOrchestratorsGuide(t *testing.T) {
 		t.Fatal(out)
 	}
 	commands := map[string]struct{ typed, prints string }{ // typed is the replacement for the command in this test
-		"claudeless exec -s triage.toml --real --tty --screens shown -- claude":                                                   {"claudeless exec -s triage.toml --allow-no-runs --real=./claude1 --tty --screens shown -- claude --version", "1.0.0"},
+		"claudeless exec -s triage.toml --real --tty --screens shown -- claude":                                                {"claudeless exec -s triage.toml --allow-no-runs --real=./claude1 --tty --screens shown -- claude --version", "1.0.0"},
 		`echo '{"wait": "auto mode on", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`: {`echo '{"wait": "auto mode on", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`, `"title":"✳ Claude Code"`},
-		"claudeless screens capture --claude npm:2.1.330 --in tmux":                                                               {"claudeless screens capture --claude ./claude2 --in tmux go.toml", "captured 3 pages of 2.0.0"},
-		"claudeless screens list 2.1.330":                                                                                         {"claudeless screens list 2.0.0", "go.ask"},
-		"claudeless screens show permission.bash":                                                                                 {"claudeless screens show go.ask", "1. No"},
-		"claudeless screens check --detector detector.toml":                                                                       {"claudeless screens check --detector detector.toml", "1.0.0  0/1  0/1  0/2"},
-		"claudeless screens diff 2.1.197 2.1.330":                                                                                 {"claudeless screens diff 1.0.0 2.0.0 || test $? = 1", "options: go.ask"},
-		"claudeless screens capture --claude simulated":                                                                           {"claudeless screens capture --claude simulated trust-no", "captured 1 pages of simulated"},
-		"claudeless screens diff --cells 2.1.330 simulated":                                                                       {"claudeless screens diff --cells simulated simulated", "1 pages"},
+		"claudeless screens capture --claude npm:2.1.330 --in tmux":                                                            {"claudeless screens capture --claude ./claude2 --in tmux go.toml", "captured 3 pages of 2.0.0"},
+		"claudeless screens list 2.1.330":                                                                                      {"claudeless screens list 2.0.0", "go.ask"},
+		"claudeless screens show permission.bash":                                                                              {"claudeless screens show go.ask", "1. No"},
+		"claudeless screens check --detector detector.toml":                                                                    {"claudeless screens check --detector detector.toml", "1.0.0  0/1  0/1  0/2"},
+		"claudeless screens diff 2.1.197 2.1.330":                                                                              {"claudeless screens diff 1.0.0 2.0.0 || test $? = 1", "options: go.ask"},
+		"claudeless screens capture --claude simulated":                                                                        {"claudeless screens capture --claude simulated trust-no", "captured 1 pages of simulated"},
+		"claudeless screens diff --cells 2.1.330 simulated":                                                                    {"claudeless screens diff --cells simulated simulated", "1 pages"},
 	}
 	commands["claudeless screens capture --claude simulated"] = struct{ typed, prints string }{"claudeless screens capture --claude simulated trust", "captured 3 pages of simulated"}
 	commands["claudeless screens diff --cells 2.1.330 simulated"] = struct{ typed, prints string }{"claudeless screens diff --cells simulated simulated", "3 pages"}
