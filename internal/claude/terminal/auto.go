@@ -37,16 +37,17 @@ func (a *prompter) autoDialog(q *pendingQuestion) *dialog {
 	}
 	d.owner = chooserFunc(func(c choice) *dialog {
 		word := "cancelled"
-		switch {
-		case c.key == keyEnter:
+		switch c.key {
+		case keyEnter:
 			a.player.session.Log().WriteJournal(d.journalLine("Enter", true))
 			a.auto.isExplained = true
 			a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: noCheckTitle + notice, isError: true})
 			return a.newDialog(q)
-		case c.key == keyBackTab:
+		case keyBackTab:
 			word, a.auto.isUnavailable = "shift+Tab", true
 			_ = a.player.session.Policy().SetMode(protocol.ModeAcceptEdits) // is always allowed
 			a.screen.mode = string(protocol.ModeAcceptEdits)
+		default: // Esc and Ctrl-C
 		}
 		a.player.session.Log().WriteJournal(d.journalLine(word, false))
 		a.remove(q)

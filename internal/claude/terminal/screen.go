@@ -123,22 +123,7 @@ func (s *screen) draw(now time.Time) frame {
 	}
 	s.settledCount = max(s.settledCount, last)
 	if s.dialog != nil {
-		if s.dialog.overlayHeight = 0; !s.inline {
-			s.dialog.overlayHeight = s.rows - 2
-		}
-		rows, at := s.dialog.rows(s.cols)
-		if s.dialog.state != StateQuestion && !s.dialog.isOverlay {
-			f.liveRows = append(f.liveRows, "")
-		}
-		if s.dialog.kind == "auto" && !s.inline {
-			f.bottomIndex = len(f.liveRows)
-		}
-		f.blankTop = s.dialog.state != StateQuestion
-		if hidden := len(rows) - s.rows; hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
-			rows[len(rows)-len(s.dialog.foot)] = fmt.Sprintf(" ↑ %d more lines", hidden)
-		}
-		f.cursorRow, f.cursorCol = len(f.liveRows)+at, s.dialog.indent
-		f.liveRows = append(f.liveRows, rows...)
+		s.drawDialog(&f)
 		return f
 	}
 	f.liveRows = append(f.liveRows, s.queuedRows()...)
@@ -151,6 +136,26 @@ func (s *screen) draw(now time.Time) frame {
 	}
 	s.drawComposer(&f, now)
 	return f
+}
+
+// drawDialog appends the dialog.
+func (s *screen) drawDialog(f *frame) {
+	if s.dialog.overlayHeight = 0; !s.inline {
+		s.dialog.overlayHeight = s.rows - 2
+	}
+	rows, at := s.dialog.rows(s.cols)
+	if s.dialog.state != StateQuestion && !s.dialog.isOverlay {
+		f.liveRows = append(f.liveRows, "")
+	}
+	if s.dialog.kind == "auto" && !s.inline {
+		f.bottomIndex = len(f.liveRows)
+	}
+	f.blankTop = s.dialog.state != StateQuestion
+	if hidden := len(rows) - s.rows; hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
+		rows[len(rows)-len(s.dialog.foot)] = fmt.Sprintf(" ↑ %d more lines", hidden)
+	}
+	f.cursorRow, f.cursorCol = len(f.liveRows)+at, s.dialog.indent
+	f.liveRows = append(f.liveRows, rows...)
 }
 
 // queuedRows returns the rows of the prompts that are waiting.
