@@ -1,6 +1,8 @@
 package emulator
 
 import (
+	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,10 +14,47 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+var books = flag.String("books", "", "directory of captured screens whose pages are replayed in tmux")
+
+// TestBooksLikeTmux replays what the real CLI has written up to each captured page, and compares cells and cursor.
+func TestBooksLikeTmux(t *testing.T) {
+	t.Parallel()
+	if *books == "" {
+		t.Skip("-books=DIR names no captured screens, see docs/testing.md")
+	}
+	files, err := filepath.Glob(filepath.Join(*books, "*", "*", "*x*", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no pages in %s: %v", *books, err)
+	}
+	servers, different := map[string]*tmuxServer{}, 0
+	for _, file := range files {
+		var page struct {
+			Tape               string
+			Cols, Rows, Offset int
+		}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &page)
+		}
+		raw, rawErr := os.ReadFile(filepath.Join(filepath.Dir(file), page.Tape+".raw"))
+		if err != nil || rawErr != nil {
+			t.Fatal(file, err, rawErr)
+		}
+		size := fmt.Sprintf("%dx%d", page.Cols, page.Rows)
+		if servers[size] == nil {
+			servers[size] = startTmux(t, page.Cols, page.Rows)
+		}
+		if !servers[size].compare(t, file, string(raw[:page.Offset])) {
+			different++
+		}
+	}
+	t.Logf("%d pages replayed, %d differ", len(files), different)
+}
+
 // TestLikeTmux replays output in tmux and compares cells and cursor.
 func TestLikeTmux(t *testing.T) {
 	t.Parallel()
-	server := startTmux(t)
+	server := startTmux(t, 40, 10)
 	for _, c := range []struct{ name, output string }{
 		{"text", "one\r\ntwo\x1b[5;6Hx"},
 		{"styles", "\x1b[1;31mred\x1b[0m \x1b[48;5;237;38;2;1;2;3mtrue\x1b[0m \x1b[2;3;4;7;9mall\x1b[0m"},
@@ -31,21 +70,7 @@ func TestLikeTmux(t *testing.T) {
 		{"synchronized", "\x1b[?2026h\x1b[2J\x1b[Hdrawn\x1b[?2026l\x1b[?25l"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := New(server.cols, server.rows)
-			_, _ = e.Write([]byte(c.output))
-			want, cursor := server.replay(t, c.output)
-			got := e.Screen()
-			if diff := cmp.Diff(want.Cells, got.Cells); diff != "" {
-				t.Errorf("cells (-tmux +emulator):\n%s", diff)
-			}
-			var col, row int
-			if _, err := fmt.Sscan(cursor, &col, &row); err != nil {
-				t.Fatal(err)
-			}
-			col = min(col, server.cols-1) // tmux reports a cursor that is about to wrap after the last column
-			if got.Cursor.Col != col || got.Cursor.Row != row {
-				t.Errorf("cursor %+v, in tmux %s", got.Cursor, cursor)
-			}
+			server.compare(t, c.name, c.output)
 		})
 	}
 }
@@ -57,12 +82,12 @@ type tmuxServer struct {
 	runs       int
 }
 
-func startTmux(t *testing.T) *tmuxServer {
+func startTmux(t *testing.T, cols, rows int) *tmuxServer {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not installed")
 	}
-	s := &tmuxServer{dir: t.TempDir(), cols: 40, rows: 10}
+	s := &tmuxServer{dir: t.TempDir(), cols: cols, rows: rows}
 	s.run(t, "-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(s.cols), "-y", strconv.Itoa(s.rows), "cat")
 	t.Cleanup(func() { s.run(t, "kill-server") })
 	s.run(t, "set-option", "-g", "status", "off")
@@ -94,7 +119,30 @@ func (s *tmuxServer) replay(t *testing.T, output string) (screen Screen, cursor 
 	cursor = strings.TrimSpace(s.run(t, "display-message", "-p", "#{cursor_x} #{cursor_y}"))
 	e := New(s.cols, s.rows)
 	lines := strings.TrimSuffix(s.run(t, "capture-pane", "-p", "-e", "-N"), "\n")
-	_, _ = e.Write([]byte(strings.ReplaceAll(lines, "\n", "\x1b[m\r\n")))
+	_, _ = e.Write([]byte(strings.ReplaceAll(lines, "\n", "\r\n")))
 	s.run(t, "kill-window")
 	return e.Screen(), cursor
+}
+
+// compare reports whether tmux and the emulator show the same after the output.
+func (s *tmuxServer) compare(t *testing.T, name, output string) bool {
+	t.Helper()
+	e := New(s.cols, s.rows)
+	_, _ = e.Write([]byte(output))
+	want, cursor := s.replay(t, output)
+	got := e.Screen()
+	diff := cmp.Diff(want.Cells, got.Cells)
+	if diff != "" {
+		t.Errorf("%s: cells (-tmux +emulator):\n%s", name, diff)
+	}
+	var col, row int
+	if _, err := fmt.Sscan(cursor, &col, &row); err != nil {
+		t.Fatal(err)
+	}
+	col = min(col, s.cols-1) // tmux reports a cursor that is about to wrap after the last column
+	moved := got.Cursor.Col != col || got.Cursor.Row != row
+	if moved {
+		t.Errorf("%s: cursor %+v, in tmux %s", name, got.Cursor, cursor)
+	}
+	return diff == "" && !moved
 }
