@@ -54,19 +54,19 @@ func (c *Claude) Terminal(args ...string) *Terminal {
 // WaitFor waits until the screen contains this text, for 30 seconds at most.
 func (t *Terminal) WaitFor(text string) {
 	t.tb.Helper()
-	t.check(t.terminal.WaitFor(t.tb.Context(), text, 30*time.Second))
+	t.check(t.terminal.DoStep(t.tb.Context(), tape.Step{Wait: text, TimeoutMS: 30_000}))
 }
 
 // Type types a text, and waits until the screen shows it, for 3 seconds at most.
 func (t *Terminal) Type(text string) {
 	t.tb.Helper()
-	t.check(t.terminal.Type(t.tb.Context(), text))
+	t.check(t.terminal.DoStep(t.tb.Context(), tape.Step{Type: text}))
 }
 
 // Press presses keys: "Enter", "Down", "Esc", "C-c", "BTab", or a character.
 func (t *Terminal) Press(keys ...string) {
 	t.tb.Helper()
-	t.check(t.terminal.Press(t.tb.Context(), strings.Join(keys, " ")))
+	t.check(t.terminal.DoStep(t.tb.Context(), tape.Step{Key: strings.Join(keys, " ")}))
 }
 
 // Resize changes the size of the terminal.

@@ -3,11 +3,13 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
@@ -416,4 +418,37 @@ func hookFaults(v any) (first, second []Fault) {
 		}
 	}
 	return first, second
+}
+
+// Misspelled returns a text for each key that is nearly one about hooks, permissions or variables, and for each rule about a tool that
+// does not exist but nearly does. The real CLI ignores these keys and rules silently.
+func Misspelled(s Settings) (texts []string) {
+	for _, layer := range s.Layers {
+		var all, permissions map[string]json.RawMessage
+		_ = json.Unmarshal(layer.Raw, &all) // a layer that is no object is a fault
+		_ = json.Unmarshal(all["permissions"], &permissions)
+		texts = append(texts, layer.misspelledKeys("", all, "hooks", "permissions", "env", "disableAllHooks")...)
+		texts = append(texts, layer.misspelledKeys("permissions.", permissions,
+			"allow", "ask", "deny", "defaultMode", "additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode")...)
+	}
+	names := claudecode.ToolsListed(claudecode.ListAlways)
+	for _, rule := range s.Permissions.Rules {
+		tool, _, _ := strings.Cut(rule.Text, "(")
+		if strings.HasPrefix(tool, "mcp__") || claudecode.ToolNamed(tool).Name != "" {
+			continue
+		}
+		if near := diag.Nearest(tool, names); near != "" {
+			texts = append(texts, fmt.Sprintf("%s (permissions.%s): no tool has the name of the rule %s; did you mean %s?", rule.Source, rule.Behavior, rule.Text, near))
+		}
+	}
+	return texts
+}
+
+func (l Layer) misspelledKeys(prefix string, object map[string]json.RawMessage, known ...string) (texts []string) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if near := diag.Nearest(key, known); near != "" && !slices.Contains(known, key) {
+			texts = append(texts, fmt.Sprintf("%s: unknown key %s%s; did you mean %s%s?", l.name(), prefix, key, prefix, near))
+		}
+	}
+	return texts
 }

@@ -55,6 +55,31 @@ func (c Command) ReadOnly() bool {
 	return isReadOnlyWith(c.Args[0], c.Args[1:])
 }
 
+// isKnownTest reports whether all operators of the test command that begin with a hyphen are known and have an operand. Those that
+// join two tests are not (observed with 2.1.330).
+func isKnownTest(args []string) bool {
+	args = slices.Clone(args)
+	for i, a := range args {
+		if slices.Contains([]string{"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"}, a) {
+			args[i] = "-e"
+		}
+	}
+	_, known := optionGrammar{flagsWithValue: "bcdefghkLnNOGprsStuwxz"}.parseOperands(args)
+	return known
+}
+
+// joinsTests reports whether the command [ has an operator -a or -o with a test of several words after it, which the real CLI cannot
+// read, or a quoted one (observed with 2.1.330).
+func (c Command) joinsTests() bool {
+	last := len(c.Args) - 1 // ]
+	for i := 2; i < last; i++ {
+		if op := c.Args[i]; (op == "-a" || op == "-o") && (i+2 != last || c.Words[i].Source != op) {
+			return true
+		}
+	}
+	return false
+}
+
 func isGrep(name string) bool { return name == "grep" || name == "egrep" || name == "fgrep" }
 
 func hasWrite(rs []Redirect) bool {

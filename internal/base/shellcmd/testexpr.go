@@ -1,7 +1,6 @@
 package shellcmd
 
 import (
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -103,39 +102,6 @@ func testWordsObstacle(args []*syntax.Word) Obstacle {
 		}
 	}
 	return Obstacle{}
-}
-
-// isKnownTest reports whether all operators of the test command that begin with a hyphen are known and have an operand. Those that
-// join two tests are not (observed with 2.1.330).
-func isKnownTest(args []string) bool {
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case a == "--":
-			return true
-		case len(a) < 2 || a[0] != '-':
-			continue
-		case len(a) == 2 && strings.Contains("bcdefghkLnNOGprsStuwxz", a[1:]), slices.Contains([]string{"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"}, a):
-			i++
-		default:
-			return false
-		}
-		if i == len(args) {
-			return false
-		}
-	}
-	return true
-}
-
-// joinsTests reports whether the command [ has an operator -a or -o with a test of several words after it, which the real CLI cannot
-// read, or a quoted one (observed with 2.1.330).
-func (c Command) joinsTests() bool {
-	last := len(c.Args) - 1 // ]
-	for i := 2; i < last; i++ {
-		if op := c.Args[i]; (op == "-a" || op == "-o") && (i+2 != last || c.Words[i].Source != op) {
-			return true
-		}
-	}
-	return false
 }
 
 // assignObstacle looks for lists and subscripts.

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/simulator/settings"
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
@@ -49,6 +50,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 		line.IgnoredSettings = append(line.IgnoredSettings, fault.String())
 	}
 	line.IgnoredSettings = append(line.IgnoredSettings, unmatchedHooks(p.Settings.Hooks)...)
+	line.IgnoredSettings = append(line.IgnoredSettings, settings.Misspelled(p.Settings.Settings)...)
 	for _, name := range journalEnv() {
 		if value := sys.Getenv(name); value != "" {
 			line.Env[name] = value

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,10 +131,13 @@ func (l *findings) checkHooks(p *process) {
 		name, _ := a["hookName"].(string)
 		event, _ := a["hookEvent"].(string)
 		code, _ := a["exitCode"].(float64)
+		stdout, _ := a["stdout"].(string)
 		switch kind, _ := a["type"].(string); {
 		case kind == "hook_cancelled":
 			l.add(p, "C16", levelWarn, "the hook "+name+" exceeded its time-out and was killed",
 				"make the hook faster, or give it a longer `timeout`")
+		case kind == "hook_success" && strings.HasPrefix(strings.TrimSpace(stdout), "{") && !json.Valid([]byte(stdout)):
+			l.add(p, "C16", levelWarn, "the hook "+name+" printed text that begins like JSON but is not valid, so it decided nothing", "print one valid JSON object")
 		case kind == "hook_non_blocking_error" && (code == 126 || code == 127):
 			l.add(p, "C16", levelWarn, fmt.Sprintf("the hook %s did not run: its command exited with %.0f", name, code), "correct the command of the hook")
 		case kind == "hook_non_blocking_error" && code == 1 && claudecode.HookEventNamed(event).CanBlock:

@@ -52,23 +52,8 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*Terminal, error) {
 // that arrive immediately after a dialog appears.
 const keySettleMS = 150
 
-// WaitFor waits until the screen contains this text.
-func (t *Terminal) WaitFor(ctx context.Context, text string, limit time.Duration) error {
-	return t.doStep(ctx, Step{Wait: text, TimeoutMS: int(limit.Milliseconds())})
-}
-
-// Type types a text, and waits until the screen shows it, for 3 seconds at most.
-func (t *Terminal) Type(ctx context.Context, text string) error {
-	return t.doStep(ctx, Step{Type: text})
-}
-
-// Press presses keys, as a tape does: "Down Enter".
-func (t *Terminal) Press(ctx context.Context, keys string) error {
-	return t.doStep(ctx, Step{Key: keys})
-}
-
-// doStep does a step: it waits, types, or presses keys. The error shows the screen.
-func (t *Terminal) doStep(ctx context.Context, s Step) error {
+// DoStep does a step: it waits, types, or presses keys. The error shows the screen.
+func (t *Terminal) DoStep(ctx context.Context, s Step) error {
 	if s.Type+s.Paste+s.Key != "" {
 		s.SettleMS = keySettleMS
 	}

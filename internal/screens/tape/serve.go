@@ -65,7 +65,7 @@ func (t *Terminal) handleRequest(ctx context.Context, line []byte) answer {
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&r)
 	if err == nil {
-		err = t.doStep(ctx, Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
+		err = t.DoStep(ctx, Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
 	}
 	if err == nil && r.Resize != "" {
 		var size emulator.Size

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,10 +155,17 @@ func lastLines(text string) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
+// lastLine returns the last line that is not indented and is no hint: frames of a stack, quoted source and its mark follow the message.
 func lastLine(text string) string {
 	const longest = 500
-	text = strings.TrimRight(text, " \t\r\n")
-	line := text[strings.LastIndexByte(text, '\n')+1:]
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	line := lines[len(lines)-1]
+	for _, l := range slices.Backward(lines) {
+		if l != "" && !strings.ContainsAny(l[:1], " \t^") && !strings.HasPrefix(l, "hint:") {
+			line = l
+			break
+		}
+	}
 	line = strings.ToValidUTF8(strings.TrimSpace(line), "?")
 	if len(line) > longest {
 		line = line[:longest] + "…"
