@@ -2,26 +2,14 @@ package docs
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
-
-// TestFlagTable checks that the flag table of docs/compatibility.md lists the options of the program.
-func TestFlagTable(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("| flag | state | remarks |\n|---|---|---|\n")
-	for _, f := range flags.Table() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Flag, f.Status, f.Note)
-	}
-	tree.ReplaceSection(t, "docs/compatibility.md", "<!-- flags:begin -->\n", "<!-- flags:end -->", b.String())
-}
 
 // TestReadme runs the command of the README that needs only a clone and Go, in the tree as committed, with an empty
 // home, within a minute.

@@ -282,24 +282,6 @@ func FuzzFlags(f *testing.F) {
 	})
 }
 
-func TestFlagTable(t *testing.T) {
-	less := supportLimits()
-	for _, o := range claudeOptions(&Flags{}) {
-		if _, ok := less[o.Name()]; !ok && o.Set == nil {
-			t.Errorf("--%s has no effect and is not listed", o.Name())
-		}
-		delete(less, o.Name())
-	}
-	for name := range less {
-		t.Errorf("--%s is listed and no flag", name)
-	}
-	for _, row := range Table() {
-		if (row.Status == "full") != (row.Note == "") || row.Status != "full" && row.Status != "partial" && row.Status != "accepted" {
-			t.Errorf("bad row %+v", row)
-		}
-	}
-}
-
 // The values of --allowedTools and --disallowedTools (row 26).
 func TestSplitTools(t *testing.T) {
 	tests := map[string][]string{

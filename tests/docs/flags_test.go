@@ -1,0 +1,80 @@
+package docs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/tests/internal/tree"
+)
+
+// TestFlagTable checks that the flag table of docs/compatibility.md lists the options of the program, and that every flag
+// without effect has a remark.
+func TestFlagTable(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| flag | state | remarks |\n|---|---|---|\n")
+	limits := supportLimits()
+	for _, f := range flags.List() {
+		status, note, _ := strings.Cut(limits[f.Name], ": ")
+		switch {
+		case status == "" && f.HasEffect:
+			status = "full"
+		case status != "partial" && status != "accepted" || note == "":
+			t.Errorf("--%s has no effect or a bad remark %q", f.Name, limits[f.Name])
+		}
+		delete(limits, f.Name)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Flag, status, note)
+	}
+	for name := range limits {
+		t.Errorf("--%s is listed and no flag", name)
+	}
+	tree.ReplaceSection(t, "docs/compatibility.md", "<!-- flags:begin -->\n", "<!-- flags:end -->", b.String())
+}
+
+// supportLimits holds every flag with limited support: "status: note" by its long name.
+func supportLimits() map[string]string {
+	const (
+		outside = "accepted: belongs to a feature outside the process that is not simulated"
+		debug   = "partial: lines in the real CLI's form with texts of our own; the categories are not distinguished"
+		screen  = "accepted: belongs to a part of the interactive terminal that is not simulated"
+	)
+	return map[string]string{
+		"await-claim":                            outside,
+		"ax-screen-reader":                       screen,
+		"betas":                                  "partial: init lists them, but no request contains them",
+		"bg":                                     outside,
+		"brief":                                  "accepted: the scenario decides how long an answer is",
+		"channels":                               outside,
+		"chrome":                                 outside,
+		"cloud":                                  outside,
+		"desktop":                                outside,
+		"environment":                            outside,
+		"debug":                                  debug,
+		"debug-file":                             debug,
+		"debug-to-stderr":                        debug,
+		"effort":                                 "partial: hooks receive the value; the scenario decides what the model does",
+		"exclude-dynamic-system-prompt-sections": "accepted: there is no default system prompt",
+		"file":                                   outside,
+		"from-pr":                                outside,
+		"ide":                                    outside,
+		"initialize-fields":                      "accepted: all fields of initialize that have an effect are read, whatever this flag lists",
+		"managed-settings-in-initialize":         "accepted: managed settings of initialize are not read",
+		"max-thinking-tokens":                    "accepted: the scenario decides what the model thinks",
+		"thinking":                               "accepted: the scenario decides what the model thinks",
+		"thinking-display":                       "partial: summarized marks the events; thinking is shown as the scenario has it",
+		"bare":                                   "partial: offers the short list of tools and those of --tools; hooks of a host run",
+		"safe-mode":                              "partial: customizations that a host sends with initialize are loaded",
+		"restricted":                             "partial: restricts files and tools, nothing else",
+		"no-chrome":                              outside,
+		"plugin-url":                             outside,
+		"prompt-suggestions":                     screen,
+		"remote-control":                         outside,
+		"remote-control-session-name-prefix":     outside,
+		"system-prompt-snapshot":                 "accepted: there is no default system prompt",
+		"task-budget":                            "accepted: a scripted model does not plan by a budget",
+		"teleport":                               outside,
+		"tmux":                                   screen,
+		"worktree":                               "partial: hooks of WorktreeCreate are not run, and the settings of worktrees are not read",
+	}
+}
