@@ -24,8 +24,13 @@ import (
 type Options struct {
 	// UserDir is the state directory and ProjectDir the project's .claude directory; empty = do not search it.
 	UserDir, ProjectDir string
+	AddedDirs           []string // other directories, absolute, of which only the skills in .claude are used
 	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
 	Plugins []string
+	// Enabled are the plugins of marketplaces that the settings enable, as "name@marketplace". Marketplaces is the
+	// directory with the list of known marketplaces.
+	Enabled      []string
+	Marketplaces string
 	// Agents is --agents: a JSON object by name; empty = none.
 	Agents string
 	// Open returns the file tree of an absolute directory; nil = nothing is read from disk.
@@ -38,15 +43,21 @@ type Options struct {
 // pluginSource is the source name of plugin content.
 const pluginSource = "plugin"
 
-// Agent is a kind of sub-agent.
+// Agent is a kind of sub-agent. The names of its keys are those of --agents.
 type Agent struct {
-	Name, Description, Prompt string
-	Tools, Disallowed         []string // nil Tools = all tools
-	Model                     string
-	MaxTurns                  int
-	Background                *bool
-	Isolation                 string // "worktree" = it works in a separate git worktree
-	Source                    string // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
+	Name        string          `json:"-"`
+	Description string          `json:"description"`
+	Prompt      string          `json:"prompt"`
+	Tools       []string        `json:"tools"` // nil = all tools
+	Disallowed  []string        `json:"disallowedTools"`
+	Model       string          `json:"model"`
+	MaxTurns    int             `json:"maxTurns"`
+	Background  *bool           `json:"background"`
+	Isolation   string          `json:"isolation"`      // "worktree" = it works in a separate git worktree
+	Mode        string          `json:"permissionMode"` // of its calls; empty or unknown = that of the session
+	Hooks       json.RawMessage `json:"hooks"`          // active while it runs, in the form of settings files; nil = none
+	Skills      []string        `json:"skills"`         // loaded before its prompt
+	Source      string          `json:"-"`              // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
 }
 
 // Command is a custom slash command or a skill.
@@ -107,8 +118,13 @@ func New(o Options) (*Catalog, []string) {
 		for i, dir := range o.Plugins {
 			l.readPluginDir(o.Open(dir), dir, i)
 		}
+		l.readEnabled(o)
 		l.readSource(o, o.UserDir, "userSettings")
 		l.readSource(o, o.ProjectDir, "projectSettings")
+		for _, dir := range o.AddedDirs {
+			dir = filepath.Join(dir, ".claude")
+			l.readSkills(o.Open(dir), dir, "projectSettings")
+		}
 	}
 	l.sortCommands()
 	c.pluginParts = l.parts
@@ -122,26 +138,15 @@ func New(o Options) (*Catalog, []string) {
 
 // DefineAgents adds agents from an object by name, the form of --agents and of initialize.
 func (c *Catalog) DefineAgents(raw json.RawMessage, source string) error {
-	var defs map[string]struct {
-		Description string   `json:"description"`
-		Prompt      string   `json:"prompt"`
-		Tools       []string `json:"tools"`
-		Disallowed  []string `json:"disallowedTools"`
-		Model       string   `json:"model"`
-		MaxTurns    int      `json:"maxTurns"`
-		Background  *bool    `json:"background"`
-		Isolation   string   `json:"isolation"`
-	}
+	var defs map[string]Agent
 	if err := json.Unmarshal(raw, &defs); err != nil {
 		return fmt.Errorf("reading agents: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, d := range defs {
-		c.agents[name] = Agent{
-			Name: name, Description: d.Description, Prompt: d.Prompt, Tools: d.Tools, Disallowed: d.Disallowed,
-			Model: d.Model, MaxTurns: d.MaxTurns, Background: d.Background, Isolation: d.Isolation, Source: source,
-		}
+		d.Name, d.Source = name, source
+		c.agents[name] = d
 	}
 	return nil
 }
@@ -316,16 +321,20 @@ func (l *loader) readFolders(tree fs.FS, dir, source string) {
 	for _, file := range l.markdownFiles(tree, "commands") {
 		l.readCommand(tree, file, source)
 	}
-	entries, _ := fs.ReadDir(tree, "skills") // a missing folder has no entries
-	for _, e := range entries {
-		l.readSkill(tree, e.Name(), dir, source)
-	}
+	l.readSkills(tree, dir, source)
 	for _, file := range l.markdownFiles(tree, "output-styles") {
 		doc, ok := l.readDocument(tree, file)
 		if name := cmp.Or(doc.text("name"), baseName(file)); ok && !slices.Contains(l.catalog.styles, name) {
 			l.catalog.styles = append(l.catalog.styles, name)
 			l.catalog.styleTexts[name] = strings.TrimSpace(doc.body)
 		}
+	}
+}
+
+func (l *loader) readSkills(tree fs.FS, dir, source string) {
+	entries, _ := fs.ReadDir(tree, "skills") // a missing folder has no entries
+	for _, e := range entries {
+		l.readSkill(tree, e.Name(), dir, source)
 	}
 }
 
@@ -358,6 +367,10 @@ func (l *loader) readAgent(tree fs.FS, file, source string) {
 		Name: l.namePrefix + name, Description: doc.text("description"), Prompt: l.expandVariables(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
 		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
 		Background: doc.bool("background"), Isolation: doc.text("isolation"), Source: source,
+		Skills: doc.list("skills"),
+	}
+	if source != pluginSource {
+		a.Mode, a.Hooks = doc.text("permissionMode"), doc.object("hooks")
 	}
 	l.catalog.agents[a.Name] = a
 }
@@ -432,6 +445,10 @@ func (l *loader) sortCommands() {
 		return slices.IndexFunc(l.parts, func(p PluginParts) bool { return p.Name == plugin })
 	}
 	seen := map[string]bool{}
+	byUser := func(k Command) bool { return k.Source == "userSettings" }
+	l.skills = slices.DeleteFunc(l.skills, func(k Command) bool { // a user's skill replaces a project's (observed with 2.1.330)
+		return k.Source == "projectSettings" && slices.ContainsFunc(l.skills, func(o Command) bool { return byUser(o) && o.Name == k.Name })
+	})
 	l.catalog.commands = slices.Concat(l.commands, l.skills, l.files)
 	slices.SortStableFunc(l.catalog.commands, func(a, b Command) int {
 		return cmp.Or(a.group()-b.group(), rank[a.Source]-rank[b.Source], place(a)-place(b), compareNames(a.Name, b.Name))

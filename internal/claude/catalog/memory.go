@@ -20,6 +20,8 @@ type MemoryOptions struct {
 	Home    string // home directory for ~; empty = ~ is not expanded
 	// Project includes the files of the project, and Local the user's private files for the project.
 	Project, Local bool
+	// AddedDirs are other directories whose instructions are read at the start, as those of the project.
+	AddedDirs []string
 }
 
 // Memory is one file of instructions.
@@ -53,7 +55,7 @@ func Memories(o MemoryOptions) []Memory {
 		r.read(Memory{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
 		r.readRules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
-	for _, dir := range parentDirs(o.CWD) {
+	for _, dir := range slices.Concat(parentDirs(o.CWD), o.AddedDirs) {
 		if o.Project {
 			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
 			r.readProject(filepath.Join(dir, ".claude"), dir)

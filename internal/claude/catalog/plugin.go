@@ -68,16 +68,49 @@ func (c *Catalog) Parts() []PluginParts { return c.pluginParts }
 
 // readPluginDir reads the n-th directory of --plugin-dir: a plugin, or a directory of plugins (observed with 2.1.330).
 func (l *loader) readPluginDir(tree fs.FS, dir string, n int) {
+	inline := "inline[" + strconv.Itoa(n) + "]"
 	if !hasPlugins(tree) {
-		l.readPlugin(tree, dir, n)
+		l.readPlugin(tree, dir, inline)
 		return
 	}
 	entries, _ := fs.ReadDir(tree, ".") // it was read before
 	for _, e := range entries {
 		if sub, err := fs.Sub(tree, e.Name()); err == nil && fileExists(sub, manifestFile) {
-			l.readPlugin(sub, filepath.Join(dir, e.Name()), n)
+			l.readPlugin(sub, filepath.Join(dir, e.Name()), inline)
 		}
 	}
+}
+
+// readEnabled reads the enabled plugins whose marketplaces are directories.
+func (l *loader) readEnabled(o Options) {
+	var known map[string]struct {
+		Dir string `json:"installLocation"`
+	}
+	for _, id := range o.Enabled {
+		name, shop, _ := strings.Cut(id, "@")
+		var entries struct {
+			Plugins []struct {
+				Name   string `json:"name"`
+				Source any    `json:"source"`
+			} `json:"plugins"`
+		}
+		if !readJSON(o.Open(o.Marketplaces), "known_marketplaces.json", &known) || known[shop].Dir == "" ||
+			!readJSON(o.Open(known[shop].Dir), ".claude-plugin/marketplace.json", &entries) {
+			continue
+		}
+		for _, entry := range entries.Plugins {
+			if source, _ := entry.Source.(string); entry.Name == name && filepath.IsLocal(source) {
+				dir := filepath.Join(known[shop].Dir, source)
+				l.readPlugin(o.Open(dir), dir, id)
+			}
+		}
+	}
+}
+
+// readJSON reads a file into value; ok is false if that is not possible.
+func readJSON(tree fs.FS, file string, value any) (ok bool) {
+	data, err := fs.ReadFile(tree, file)
+	return err == nil && json.Unmarshal(data, value) == nil
 }
 
 // hasPlugins reports whether a directory may contain plugins, because it has no part of a plugin itself.
@@ -91,11 +124,11 @@ func fileExists(tree fs.FS, name string) bool {
 	return err == nil
 }
 
-// readPlugin reads the directory of one plugin.
-func (l *loader) readPlugin(tree fs.FS, dir string, n int) {
+// readPlugin reads the directory of one plugin; errors name it by id, which is "name@marketplace" for an installed one.
+func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	fail := func(kind, message string) {
 		l.catalog.pluginErrors = append(l.catalog.pluginErrors, protocol.PluginError{
-			Plugin: "inline[" + strconv.Itoa(n) + "]", Type: kind, Message: message, Path: dir,
+			Plugin: id, Type: kind, Message: message, Path: dir,
 		})
 	}
 	if !fileExists(tree, ".") {
@@ -110,7 +143,10 @@ func (l *loader) readPlugin(tree fs.FS, dir string, n int) {
 		}
 		m.Name = cmp.Or(m.Name, filepath.Base(dir))
 	}
-	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: m.Name + "@inline", Version: m.Version})
+	if !strings.Contains(id, "@") {
+		id = m.Name + "@inline"
+	}
+	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: id, Version: m.Version})
 	l.parts = append(l.parts, PluginParts{
 		Name: m.Name, Dir: dir,
 		Hooks:   pluginObject(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),

@@ -37,10 +37,18 @@ func (r *resolver) buildCatalog() error {
 		o.UserDir = r.plan.State
 	}
 	if r.plan.Settings.HasSource("project") && !f.Bare {
+		o.AddedDirs = r.addedDirs()
 		o.ProjectDir = filepath.Join(cmp.Or(f.ProjectConfigRoot, r.plan.CWD), ".claude")
 	}
 	for _, dir := range slices.Concat(f.PluginDirs, f.PluginDirsNoMCP) {
 		o.Plugins = append(o.Plugins, r.plan.Abs(dir))
+	}
+	if o.Marketplaces = filepath.Join(r.plan.State, "plugins"); !f.Bare {
+		for _, plugin := range r.plan.Settings.EnabledPlugins {
+			if string(plugin.Value) != "false" {
+				o.Enabled = append(o.Enabled, plugin.Key)
+			}
+		}
 	}
 	var warnings []string
 	r.plan.Catalog, warnings = catalog.New(o)
@@ -104,5 +112,16 @@ func (r *resolver) memoryOptions() *catalog.MemoryOptions {
 	if r.plan.Settings.HasSource("user") {
 		o.UserDir = r.plan.State
 	}
+	if envEnabled(r.sys, "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD") {
+		o.AddedDirs = r.addedDirs()
+	}
 	return &o
+}
+
+// addedDirs returns the directories of --add-dir, absolute.
+func (r *resolver) addedDirs() (dirs []string) {
+	for _, dir := range r.flags.AddDirs {
+		dirs = append(dirs, r.plan.Abs(dir))
+	}
+	return dirs
 }

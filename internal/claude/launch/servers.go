@@ -161,10 +161,10 @@ func (r *resolver) dropForbiddenServers() {
 	}
 }
 
-// addPluginServers adds the servers of the plugins that flags name with their servers.
+// addPluginServers adds the servers of plugins, except those that --plugin-dir-no-mcp names.
 func (r *resolver) addPluginServers() {
 	for _, parts := range r.plan.Catalog.Parts() {
-		if slices.ContainsFunc(r.flags.PluginDirs, func(given string) bool { return catalog.IsPluginDir(parts.Dir, r.plan.Abs(given)) }) {
+		if !slices.ContainsFunc(r.flags.PluginDirsNoMCP, func(given string) bool { return catalog.IsPluginDir(parts.Dir, r.plan.Abs(given)) }) {
 			r.plan.Servers.Configs = append(r.plan.Servers.Configs, r.plan.PluginServers(parts)...)
 		}
 	}
