@@ -84,6 +84,20 @@ func (a *continuation) continueTurn(ctx context.Context) (text string, again boo
 	return a.runStopHooks(ctx)
 }
 
+// endStructured returns the end of a turn after its structured output, unless a Stop hook makes the turn go on.
+func (a *continuation) endStructured(ctx context.Context, end error) (*scenarios.Request, error) {
+	if a.structured.value == nil {
+		return nil, end
+	}
+	a.exchange.lastReply.text = "" // the output is no message
+	text, again, err := a.runStopHooks(ctx)
+	if err != nil || !again {
+		return nil, cmp.Or(err, end)
+	}
+	a.structured.value = nil
+	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: true}, nil
+}
+
 // handleTruncation checks whether a reply without tool calls ended early, and returns the text that
 // asks the model to continue. At the token limit or at the end of the context window the CLI asks
 // for the rest; after a refusal it tries once more. If that does not help, the error ends the turn.

@@ -15,6 +15,7 @@ type SessionState struct {
 
 	mu       sync.Mutex
 	snapshot Snapshot
+	skills   map[string]string // texts of the skills that were loaded, by name
 }
 
 // Snapshot is the session state at one moment. Zero fields are unknown.
@@ -61,7 +62,19 @@ func (l *SessionState) SessionID() string { return l.Snapshot().SessionID }
 
 // BeginConversation sets the id and the transcript path of a new conversation.
 func (l *SessionState) BeginConversation(id, transcript string) {
-	l.update(func(n *Snapshot) { n.SessionID, n.TranscriptPath = id, transcript })
+	l.update(func(n *Snapshot) { n.SessionID, n.TranscriptPath, l.skills = id, transcript, nil })
+}
+
+// RecordSkill records the text of a skill that the conversation loads, and returns the text that it had before; empty =
+// none.
+func (l *SessionState) RecordSkill(name, text string) (previous string) {
+	l.update(func(*Snapshot) {
+		if l.skills == nil {
+			l.skills = map[string]string{}
+		}
+		previous, l.skills[name] = l.skills[name], text
+	})
+	return previous
 }
 
 // Model returns the model of the next request, as given or set.

@@ -46,10 +46,11 @@ type history struct {
 	pendingContext   []string       // text that the next request adds to its prompt
 	instructionTexts []string       // instructions loaded after tool calls, as the model read them
 	retained         retained
-	droppedTokens    int    // tokens removed by compactions
-	saveFailed       bool   // writing the transcript has failed
-	limitsShown      bool   // the limits of the subscription were reported
-	initialMessage   string // of a SessionStart hook, played before the first prompt
+	droppedTokens    int      // tokens removed by compactions
+	saveFailed       bool     // writing the transcript has failed
+	limitsShown      bool     // the limits of the subscription were reported
+	unanswered       []string // prompts that the model was not asked about; the next request begins with them
+	initialMessage   string   // of a SessionStart hook, played before the first prompt
 }
 
 // takeInitialMessage returns the message with which a SessionStart hook begins the session, once.

@@ -77,7 +77,7 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 		start = end
 	}
 	d.isRunning = false
-	return results, d.structured.endError()
+	return results, nil
 }
 
 // refuseCall gets the refusal of a call of the message that is being streamed; siblings is the number of its other calls.
@@ -194,11 +194,12 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 	if c.writtenName != "" && c.tool.Name == "" {
 		return executor.ResultOf(executor.MissingToolResult(c.writtenName)), nil
 	}
-	if c.toolUse.Name == structuredTool && d.sim.main.Schema != nil {
-		return executor.ResultOf(d.structured.checkCall(c.toolUse, d.sim.options.Location.Mode())), nil
-	}
-	if c.refusal != nil {
+	isStructured := c.toolUse.Name == structuredTool && d.sim.main.Schema != nil
+	if c.refusal != nil && !isStructured {
 		return *c.refusal, nil
+	}
+	if isStructured {
+		ctx = context.WithValue(ctx, structuredCallKey{}, d)
 	}
 	result, err := d.sim.options.Tools.Execute(ctx, c.toolUse)
 	_, asked := errors.AsType[*UnansweredError](err)
@@ -206,6 +207,8 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 	switch {
 	case err == nil:
 		return result, nil
+	case isStructured && errors.Is(err, executor.ErrUnknownTool): // the tools do not include [StructuredCalls]
+		return StructuredCalls{}.Execute(ctx, c.toolUse)
 	case errors.Is(err, executor.ErrUnknownTool):
 		return executor.ResultOf(executor.UnknownToolResult(c.toolUse.Name, nil)), nil
 	case ctx.Err() != nil && !asked:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
@@ -114,12 +115,15 @@ func (t *turn) playEvents(ctx context.Context) error {
 	}
 	in = t.prompts.in
 	if in.NoQuery {
+		t.sim.history.unanswered = append(t.sim.history.unanswered, promptText(in.Content))
 		return endWithoutModel("")
 	}
 	req := scenarios.Request{Prompt: promptText(in.Content), IsInjected: in.Source == sourceSystem, IsNotification: in.Source == sourceSystem}
 	if command != nil {
 		req = scenarios.Request{Prompt: promptText(t.prompts.expandedContent(command))}
 	}
+	req.Prompt = strings.Join(append(t.sim.history.unanswered, req.Prompt), "\n")
+	t.sim.history.unanswered = nil
 	reads, err := t.prompts.attachMentions(ctx, req.Prompt)
 	if err == nil && len(reads) > 0 {
 		err = t.hooks.loadContext(ctx, reads)
@@ -218,6 +222,9 @@ func (t *turn) afterReply(ctx context.Context, calls []preparedCall) (*scenarios
 	results, err := t.round.runCalls(ctx, calls)
 	if err != nil {
 		return nil, err
+	}
+	if end := t.structured.endError(); end != nil {
+		return t.continuation.endStructured(ctx, end)
 	}
 	if err := t.round.runBatchHooks(ctx, calls, results); err != nil {
 		return nil, err

@@ -2,9 +2,11 @@ package simulator
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -82,6 +84,23 @@ func (st *structuredOutput) checkCall(use protocol.ToolUse, mode protocol.Permis
 	st.value = use.Input
 	const text = "Structured output provided successfully"
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text, Decision: accept}
+}
+
+// StructuredCalls runs the calls of the tool for structured output, so that the layers around the tools apply to them.
+type StructuredCalls struct{}
+
+// structuredCallKey is the context key of the round that a call belongs to.
+type structuredCallKey struct{}
+
+// Tools lists nothing: the tool belongs to the conversation.
+func (StructuredCalls) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
+
+// Execute checks the output. Other calls get [executor.ErrUnknownTool].
+func (StructuredCalls) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
+	if d, ok := ctx.Value(structuredCallKey{}).(*toolRound); ok && use.Name == structuredTool {
+		return executor.ResultOf(d.structured.checkCall(use, d.sim.options.Location.Mode())), nil
+	}
+	return executor.Result{}, executor.ErrUnknownTool
 }
 
 // endError returns a [turnEndError] after a valid output or too many invalid ones.

@@ -119,6 +119,9 @@ func New(o Options) (*Tools, error) {
 	}
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
 	for path, content := range o.ReadFiles {
+		if !filepath.IsAbs(path) { // as the call named it
+			path = filepath.Join(o.CWD, path)
+		}
 		t.files.Restore(path, content)
 	}
 	f := toolStates{

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -13,6 +14,8 @@ type Skill struct {
 	Name  string
 	Text  string
 	Tools []string
+	// Previous is the text that the conversation has already loaded; empty = none.
+	Previous string
 }
 
 // Skills loads the skills of a session.
@@ -62,9 +65,20 @@ func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 		Name    string   `json:"commandName"`
 		Tools   []string `json:"allowedTools,omitempty"`
 	}{true, in.Skill, loaded.Tools}))
-	r.EventsAfter = append(r.EventsAfter, &protocol.User{
-		Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(loaded.Text)}}},
-		IsSynthetic: true, Expansion: &protocol.Expansion{Name: loaded.Name, Tools: loaded.Tools},
-	})
+	short := in.Skill[strings.LastIndex(in.Skill, ":")+1:]
+	texts := []string{loaded.Text}
+	switch loaded.Previous {
+	case "":
+	case loaded.Text:
+		texts = []string{"Skill /" + short + " is already loaded above; instructions unchanged."}
+	default:
+		texts = []string{"(Re-invocation of /" + short + " — the skill instructions were previously loaded; the arguments or dynamic output below are new.)", loaded.Text}
+	}
+	for _, text := range texts {
+		r.EventsAfter = append(r.EventsAfter, &protocol.User{
+			Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}},
+			IsSynthetic: true, Expansion: &protocol.Expansion{Name: loaded.Name, Tools: loaded.Tools},
+		})
+	}
 	return r
 }

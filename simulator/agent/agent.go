@@ -35,6 +35,11 @@ type Definition struct {
 	// background; nil = they do.
 	Background   *bool
 	UsesWorktree bool // it works in a separate git worktree
+	// Mode is the permission mode of its calls; empty = that of the session. It does not replace acceptEdits, auto or
+	// bypassPermissions.
+	Mode   protocol.PermissionMode
+	Hooks  json.RawMessage // active while it runs, in the form of settings files; nil = none
+	Skills []string        // skills that are loaded before its prompt
 }
 
 // DefinitionSource provides the available agent types.
@@ -78,6 +83,9 @@ type Options struct {
 	Models      ModelSource
 	Session     Session
 	Skills      Skills // nil = no skill runs in an agent
+	// SetHooks replaces the hooks of an agent, in the form of settings files; nil = none. It is needed for agent types
+	// with hooks.
+	SetHooks func(agentID string, raw json.RawMessage)
 	// Model is the model of agents for which neither the call nor the agent type names one; empty or "inherit" = the
 	// model of the session.
 	Model string
@@ -252,6 +260,8 @@ type Skills interface {
 	// ForkedSkill returns the work of a skill that runs in an agent; ok is false for
 	// skills that are loaded into the conversation, and for unknown ones.
 	ForkedSkill(ctx context.Context, name, args string) (s ForkedSkill, ok bool, err error)
+	// Preload returns the text of a skill that an agent type lists; ok is false for unknown ones.
+	Preload(ctx context.Context, name string) (text string, ok bool)
 }
 
 // ForkedSkill is the work of a skill that runs in an agent.

@@ -322,3 +322,26 @@ func (w *agentRun) forkedSkillResult(name string) protocol.ToolResult {
 		Output:  forkedResult{Success: true, Name: name, Status: "forked", AgentID: w.task.ID, Result: w.answerText(), UsedLine: used},
 	}
 }
+
+// answerText returns the agent's answer.
+func (w *agentRun) answerText() string {
+	switch {
+	case w.progress.lastResult == nil:
+		return ""
+	case w.progress.lastResult.Result != nil:
+		return *w.progress.lastResult.Result
+	case w.progress.lastResult.Subtype == maxTurnsSubtype:
+		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before it had a report. Send it a message (SendMessage) to continue.\n", w.definition.MaxTurns)
+	default:
+		return strings.Join(w.progress.lastResult.Errors, "\n")
+	}
+}
+
+// transcriptPath returns the path of the agent's transcript.
+func (w *agentRun) transcriptPath() string {
+	path, kept := strings.CutSuffix(w.agents.options.Session.Options().State.Snapshot().TranscriptPath, ".jsonl")
+	if !kept {
+		return ""
+	}
+	return path + "/subagents/agent-" + w.task.ID + ".jsonl"
+}

@@ -95,7 +95,21 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 // begin resolves the model and runs the start hooks.
 func (w *agentRun) begin(ctx context.Context) {
 	w.model = claudecode.ResolveModel(w.modelName())
+	if w.definition.Hooks != nil {
+		w.agents.options.SetHooks(w.task.ID, w.definition.Hooks)
+	}
 	w.runHooks(ctx, protocol.SubagentStartHook{AgentType: w.task.AgentType})
+}
+
+// mode returns the permission mode of the agent; empty = that of the session.
+func (w *agentRun) mode() protocol.PermissionMode {
+	switch o := w.agents.options.Session.Options(); {
+	case o.Location == nil:
+		return ""
+	case o.Location.Mode() == protocol.ModeAcceptEdits, o.Location.Mode() == protocol.ModeAuto, o.Location.Mode() == protocol.ModeBypass:
+		return ""
+	}
+	return w.definition.Mode
 }
 
 func (w *agentRun) modelName() string {
@@ -119,6 +133,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	w.simulator = sim
 	w.agents.mu.Unlock()
 	w.showPrompt(w.input.Prompt)
+	w.preloadSkills(ctx)
 	return w.continueWith(ctx, w.input.Prompt)
 }
 
@@ -146,6 +161,9 @@ func (w *agentRun) finish(end task.End) (message string, more bool) {
 		return message, true
 	}
 	w.isRunning, w.status = false, end.Status
+	if w.definition.Hooks != nil {
+		w.agents.options.SetHooks(w.task.ID, nil)
+	}
 	return "", false
 }
 
@@ -244,7 +262,7 @@ func (w *agentRun) summary(end string) string {
 // simulatorOptions returns the simulator options of the agent: those of its session with its own changes.
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
-	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == ""}
+	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: w.mode()}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
@@ -304,7 +322,7 @@ func (w *agentRun) forward(ev protocol.Event) {
 			return
 		}
 		w.setRecipient(ev)
-		if _, failed := ev.ToolUseResult.(string); !failed { // the stream shows only the error
+		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the stream shows only the error
 			ev.ToolUseResult = nil
 		}
 		w.task.Post(ev)
@@ -381,6 +399,20 @@ func (w *agentRun) markAsAgents(ev *protocol.Assistant) {
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 }
 
+// preloadSkills adds the skills of the agent type to the agent's conversation.
+func (w *agentRun) preloadSkills(ctx context.Context) {
+	for _, name := range w.definition.Skills {
+		text, ok := w.agents.options.Skills.Preload(ctx, name)
+		if !ok {
+			continue
+		}
+		ev := w.promptEvent("<command-message>" + name + "</command-message>\n<command-name>" + name + "</command-name>\n<skill-format>true</skill-format>")
+		ev.Message.Content.Blocks = append(ev.Message.Content.Blocks, protocol.Text(text))
+		ev.IsSynthetic = true
+		w.task.Post(&protocol.HiddenEvent{Event: ev})
+	}
+}
+
 // showPrompt shows a prompt of the agent.
 func (w *agentRun) showPrompt(text string) {
 	if w.task.Background || w.task.Depth > 1 {
@@ -424,15 +456,6 @@ func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback strin
 	return strings.Join(out.Texts, "\n"), true
 }
 
-// transcriptPath returns the path of the agent's transcript.
-func (w *agentRun) transcriptPath() string {
-	path, kept := strings.CutSuffix(w.agents.options.Session.Options().State.Snapshot().TranscriptPath, ".jsonl")
-	if !kept {
-		return ""
-	}
-	return path + "/subagents/agent-" + w.task.ID + ".jsonl"
-}
-
 func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Outcome {
 	o := w.agents.options.Session.Options()
 	event, _ := protocol.HookEvent(in)
@@ -449,7 +472,7 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 	}
 	if event == "SubagentStop" {
 		if o.Location != nil {
-			base.PermissionMode = o.Location.Mode()
+			base.PermissionMode = cmp.Or(w.mode(), o.Location.Mode())
 		}
 		base.Effort = now.HookEffort()
 	}
@@ -459,18 +482,4 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 	}
 	w.task.Post(out.Notices...)
 	return out
-}
-
-// answerText returns the agent's answer.
-func (w *agentRun) answerText() string {
-	switch {
-	case w.progress.lastResult == nil:
-		return ""
-	case w.progress.lastResult.Result != nil:
-		return *w.progress.lastResult.Result
-	case w.progress.lastResult.Subtype == maxTurnsSubtype:
-		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before it had a report. Send it a message (SendMessage) to continue.\n", w.definition.MaxTurns)
-	default:
-		return strings.Join(w.progress.lastResult.Errors, "\n")
-	}
 }

@@ -28,6 +28,9 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	if c.definition.RunsInAgent {
 		return &slash.Outcome{Result: "custom", Work: func(ctx context.Context) (string, error) { return c.agents.RunSkill(ctx, c.definition, text) }}, nil
 	}
+	if c.definition.Skill {
+		c.state.RecordSkill(c.definition.Name, text)
+	}
 	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools}
 	if c.definition.Model != "" {
 		x.Model = c.models.Name(c.definition.Model)

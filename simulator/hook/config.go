@@ -21,6 +21,7 @@ type hookEntry struct {
 	source     string   // file; empty for a callback
 	plugin     string   // plugin of the hook; empty = none
 	environ    []string // from the file, for a command
+	agent      string   // agent that the hook belongs to; empty = the session
 	runsOnce   bool     // it runs once per session; settings files cannot request that
 	hasRun     bool     // already ran; guarded by Runner.mu
 }

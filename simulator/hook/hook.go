@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -44,6 +43,7 @@ type Options struct {
 	TranscriptPath string
 	Environ        []string // environment of commands, and for allowed header variables
 	PID            int      // CLAUDE_PID; 0 = not set
+	AgentType      string   // agent type that the main conversation plays; empty = none
 	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty = "sdk-cli"
 	// EnvDir is the directory for the files of CLAUDE_ENV_FILE, which is set for events whose hooks may prepare the
 	// shell; it is created when needed. Empty = not set.
@@ -77,6 +77,9 @@ type Source struct {
 	// session.
 	FromSkill bool
 	Plugin    string // plugin of the hooks; empty = none
+	// Agent is the id of the agent to whose calls and end the hooks belong; empty = they belong to the session. Its Stop
+	// hooks run when the agent stops.
+	Agent string
 }
 
 // Input is one event.
@@ -235,13 +238,11 @@ func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	if r.closed {
 		return nil
 	}
-	if event == "FileChanged" { // matchers contain file names, not paths
-		subject = filepath.Base(subject)
-	}
 	var chosen []*hookEntry
 	seen := map[string]bool{}
 	for _, e := range r.entries[event] {
 		switch key := e.equivalenceKey(); {
+		case e.agent != "" && e.agent != in.Base.AgentID:
 		case !e.matches(event, subject), e.runsOnce && e.hasRun, !r.matchesCondition(e, in.Event):
 		case e.callback != "" && (r.options.Callback == nil || isHiddenFromHost(in.Event)):
 		case key != "" && seen[key]:
@@ -301,6 +302,9 @@ func (r *Runner) load(s Source) []protocol.Warning {
 			warn(".%s: not a list", event)
 			continue
 		}
+		if s.Agent != "" && event == "Stop" {
+			event = "SubagentStop"
+		}
 		for i, raw := range groups {
 			entries, err := r.parseGroup(raw)
 			if err != nil {
@@ -308,6 +312,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 			}
 			for _, e := range entries {
 				e.source, e.plugin, e.environ, e.runsOnce = s.Name, s.Plugin, s.Environ, s.FromSkill && e.config.Once
+				e.agent = s.Agent
 			}
 			r.entries[event] = append(r.entries[event], entries...)
 		}

@@ -49,6 +49,7 @@ func (r *Runner) newCall(in Input, event, subject string) *hookCall {
 	setDefault(&base.TranscriptPath, r.options.TranscriptPath)
 	setDefault(&base.CWD, r.options.CWD)
 	base.HookEventName = event
+	base.AgentType = cmp.Or(base.AgentType, r.options.AgentType)
 	cwd := base.CWD
 	if r.options.DisplayCWD != "" {
 		base.CWD = r.options.DisplayCWD

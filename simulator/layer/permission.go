@@ -109,7 +109,7 @@ func RefusesImmediately(p *permission.Policy, hooks *hook.Runner, asked permissi
 		return false
 	case v.DenyRule:
 		return true
-	case p.Mode() == protocol.ModePlan || p.Mode() == protocol.ModeAuto:
+	case p.ModeOf(use.Agent) == protocol.ModePlan || p.ModeOf(use.Agent) == protocol.ModeAuto:
 		return false
 	}
 	return v.Behavior == permission.Deny || asked == nil && !hooks.Matches("PermissionRequest", hookName(use.Name))

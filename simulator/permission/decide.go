@@ -55,9 +55,9 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 			return Verdict{Behavior: Allow}
 		}
 	}
-	d := decider{&p.judge, &p.opts}
+	d := decider{p.judgeOf(use.Agent), &p.opts}
 	if d.isChecked() {
-		d.judge = p.withoutWideRules()
+		d.judge = d.withoutWideRules()
 	}
 	c := d.describeCall(use, tool)
 	switch {
@@ -71,6 +71,16 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 		v = d.denyWithoutPrompt(c, v)
 	}
 	return v
+}
+
+// judgeOf returns the judge of an agent's calls, whose mode may differ from that of the session.
+func (p *Policy) judgeOf(agent *protocol.AgentRef) *judge {
+	if agent == nil || agent.Mode == "" {
+		return &p.judge
+	}
+	own := p.judge
+	own.mode = agent.Mode
+	return &own
 }
 
 // isChecked reports whether a classifier decides about calls, because no user can be asked.

@@ -166,6 +166,14 @@ func (p *Policy) Mode() protocol.PermissionMode {
 	return p.mode
 }
 
+// ModeOf returns the mode in force for the calls of an agent; nil = the main conversation.
+func (p *Policy) ModeOf(agent *protocol.AgentRef) protocol.PermissionMode {
+	if agent != nil && agent.Mode != "" {
+		return agent.Mode
+	}
+	return p.Mode()
+}
+
 // SetMode switches the mode. m must be in the real spelling; the error is a
 // [*ModeError] and leaves the mode as it was.
 func (p *Policy) SetMode(m protocol.PermissionMode) error {

@@ -46,6 +46,9 @@ func textMarkers() []textMarker {
 	}
 }
 
+// skillPrefix begins the text of a skill.
+const skillPrefix = "Base directory for this skill: "
+
 // The text around a message that was typed while Claude Code was working.
 const (
 	addedPrefix = "The user sent a new message while you were working:\n"
@@ -126,6 +129,10 @@ func (r *messageReader) addText(text string) {
 	case kindContext:
 		r.context = append(r.context, splitContext(text)...)
 	default:
+		if len(r.prompt) > 0 && strings.HasPrefix(text, skillPrefix) { // a skill of an agent, after its prompt
+			r.context = append(r.context, splitContext(text)...)
+			return
+		}
 		r.prompt = append(r.prompt, text)
 	}
 }

@@ -27,7 +27,7 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 		}
 		return control.Answer{}, err
 	}
-	a := control.Answer{Payload: modeAnswer{mode}}
+	a := control.Answer{Payload: map[string]protocol.PermissionMode{"mode": mode}}
 	if mode != before {
 		a.EventsAfter = []protocol.Event{protocol.ModeChanged(mode)}
 	}
@@ -50,7 +50,7 @@ func setModel(_ context.Context, r *requestServer, in request) (control.Answer, 
 	before := r.identity.Model()
 	r.identity.SetModel(name)
 	r.reportModelChange(before, claudecode.RequestedModelLabel(name))
-	return control.Answer{Payload: modelAnswer{r.identity.Model()}}, nil
+	return control.Answer{Payload: map[string]string{"model": r.identity.Model()}}, nil
 }
 
 // modelError returns the error code and text for a name that cannot be a model. An empty code means that the name is
@@ -124,5 +124,5 @@ func overrideMode(_ context.Context, r *requestServer, in request) (control.Answ
 	if mode == "" {
 		warning = "MCP server '" + name + "' is not known; its stored override was cleared."
 	}
-	return control.Answer{Payload: warningAnswer{warning}}, nil
+	return control.Answer{Payload: map[string]string{"warning": warning}}, nil
 }

@@ -184,7 +184,11 @@ func unsupported(subtype string) error {
 func cancelMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := plainjson.StringValue(in.keys["message_uuid"])
 	shown, gone := r.conn.CancelPrompt(id)
-	return control.Answer{Payload: cancelAnswer{gone}, EventsAfter: shown}, nil
+	answer := map[string]any{"cancelled": gone}
+	if gone {
+		answer["message_uuid"] = id
+	}
+	return control.Answer{Payload: answer, EventsBefore: shown}, nil
 }
 
 // endSession plays the prompts received so far and then ends the session.
@@ -203,7 +207,7 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 			return control.Answer{}, err
 		}
 	}
-	return control.Answer{Payload: titleAnswer{}}, nil
+	return control.Answer{Payload: map[string]any{"title": nil}}, nil
 }
 
 // setSubscribers validates the request. Events are written whether or not the host says that it reads them.
@@ -258,28 +262,3 @@ func cleanTitle(title string) string {
 func titleChangedEvent(title string) *protocol.System {
 	return &protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: title}}}
 }
-
-// The answers to requests, where they are small; larger ones are next to what they describe.
-type (
-	cancelAnswer struct {
-		Cancelled bool `json:"cancelled"`
-	}
-	backgroundAnswer struct {
-		Backgrounded bool `json:"backgrounded"`
-	}
-	titleAnswer struct {
-		Title *string `json:"title"` // nil = none
-	}
-	warningAnswer struct {
-		Warning string `json:"warning"`
-	}
-	rootAnswer struct {
-		Directory string `json:"directory"`
-	}
-	modeAnswer struct {
-		Mode protocol.PermissionMode `json:"mode"`
-	}
-	modelAnswer struct {
-		Model string `json:"model"`
-	}
-)

@@ -295,7 +295,7 @@ func registerRoot(_ context.Context, r *requestServer, in request) (control.Answ
 	if err != nil {
 		return control.Answer{}, err
 	}
-	return control.Answer{Payload: rootAnswer{dir}}, nil
+	return control.Answer{Payload: map[string]string{"directory": dir}}, nil
 }
 
 // settingsAnswer is the answer to get_settings.

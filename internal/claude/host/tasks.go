@@ -63,7 +63,7 @@ func backgroundTask(_ context.Context, _ *requestServer, in request) (control.An
 	if _, err := in.text("tool_use_id"); err != nil {
 		return control.Answer{}, err
 	}
-	return control.Answer{Payload: backgroundAnswer{}}, nil
+	return control.Answer{Payload: map[string]bool{"backgrounded": false}}, nil
 }
 
 // sideQuestion asks the model a question outside the conversation.

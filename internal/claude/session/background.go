@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,9 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/command"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
@@ -24,6 +28,7 @@ type background struct {
 	tools         *toolbox
 	policy        *policy
 	records       *recorder
+	hooks         *hooks
 	state         *simulator.SessionState
 	showAgentText atomic.Bool       // texts of agents that a turn waits for are shown
 	options       simulator.Options // of the main conversation; set before its first turn
@@ -38,13 +43,13 @@ type tempDir struct {
 
 // newBackground prepares agents and tasks. It starts nothing.
 func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t *toolbox, l *skillLibrary) *background {
-	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: live}
+	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: live, hooks: l.hooks}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.IsRepeatable()})
 	b.model = newScriptedModel(scriptedModelOptions{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
 	})
-	b.agents = agent.New(agent.Options{Tasks: b.tasks, Definitions: b, Models: b.model, Session: b, Skills: l, CWD: plan.CWD, Model: plan.Model.Subagents})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Definitions: b, Models: b.model, Session: b, Skills: l, SetHooks: b.setHooks, CWD: plan.CWD, Model: plan.Model.Subagents})
 	b.showAgentText.Store(plan.Output.AgentText)
 	return b
 }
@@ -84,15 +89,25 @@ func (b *background) Name() string {
 	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
 }
 
+// setHooks replaces the hooks of an agent.
+func (b *background) setHooks(agentID string, raw json.RawMessage) {
+	b.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
+}
+
 // ShowsAgentText reports whether texts of agents that a turn waits for are shown.
 func (b *background) ShowsAgentText() bool { return b.showAgentText.Load() }
 
 // Find returns the kind of agent with a name.
 func (b *background) Find(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
+	mode, _ := permission.ParseMode(a.Mode) // an unknown one is ignored
+	if mode == protocol.ModeBypass {
+		mode = "" // only the session may have it (observed with 2.1.330)
+	}
 	return agent.Definition{
 		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, DisallowedTools: a.Disallowed,
 		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background, UsesWorktree: a.Isolation == "worktree",
+		Mode: mode, Hooks: a.Hooks, Skills: a.Skills,
 	}, ok
 }
 

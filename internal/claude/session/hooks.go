@@ -40,7 +40,7 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
 		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + agentName(plan.Version, "harness")}, messagingEnviron(plan, id)), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
 		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.hookTool, MatchRule: p.Covers,
-		EnvDir: filepath.Join(plan.State, "session-env", id),
+		AgentType: plan.Customization.Agent, EnvDir: filepath.Join(plan.State, "session-env", id),
 	}
 	o.Reports = plan.Records.Telemetry.Enabled()
 	if plan.Clock.IsRepeatable() {
@@ -59,6 +59,9 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 		for _, parts := range plan.Catalog.Parts() {
 			o.Settings = append(o.Settings, pluginHooks(parts))
 		}
+		if a, ok := plan.Catalog.Agent(plan.Customization.Agent); ok {
+			o.Settings = append(o.Settings, hook.Source{Name: "agent " + a.Name, Raw: a.Hooks})
+		}
 	}
 	runner, warnings := hook.New(o)
 	for _, w := range warnings {
@@ -71,6 +74,16 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 // pluginHooks returns the hooks of a plugin, which get its directory in their environment.
 func pluginHooks(parts catalog.PluginParts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
+}
+
+// replaceSource replaces the hooks of a skill or an agent, unless hooks are disabled.
+func (h *hooks) replaceSource(s hook.Source) {
+	if h.disabled {
+		return
+	}
+	for _, w := range h.Replace(s) {
+		h.records.Hint(w.Text)
+	}
 }
 
 // RunHooks runs the hooks of a tool's own events. If a hook refuses, its text is the feedback.
@@ -109,7 +122,11 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	l.policy.Grant(k.Tools)
 	l.addSkillHooks(k)
 	text, err := command.ExpandText(ctx, l.shell, l.state, k, args)
-	return builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}, err
+	loaded := builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}
+	if agent, _ := ctx.Value(agentKey{}).(string); err == nil && !k.RunsInAgent {
+		loaded.Previous = l.state.RecordSkill(agent+k.Name, text)
+	}
+	return loaded, err
 }
 
 // ForkedSkill returns the work of a skill that runs in an agent.
@@ -120,6 +137,16 @@ func (l *skillLibrary) ForkedSkill(ctx context.Context, name, args string) (s ag
 	}
 	loaded, err := l.Skill(ctx, name, args)
 	return forkedSkill(k, loaded.Text), true, err
+}
+
+// Preload returns the text of a skill that an agent type lists.
+func (l *skillLibrary) Preload(ctx context.Context, name string) (text string, ok bool) {
+	k, ok := l.command(name)
+	if !ok {
+		return "", false
+	}
+	text, err := command.ExpandText(ctx, l.shell, l.state, k, "")
+	return text, err == nil
 }
 
 func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
@@ -149,10 +176,7 @@ func (l *skillLibrary) Check(name string) error {
 
 // addSkillHooks activates the hooks of a skill when it is first used.
 func (l *skillLibrary) addSkillHooks(k catalog.Command) {
-	if _, known := l.hooksAdded.LoadOrStore(k.Name, true); known || k.Hooks == nil || l.hooks.disabled {
-		return
-	}
-	for _, w := range l.hooks.Add(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, FromSkill: true}) {
-		l.hooks.records.Hint(w.Text)
+	if _, known := l.hooksAdded.LoadOrStore(k.Name, true); !known && k.Hooks != nil {
+		l.hooks.replaceSource(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, FromSkill: true})
 	}
 }

@@ -69,8 +69,14 @@ func (b builtinCalls) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return b.builtin.Tools(ctx)
 }
 
+// agentKey is the context key for the id of the agent that makes a call.
+type agentKey struct{}
+
 // Execute runs one call.
 func (b builtinCalls) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+	if call.Agent != nil {
+		ctx = context.WithValue(ctx, agentKey{}, call.Agent.ID)
+	}
 	return b.builtinTools(call).Execute(ctx, call)
 }
 

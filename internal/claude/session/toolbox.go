@@ -75,7 +75,7 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 // buildChain puts the layers around the tools in order:
 // hooks(permission(breakpoint(canned(composite)))). No other code does.
 func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
-	base := executor.Composite{p.background.agents}
+	base := executor.Composite{simulator.StructuredCalls{}, p.background.agents}
 	base = append(base, t.servers.tools()...)
 	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), builtinCalls{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
