@@ -83,9 +83,6 @@ type Options struct {
 	Models      ModelSource
 	Session     Session
 	Skills      Skills // nil = no skill runs in an agent
-	// SetHooks replaces the hooks of an agent, in the form of settings files; nil = none. It is needed for agent types
-	// with hooks.
-	SetHooks func(agentID string, raw json.RawMessage)
 	// Model is the model of agents for which neither the call nor the agent type names one; empty or "inherit" = the
 	// model of the session.
 	Model string
@@ -255,8 +252,10 @@ func runsInBackground(in input, def Definition, script *protocol.SubagentScript)
 
 func (a *Agents) now() time.Time { return a.options.Session.Options().Clock.Now() }
 
-// Skills provides the skills that run in an agent.
+// Skills provides the skills of agents, and activates what agent types define.
 type Skills interface {
+	// SetAgentHooks replaces the hooks of an agent, in the form of settings files; nil = none.
+	SetAgentHooks(agentID string, raw json.RawMessage)
 	// ForkedSkill returns the work of a skill that runs in an agent; ok is false for
 	// skills that are loaded into the conversation, and for unknown ones.
 	ForkedSkill(ctx context.Context, name, args string) (s ForkedSkill, ok bool, err error)

@@ -96,7 +96,7 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 func (w *agentRun) begin(ctx context.Context) {
 	w.model = claudecode.ResolveModel(w.modelName())
 	if w.definition.Hooks != nil {
-		w.agents.options.SetHooks(w.task.ID, w.definition.Hooks)
+		w.agents.options.Skills.SetAgentHooks(w.task.ID, w.definition.Hooks)
 	}
 	w.runHooks(ctx, protocol.SubagentStartHook{AgentType: w.task.AgentType})
 }
@@ -162,7 +162,7 @@ func (w *agentRun) finish(end task.End) (message string, more bool) {
 	}
 	w.isRunning, w.status = false, end.Status
 	if w.definition.Hooks != nil {
-		w.agents.options.SetHooks(w.task.ID, nil)
+		w.agents.options.Skills.SetAgentHooks(w.task.ID, nil)
 	}
 	return "", false
 }
@@ -262,7 +262,7 @@ func (w *agentRun) summary(end string) string {
 // simulatorOptions returns the simulator options of the agent: those of its session with its own changes.
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
-	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: w.mode()}
+	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode())}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},

@@ -216,7 +216,7 @@ func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookI
 	base := h.baseInput()
 	if use.Agent != nil {
 		base.AgentID, base.AgentType = use.Agent.ID, use.Agent.Type
-		base.CWD, base.PermissionMode = cmp.Or(use.Agent.Dir, base.CWD), cmp.Or(use.Agent.Mode, base.PermissionMode)
+		base.CWD, base.PermissionMode = cmp.Or(use.Agent.Dir, base.CWD), cmp.Or(protocol.PermissionMode(use.Agent.Mode), base.PermissionMode)
 	}
 	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }

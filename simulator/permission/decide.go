@@ -79,7 +79,7 @@ func (p *Policy) judgeOf(agent *protocol.AgentRef) *judge {
 		return &p.judge
 	}
 	own := p.judge
-	own.mode = agent.Mode
+	own.mode = protocol.PermissionMode(agent.Mode)
 	return &own
 }
 

@@ -169,7 +169,7 @@ func (p *Policy) Mode() protocol.PermissionMode {
 // ModeOf returns the mode in force for the calls of an agent; nil = the main conversation.
 func (p *Policy) ModeOf(agent *protocol.AgentRef) protocol.PermissionMode {
 	if agent != nil && agent.Mode != "" {
-		return agent.Mode
+		return protocol.PermissionMode(agent.Mode)
 	}
 	return p.Mode()
 }

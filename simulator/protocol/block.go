@@ -70,7 +70,7 @@ type AgentRef struct {
 	// NoPrompts says that questions about its calls become denials without an event. This applies to the agent of a
 	// skill that the user typed.
 	NoPrompts bool
-	Mode      PermissionMode // of its calls; empty = that of the session
+	Mode      string // permission mode of its calls; empty = that of the session
 }
 
 // HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -182,10 +181,6 @@ func (s *Settings) merge(layer Layer) {
 	s.DisabledMCPJSONServers = d.appendStrings(s.DisabledMCPJSONServers, "disabledMcpjsonServers")
 	s.AllowedServers = s.AllowedServers.appendEntries(d.keys["allowedMcpServers"])
 	s.DeniedServers = s.DeniedServers.appendEntries(d.keys["deniedMcpServers"])
-	enabled, _ := plainjson.Parse(d.keys["enabledPlugins"]) // its form was checked
-	for _, plugin := range enabled {
-		s.EnabledPlugins = s.EnabledPlugins.With(plugin.Key, plugin.Value)
-	}
 	memory := !s.NoMemory
 	decode(d, "autoMemoryEnabled", &memory)
 	s.NoMemory = !memory

@@ -4,7 +4,27 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
+
+// EnabledPlugins lists the plugins that the files enable, as "name@marketplace", in the order of first mention.
+func (s *Settings) EnabledPlugins() (ids []string) {
+	var all plainjson.Object
+	for _, layer := range s.Layers {
+		file, _ := plainjson.Parse(layer.Raw) // its form was checked
+		plugins, _ := plainjson.Parse(file.Get("enabledPlugins"))
+		for _, p := range plugins {
+			all = all.With(p.Key, p.Value)
+		}
+	}
+	for _, p := range all {
+		if string(p.Value) != "false" {
+			ids = append(ids, p.Key)
+		}
+	}
+	return ids
+}
 
 // Merged returns all layers merged into one object: objects by key, lists joined
 // without duplicates, other values by precedence.

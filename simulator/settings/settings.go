@@ -4,11 +4,7 @@
 // without a file, and managed settings that are not JSON, are errors.
 package settings
 
-import (
-	"encoding/json"
-
-	"github.com/claudeless/claudeless/internal/base/plainjson"
-)
+import "encoding/json"
 
 // Source is the source of a setting, in the spelling of the SDKs.
 type Source string
@@ -117,8 +113,7 @@ type Settings struct {
 	Agent       string  // agent of the session
 	// AvailableModels are the models that may be used in addition to the default; nil = all.
 	AvailableModels []string
-	EnabledPlugins  plainjson.Object // "name@marketplace" to whether it is enabled, of all files
-	MemoryDir       string           // directory of memories; empty = the default
+	MemoryDir       string // directory of memories; empty = the default
 	NoMemory        bool
 
 	DisableAllHooks            bool // except those of managed settings

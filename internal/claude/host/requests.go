@@ -184,9 +184,12 @@ func unsupported(subtype string) error {
 func cancelMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := plainjson.StringValue(in.keys["message_uuid"])
 	shown, gone := r.conn.CancelPrompt(id)
-	answer := map[string]any{"cancelled": gone}
+	answer := struct {
+		Cancelled bool   `json:"cancelled"`
+		UUID      string `json:"message_uuid,omitempty"`
+	}{Cancelled: gone}
 	if gone {
-		answer["message_uuid"] = id
+		answer.UUID = id
 	}
 	return control.Answer{Payload: answer, EventsBefore: shown}, nil
 }
@@ -207,7 +210,7 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 			return control.Answer{}, err
 		}
 	}
-	return control.Answer{Payload: map[string]any{"title": nil}}, nil
+	return control.Answer{Payload: map[string]*string{"title": nil}}, nil
 }
 
 // setSubscribers validates the request. Events are written whether or not the host says that it reads them.

@@ -44,11 +44,7 @@ func (r *resolver) buildCatalog() error {
 		o.Plugins = append(o.Plugins, r.plan.Abs(dir))
 	}
 	if o.Marketplaces = filepath.Join(r.plan.State, "plugins"); !f.Bare {
-		for _, plugin := range r.plan.Settings.EnabledPlugins {
-			if string(plugin.Value) != "false" {
-				o.Enabled = append(o.Enabled, plugin.Key)
-			}
-		}
+		o.Enabled = r.plan.Settings.EnabledPlugins()
 	}
 	var warnings []string
 	r.plan.Catalog, warnings = catalog.New(o)

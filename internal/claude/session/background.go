@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/command"
-	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -28,7 +26,6 @@ type background struct {
 	tools         *toolbox
 	policy        *policy
 	records       *recorder
-	hooks         *hooks
 	state         *simulator.SessionState
 	showAgentText atomic.Bool       // texts of agents that a turn waits for are shown
 	options       simulator.Options // of the main conversation; set before its first turn
@@ -43,13 +40,13 @@ type tempDir struct {
 
 // newBackground prepares agents and tasks. It starts nothing.
 func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t *toolbox, l *skillLibrary) *background {
-	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: live, hooks: l.hooks}
+	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: live}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.IsRepeatable()})
 	b.model = newScriptedModel(scriptedModelOptions{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
 	})
-	b.agents = agent.New(agent.Options{Tasks: b.tasks, Definitions: b, Models: b.model, Session: b, Skills: l, SetHooks: b.setHooks, CWD: plan.CWD, Model: plan.Model.Subagents})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Definitions: b, Models: b.model, Session: b, Skills: l, CWD: plan.CWD, Model: plan.Model.Subagents})
 	b.showAgentText.Store(plan.Output.AgentText)
 	return b
 }
@@ -87,11 +84,6 @@ func (b *background) Options() simulator.Options { return b.options }
 // Name returns the name by which other sessions address this one.
 func (b *background) Name() string {
 	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
-}
-
-// setHooks replaces the hooks of an agent.
-func (b *background) setHooks(agentID string, raw json.RawMessage) {
-	b.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }
 
 // ShowsAgentText reports whether texts of agents that a turn waits for are shown.

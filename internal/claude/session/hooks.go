@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -84,6 +85,11 @@ func (h *hooks) replaceSource(s hook.Source) {
 	for _, w := range h.Replace(s) {
 		h.records.Hint(w.Text)
 	}
+}
+
+// SetAgentHooks replaces the hooks of an agent.
+func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
+	l.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }
 
 // RunHooks runs the hooks of a tool's own events. If a hook refuses, its text is the feedback.
