@@ -2,6 +2,9 @@ package claudecode
 
 import "slices"
 
+// HookTextLead begins the line with which requests introduce the output of a hook (observed since 2.1.331).
+const HookTextLead = "The text below is the output of a hook"
+
 // HookEvent is one event that hooks can have. Its input is a type of the package
 // protocol, its output a row of the package hook.
 type HookEvent struct {

@@ -60,6 +60,7 @@ func capabilities() []versionRow {
 		{"mcp_tool_ui_meta_v1", ""},
 		{"ui_surface_v1", ""},
 		{"mcp_call_result_not_for_model_v1", "2.1.301"},
+		{"mcp_call_soft_error_result_v1", "2.1.331"},
 		{"mcp_call_check_permissions_v1", "2.1.319"},
 		{"voice_call_talk_line_v1", "2.1.323"},
 		{"withdrawn_files_note_v2", "2.1.323"},

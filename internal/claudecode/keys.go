@@ -25,9 +25,11 @@ func eventKeyRows() []versionRow {
 		{"system/init ultrathink_typed_raises", "2.1.317"},
 		{"control_response response.response.hook_on_failure_supported", "2.1.317"},
 		{"control_response response.response.other_hook_ask_outranks_host", "2.1.321"},
+		{"result api_error_type", "2.1.324"},
 		{"system/init served_by_anthropic", "2.1.329"},
 		{"control_response response.response.hooks_when_unanswered_kept", "2.1.326"},
 		{"result begun_message_ids", "2.1.330"},
+		{"system/init sandbox_enabled", "2.1.331"},
 	}
 }
 
@@ -37,12 +39,22 @@ func transcriptKeyRows() []versionRow {
 	return []versionRow{
 		{"user sandboxed", "2.1.307"},
 		{"user permissionDecision.ruleSource", "2.1.307"},
+		{"attachment attachment.finishExposedWork", "2.1.307"},
 		{"tools-used", "2.1.311"},
 		{"cost-state modelUsage.*.cacheCreationEphemeral1hInputTokens", "2.1.311"},
 		{"cost-state modelUsage.*.cacheCreationEphemeral5mInputTokens", "2.1.311"},
 		{"assistant promptCacheRequested", "2.1.318"},
+		{"assistant failedResponseHadNoToolCall", "2.1.318"},
 		{"assistant toolInputStreamMs", "2.1.319"},
+		{"user mcpCallNotReadOnly", "2.1.323"},
+		{"system/compact_boundary compactMetadata.runningTurnPrompt", "2.1.323"},
 		{"assistant madeBy", "2.1.324"},
+		{"assistant apiErrorType", "2.1.324"},
+		{"system/compact_boundary compactMetadata.preCompactOrganizationsCoverStart", "2.1.328"},
+		{"user rowSource", "2.1.331"},
+		{"user hookText", "2.1.331"},
+		{"user hookTextLead", "2.1.331"},
+		{"user sentAtMs", "2.1.332"},
 	}
 }
 

@@ -14,7 +14,7 @@ const DefaultVersion = "2.1.330"
 // The oldest and the newest version that the tables of this package were measured with.
 const (
 	OldestMeasured = "2.1.300"
-	NewestMeasured = "2.1.330"
+	NewestMeasured = "2.1.332"
 )
 
 // Profile has the differences of one version of the real CLI. The zero value is a version without new features.

@@ -22,14 +22,16 @@ func TestProfile(t *testing.T) {
 		capabilities    int
 		missing         string // the first thing that is missing
 	}{
-		{"2.1.330", true, true, "default", true, 22, ""},
+		{"2.1.332", true, true, "default", true, 23, ""},
+		{"2.1.331", true, true, "default", true, 23, "transcript key user sentAtMs (since 2.1.332)"},
+		{"2.1.330", true, true, "default", true, 22, "key system/init sandbox_enabled (since 2.1.331)"},
 		{"2.1.329", true, true, "default", true, 21, "faults of settings are reported by source (since 2.1.330)"},
 		{"2.1.310", true, true, "default", true, 13, "key result modelUsage.*.cacheCreationEphemeral1hInputTokens (since 2.1.311)"},
 		{"2.1.307", true, true, "default", false, 13, "key result model_usage_since_last_result (since 2.1.309)"},
 		{"2.1.301", true, true, "auto", false, 11, "sessions start in permission mode default (since 2.1.302)"},
 		{"2.1.300", true, true, "auto", false, 10, "key system/init original_cwd (since 2.1.301)"},
 		{"2.1.231", false, false, "default", false, 10, "MCP servers are asked for revision 2026-07-28 first (since 2.1.232)"},
-		{"3.0.0", false, true, "default", true, 22, ""},
+		{"3.0.0", false, true, "default", true, 23, ""},
 		{"latest", false, false, "default", false, 10, "MCP servers are asked for revision 2026-07-28 first (since 2.1.232)"},
 	}
 	for _, test := range tests {
@@ -72,6 +74,7 @@ func TestKeyFilter(t *testing.T) {
 			"a key", "2.1.300", `{"type":"system","subtype":"init","original_cwd":"/","cwd":"/"}`,
 			`{"type":"system","subtype":"init","cwd":"/"}`,
 		},
+		{"key of 2.1.331", "2.1.330", `{"type":"system","subtype":"init","sandbox_enabled":false,"cwd":"/"}`, `{"type":"system","subtype":"init","cwd":"/"}`},
 		{"it has come", "2.1.328", `{"type":"system","subtype":"init","original_cwd":"/"}`, `{"type":"system","subtype":"init","original_cwd":"/"}`},
 		{"another event", "2.1.300", `{"type":"system","subtype":"status","original_cwd":"/"}`, `{"type":"system","subtype":"status","original_cwd":"/"}`},
 		{

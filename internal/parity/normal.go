@@ -133,6 +133,7 @@ var keyPlaceholders = [...]struct{ key, word string }{
 	{"shapeHash", ""},
 	{"contentHash", ""},
 	{"timestamp", "<time>"},
+	{"sentAtMs", "<time>"},
 	{"time", "<time>"},
 	{"date", "<time>"}, // midnight may fall between the lanes
 	{"startTime", "<time>"},

@@ -26,6 +26,7 @@ func proseValues() []proseValue {
 	)
 	return []proseValue{
 		{"attachment/environment", "rendered[].content", reminder},
+		{"user[string]", "hookTextLead", reminder},
 		{"attachment/deferred_tools_delta", "rendered[].content", reminder},
 		{"attachment/agent_listing_delta", "rendered[].content", reminder},
 		{"attachment/skill_listing", "rendered[].content", reminder},

@@ -276,8 +276,6 @@ func toolOf(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 		return protocol.ToolUse{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, true
 	case protocol.PermissionRequestHook:
 		return protocol.ToolUse{Name: in.ToolName, Input: in.ToolInput}, true
-	case protocol.PermissionDeniedHook:
-		return protocol.ToolUse{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, true
 	}
 	return protocol.ToolUse{}, false
 }

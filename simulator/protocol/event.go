@@ -39,6 +39,7 @@ type Init struct {
 	MemoryPaths             *MemoryPaths     `json:"memory_paths,omitempty"`
 	OriginalCWD             string           `json:"original_cwd"`
 	AdditionalDirectories   []string         `json:"additional_directories"`
+	SandboxEnabled          bool             `json:"sandbox_enabled"`
 	MessagingSocketPath     string           `json:"messaging_socket_path,omitempty"`
 	FastModeState           string           `json:"fast_mode_state"`
 	FastModeDisabledReason  string           `json:"fast_mode_disabled_reason"`

@@ -93,15 +93,6 @@ type PermissionRequestHook struct {
 	MCPServer   *ServerRef         `json:"mcp_server,omitempty"`
 }
 
-// PermissionDeniedHook runs after a call that was denied without a question.
-type PermissionDeniedHook struct {
-	ToolName  string          `json:"tool_name"`
-	ToolInput json.RawMessage `json:"tool_input"`
-	ToolUseID string          `json:"tool_use_id"`
-	Reason    string          `json:"reason"`
-	MCPServer *ServerRef      `json:"mcp_server,omitempty"`
-}
-
 // UserPromptSubmitHook runs before a turn.
 type UserPromptSubmitHook struct {
 	Prompt       string `json:"prompt"`
@@ -167,13 +158,6 @@ type SubagentStopHook struct {
 	LastAssistantMessage string                   `json:"last_assistant_message,omitempty"`
 	BackgroundTasks      HookList[BackgroundTask] `json:"background_tasks"`
 	SessionCrons         HookList[SessionCron]    `json:"session_crons"`
-}
-
-// NotificationHook runs when the user's attention is needed.
-type NotificationHook struct {
-	Message          string `json:"message"`
-	Title            string `json:"title,omitempty"`
-	NotificationType string `json:"notification_type"`
 }
 
 // PreCompactHook runs before a compaction.
@@ -262,8 +246,7 @@ func (in PermissionRequestHook) hook() (event, subject string) {
 	return "PermissionRequest", in.ToolName
 }
 
-func (in PermissionDeniedHook) hook() (event, subject string) { return "PermissionDenied", in.ToolName }
-func (UserPromptSubmitHook) hook() (event, subject string)    { return "UserPromptSubmit", "" }
+func (UserPromptSubmitHook) hook() (event, subject string) { return "UserPromptSubmit", "" }
 func (in UserPromptExpansionHook) hook() (event, subject string) {
 	return "UserPromptExpansion", in.CommandName
 }
@@ -271,7 +254,6 @@ func (StopHook) hook() (event, subject string)             { return "Stop", "" }
 func (in StopFailureHook) hook() (event, subject string)   { return "StopFailure", in.Error }
 func (in SubagentStartHook) hook() (event, subject string) { return "SubagentStart", in.AgentType }
 func (in SubagentStopHook) hook() (event, subject string)  { return "SubagentStop", in.AgentType }
-func (in NotificationHook) hook() (event, subject string)  { return "Notification", in.NotificationType }
 func (in PreCompactHook) hook() (event, subject string)    { return "PreCompact", in.Trigger }
 func (in PostCompactHook) hook() (event, subject string)   { return "PostCompact", in.Trigger }
 func (in SessionStartHook) hook() (event, subject string)  { return "SessionStart", in.Source }

@@ -99,3 +99,9 @@ type ContextEdit struct {
 	Type string `json:"type"`
 	Keep string `json:"keep"`
 }
+
+// TurnPosition counts the prompts of a session from 1.
+type TurnPosition struct {
+	PromptIndex int `json:"promptIndex"`
+	TurnIndex   int `json:"turnIndex"`
+}

@@ -81,6 +81,7 @@ type UserLine struct {
 	SkipAttachments bool            `json:"queueSkipAttachments,omitempty"` // set for notices about background tasks
 	Origin          json.RawMessage `json:"origin,omitempty"`
 	PromptSource    string          `json:"promptSource,omitempty"` // "sdk" or "system"
+	SentAtMS        int64           `json:"sentAtMs,omitempty"`     // Unix time
 	TurnOrigin      string          `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
 	TurnPosition    *TurnPosition   `json:"turnPosition,omitempty"`
 	// AttributionKey is the host's id of the prompt; it may be empty.
@@ -103,13 +104,11 @@ type UserLine struct {
 	// in the words of a host.
 	DeniedBeforeRun bool `json:"toolDenialBeforeRun,omitempty"`
 	IsHumanText     bool `json:"holdsPersonsWords,omitempty"`
+	// RowSource says who wrote the text: "local" (the user or a command), "hook", "harness" or "recorded" (agents). Not on tool results.
+	RowSource    string `json:"rowSource,omitempty"`
+	HookText     bool   `json:"hookText,omitempty"`
+	HookTextLead string `json:"hookTextLead,omitempty"` // precedes the text in requests
 	LineTrailer
-}
-
-// TurnPosition counts the prompts of a session from 1.
-type TurnPosition struct {
-	PromptIndex int `json:"promptIndex"`
-	TurnIndex   int `json:"turnIndex"`
 }
 
 // LineDecision is a [PermissionDecision] with the keys of transcripts.

@@ -114,7 +114,7 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
 		if text, is := blocks[0].(protocol.TextBlock); is {
-			line.Message = userText(text.Text)
+			line.Message, line.RowSource = userText(text.Text), "recorded"
 		}
 	}
 	if err := a.write(id, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {

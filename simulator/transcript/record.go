@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+	"time"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -129,7 +131,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	e.PromptID = r.conversation.promptOf(ev)
 	line := protocol.UserLine{
 		LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
-		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected,
+		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected, RowSource: "local",
 	}
 	if ev.Injected {
 		line.Companion = ev.Expansion != nil
@@ -146,10 +148,10 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	r.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
 	if ev.Source == "system" {
-		line.TurnOrigin, line.SkipAttachments = "task_notification", true
+		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
 	}
-	if ev.Source == "system" {
-		line.Origin = ev.Origin
+	if at, err := time.Parse(time.RFC3339, ev.Timestamp); err == nil {
+		line.SentAtMS = at.UnixMilli()
 	}
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
 	if ev.Expansion != nil {
@@ -178,6 +180,14 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 		return err
 	}
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
+}
+
+// addSource sets who wrote a text that is no prompt.
+func addSource(line *protocol.UserLine) {
+	line.RowSource = "harness"
+	if strings.HasPrefix(line.Message.Content.Text, "Stop hook feedback:") {
+		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookTextLead
+	}
 }
 
 // countTexts counts the text blocks of a content.
@@ -389,6 +399,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	line.Companion = ev.Companion || ev.Expansion != nil
 	if ev.IsSynthetic && ev.Expansion == nil && agentID == "" {
 		line.Message = userText(ev.Message.Content.Plain()) // texts of the CLI itself are not lists here
+		addSource(&line)
 	}
 	if agentID != "" && ev.Expansion != nil {
 		line.IsMeta, line.Companion = true, false

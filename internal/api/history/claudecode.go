@@ -53,6 +53,9 @@ const skillPrefix = "Base directory for this skill: "
 const (
 	addedPrefix = "The user sent a new message while you were working:\n"
 	addedSuffix = "\n\nThis is how Claude Code surfaces messages"
+
+	// hookLead begins the reminder that contains the output of a hook after its first line (observed since 2.1.331).
+	hookLead = "<system-reminder>\nThe text below is the output of a hook"
 )
 
 // kindOfText returns what a text is, or "" if Claude Code did not add it.
@@ -108,6 +111,9 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []sideT
 
 // addText classifies one text.
 func (r *messageReader) addText(text string) {
+	if strings.HasPrefix(text, hookLead) {
+		_, text, _ = strings.Cut(strings.TrimSuffix(text[len(hookLead):], "\n</system-reminder>"), "\n")
+	}
 	switch as := kindOfText(text); as {
 	case AddedPrompt:
 		r.before = append(r.before, newStep(as, addedText(text)))
