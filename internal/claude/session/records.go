@@ -30,7 +30,8 @@ import (
 // the scenario. It also writes warnings to stderr.
 type recorder struct {
 	stderr      io.Writer
-	noHints     bool // hints of claudeless are not written
+	environ     []string // its values are redacted in warnings
+	noHints     bool     // hints of claudeless are not written
 	transcript  *transcript.Transcript
 	scenario    *scenarioProgress
 	mirror      *mirror                         // nil = no --session-mirror
@@ -46,7 +47,7 @@ type recorder struct {
 
 // openRecords opens the transcript and restores the scenario's state from it.
 func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
-	r := &recorder{stderr: plan.Stderr, noHints: plan.AsClaude, clock: plan.Clock}
+	r := &recorder{stderr: plan.Stderr, environ: plan.Environ, noHints: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript
 	o.Context = t
 	if w := plan.Worktree; w != nil {
@@ -286,8 +287,14 @@ func (r *recorder) writeLines(lines []journal.Body, err error) {
 	}
 }
 
-// Warn writes a warning to stderr.
-func (r *recorder) Warn(text string) { fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", text) }
+// Warn writes a warning to stderr, without secrets.
+func (r *recorder) Warn(text string) {
+	fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", r.hideSecrets(text))
+}
+
+func (r *recorder) hideSecrets(text string) string {
+	return redact.New(redact.Options{Environ: r.environ}).String(text)
+}
 
 // scenarioProgress is the scenario that this process plays, and the record by which its expectations are judged.
 type scenarioProgress struct {

@@ -151,7 +151,7 @@ func (v *servers) checkRequired() error {
 	if !v.plan.Required || len(lines) == 0 {
 		return nil
 	}
-	return process.Verbatimf("%s", strings.Join(lines, "\n"))
+	return process.Verbatimf("%s", v.records.hideSecrets(strings.Join(lines, "\n")))
 }
 
 // missingServer is a server of the configuration that did not start.
