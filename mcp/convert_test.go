@@ -385,7 +385,7 @@ func TestListShrinks(t *testing.T) {
 		name := tool.Load().(string)
 		result := map[string]string{
 			"initialize":     `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"x","version":"1"}}`,
-			"tools/list":     `{"tools":[{"name":"` + name + `"}]}`,
+			"tools/list":     `{"tools":[{"name":"` + name + `","inputSchema":{"type":"object"}}]}`,
 			"resources/list": `{"resources":[{"uri":"r:` + name + `","name":"r"}]}`,
 			"prompts/list":   `{"prompts":[{"name":"p-` + name + `"}]}`,
 			"tools/call":     `{"content":[]}`,

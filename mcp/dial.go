@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/claudeless/claudeless/mcp/internal/connection"
+	"github.com/claudeless/claudeless/mcp/internal/shape"
 	"github.com/claudeless/claudeless/mcp/oauth"
 )
 
@@ -103,8 +104,12 @@ func (d dialer) dialOnce(life, limit context.Context, n connection.Negotiation) 
 	if err != nil {
 		return dialResult{err: err}
 	}
+	defects := shape.Defects
+	if d.options.OptionalSchemas {
+		defects = shape.DefectsWithoutSchema
+	}
 	c, err := connection.Dial(life, limit, connection.Options{
-		Target: target, Handler: serverRequestHandler{d.shared, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
+		Target: target, Defects: defects, Handler: serverRequestHandler{d.shared, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
 		Version: d.options.ClientVersion, Sampling: d.options.Sample != nil,
 		Negotiation: n, Timeout: d.connectTimeout(), TimeoutError: d.timeoutError(), Reopen: d.options.Pauses.Reopen,
 	})
@@ -113,7 +118,7 @@ func (d dialer) dialOnce(life, limit context.Context, n connection.Negotiation) 
 	}
 	var got lists
 	if err = c.Open(life, limit); err == nil {
-		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry}.fetch(limit, lists{}, nil)
+		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, lists{}, nil)
 	}
 	if err != nil {
 		return dialResult{err: c.Abandon(life, limit, err)}

@@ -122,9 +122,9 @@ func (f faultyHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case m.Method == "tools/list":
 		var tools []string
 		for name := range httpFaults {
-			tools = append(tools, fmt.Sprintf(`{"name":%q}`, name))
+			tools = append(tools, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}}`, name))
 		}
-		result = `{"tools":[{"name":"fine"},` + strings.Join(tools, ",") + `]}`
+		result = `{"tools":[{"name":"fine","inputSchema":{"type":"object"}},` + strings.Join(tools, ",") + `]}`
 	case m.Params.Name != "fine":
 		httpFaults[m.Params.Name](w, r, m.ID)
 		return
@@ -193,7 +193,7 @@ func TestHTTPMisbehaving(t *testing.T) {
 		{"cut", "Connection closed", ": EOF"},
 		{"silent stream", "the stream ended before the answer", ""},
 		{"hanging stream", timeout, connectTimeout},
-		{"junk in a stream", "", `unsupported protocol version: ""`},
+		{"junk in a stream", "", "\"serverInfo\"\n    ],\n    \"message\": \"Invalid input: expected object, received undefined\"\n  }\n]"},
 		{"redirects", `Post "/mcp": stopped after 10 redirects`, ""},
 		{"flood", tooLong, ""},
 		{"line flood", tooLong, ""},

@@ -79,7 +79,7 @@ func (f *fakeHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Mcp-Session-Id", fmt.Sprintf("S%d", n))
 		reply(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}`)
 	case m.Method == "tools/list":
-		reply(`{"tools":[{"name":"echo"},{"name":"hang"},{"name":"wrong"},{"name":"sse"}]}`)
+		reply(`{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"hang","inputSchema":{"type":"object"}},{"name":"wrong","inputSchema":{"type":"object"}},{"name":"sse","inputSchema":{"type":"object"}}]}`)
 	case m.Params.Name == "hang":
 		select {
 		case <-f.hang:
@@ -254,7 +254,7 @@ func TestSDK(t *testing.T) {
 		}
 		results := map[string]string{
 			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sdks","version":"1"}}`,
-			"tools/list": `{"tools":[{"name":"foo"}]}`, "tools/call": `{"content":[{"type":"text","text":"sdk tool ok"}]}`,
+			"tools/list": `{"tools":[{"name":"foo","inputSchema":{"type":"object"}}]}`, "tools/call": `{"content":[{"type":"text","text":"sdk tool ok"}]}`,
 		}
 		if m.ID == nil {
 			return json.RawMessage(`{"jsonrpc":"2.0","result":{}}`), nil
@@ -347,7 +347,7 @@ func (f *fakeSSE) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case m.Method == "initialize":
 		reply(m.ID, `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"e","version":"1"}}`)
 	case m.Method == "tools/list":
-		reply(m.ID, `{"tools":[{"name":"echo"},{"name":"drop"},{"name":"ask"},{"name":"big"}]}`)
+		reply(m.ID, `{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"drop","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}},{"name":"big","inputSchema":{"type":"object"}}]}`)
 	case m.Method == "tools/call" && m.Params.Name == "big":
 		reply(m.ID, `{"content":[{"type":"text","text":"`+strings.Repeat("b", 3000)+`"}]}`)
 	case m.Method == "tools/call" && m.Params.Name == "drop":

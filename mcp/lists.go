@@ -89,13 +89,14 @@ func (l *lists) allWarnings() []string {
 type listFetcher struct {
 	conn  *connection.Conn
 	cfg   ServerConfig
-	pause time.Duration // before the first retry of the list of tools
+	pause time.Duration // before the first retry
+	exact bool          // see Options.IgnoreUndeclared
 }
 
-// fetch fetches the declared lists among only (nil = all) and returns them together with the other lists of old. A
-// server of an older revision that declared no capabilities at all is asked for tools once, because some have tools anyway. Lists
-// other than tools may fail; they are then empty. The lists are fetched one after another in the order of the real
-// CLI, so that runs are reproducible.
+// fetch fetches the declared lists among only (nil = all) and returns them together with the other lists of old. A list
+// that fails is fetched again, with pauses that start at f.pause, and is empty if it keeps failing. The lists are fetched
+// one after another in the order of the real CLI, so that runs are reproducible. Unless f.exact, a server that declared no
+// capabilities in the handshake is asked for tools once, because some have tools anyway. The error is that of a lost connection.
 func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {
 	out := old
 	out.err = nil
@@ -103,105 +104,88 @@ func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.L
 	if out.warnings == nil {
 		out.warnings = map[connection.List][]string{}
 	}
-	order := []connection.List{connection.ListTools, connection.ListPrompts, connection.ListResources}
+	pending := []connection.List{connection.ListTools, connection.ListPrompts, connection.ListResources}
 	if f.conn.IsModern() {
-		order = []connection.List{connection.ListPrompts, connection.ListResources, connection.ListTools}
+		pending = []connection.List{connection.ListPrompts, connection.ListResources, connection.ListTools}
 	}
 	hello := f.conn.InitializeResult()
 	out.hasResources = hello.Has("resources")
-	for _, list := range order {
-		declared := hello.Has(string(list)) || list == connection.ListTools && hello.IsEmpty() && !f.conn.IsModern()
-		if !declared || only != nil && !only[list] {
-			continue
-		}
-		delete(out.warnings, list)
-		if err := f.fetchList(ctx, list, &out); err != nil {
+	undeclared := hello.IsEmpty() && !f.exact && !f.conn.IsModern()
+	pending = slices.DeleteFunc(pending, func(list connection.List) bool {
+		declared := hello.Has(string(list)) || undeclared && list == connection.ListTools
+		return !declared || only != nil && !only[list]
+	})
+	for attempt := 0; ; attempt++ {
+		failed, err := f.fetchLists(ctx, pending, &out)
+		if err != nil || len(failed) == 0 || attempt == maxRetries {
 			return out, err
 		}
-	}
-	return out, nil
-}
-
-// fetchList fetches one list.
-func (f listFetcher) fetchList(ctx context.Context, list connection.List, out *lists) error {
-	if list == connection.ListTools {
-		return f.fetchTools(ctx, out)
-	}
-	if list == connection.ListPrompts {
-		out.prompts = decodeItems(ctx, f.conn, list, out, func(p *Prompt) bool {
-			p.Server = f.cfg.Name
-			return p.Name != ""
-		})
-		return nil
-	}
-	out.resources = decodeItems(ctx, f.conn, list, out, func(r *Resource) bool {
-		r.Server = f.cfg.Name
-		return r.URI != ""
-	})
-	return nil
-}
-
-// decodeItems returns the elements of a list that keep accepts, and adds a warning for each of the others.
-func decodeItems[T any](ctx context.Context, c *connection.Conn, list connection.List, out *lists, keep func(*T) bool) (kept []T) {
-	all, warning, err := c.List(ctx, list)
-	out.addWarnings(list, prefixWarning(string(list), warning, err)...)
-	for _, raw := range all {
-		var item T
-		if json.Unmarshal(raw, &item) != nil || !keep(&item) {
-			out.addWarnings(list, "a "+strings.TrimSuffix(string(list), "s")+" that cannot be read was left out")
-			continue
+		if err := sleep(ctx, f.pause<<attempt); err != nil {
+			return out, err
 		}
-		kept = append(kept, item)
+		pending = failed
 	}
-	return kept
+}
+
+// fetchLists fetches lists once and returns those that failed. The error is that of a lost connection.
+func (f listFetcher) fetchLists(ctx context.Context, all []connection.List, out *lists) (failed []connection.List, lost error) {
+	for _, list := range all {
+		delete(out.warnings, list)
+		items, warning, err := f.conn.List(ctx, list)
+		if warning != "" {
+			out.addWarnings(list, warning)
+		}
+		if err != nil && f.conn.InitializeResult().Has(string(list)) {
+			out.addWarnings(list, fmt.Sprintf("listing %s failed: %v", list, err))
+			if rpc, refused := errors.AsType[*connection.Error](err); !refused || rpc.Code != connection.CodeMethodNotFound && rpc.Code != connection.CodeInvalidParams {
+				failed = append(failed, list)
+			}
+		}
+		switch list {
+		case connection.ListTools:
+			if err != nil && !isRefusal(err) {
+				return nil, err
+			}
+			if out.err = err; !f.conn.InitializeResult().Has(string(list)) {
+				out.err = nil
+			}
+			f.addTools(items, out)
+		case connection.ListPrompts:
+			out.prompts = decodeItems(items, func(p *Prompt) { p.Server = f.cfg.Name })
+		default:
+			out.resources = decodeItems(items, func(r *Resource) { r.Server = f.cfg.Name })
+		}
+	}
+	return failed, nil
+}
+
+// isRefusal reports whether a server answered a request, but not with a usable result.
+func isRefusal(err error) bool {
+	_, refused := errors.AsType[*connection.Error](err)
+	_, unusable := errors.AsType[*connection.ResultError](err)
+	return refused || unusable
+}
+
+// decodeItems returns the elements of a list, which fit its schema.
+func decodeItems[T any](all []json.RawMessage, complete func(*T)) []T {
+	items := make([]T, len(all))
+	for i, raw := range all {
+		items[i] = plainjson.Read[T](raw)
+		complete(&items[i])
+	}
+	return items
 }
 
 func (l *lists) addWarnings(list connection.List, warnings ...string) {
 	l.warnings[list] = append(l.warnings[list], warnings...)
 }
 
-func prefixWarning(what, warning string, err error) []string {
-	switch {
-	case err != nil:
-		return []string{fmt.Sprintf("listing %s failed: %v", what, err)}
-	case warning != "":
-		return []string{warning}
-	}
-	return nil
-}
-
-// fetchTools fetches the tools of a server. It retries failures with pauses that start at f.pause; a server that
-// keeps failing has no tools.
-func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
-	var all []json.RawMessage
-	var warning string
-	var err error
-	hello := f.conn.InitializeResult()
+// addTools replaces the tools by those of a list.
+func (f listFetcher) addTools(all []json.RawMessage, out *lists) {
 	out.tools, out.rawTools = nil, nil
-	for attempt := 0; ; attempt++ {
-		all, warning, err = f.conn.List(ctx, connection.ListTools)
-		var rpc *connection.Error
-		if err == nil {
-			break
-		}
-		if _, unusable := errors.AsType[*connection.ResultError](err); !errors.As(err, &rpc) && !unusable {
-			return err
-		}
-		if attempt == maxRetries || (rpc != nil && rpc.Code == connection.CodeMethodNotFound && !hello.Has("tools")) {
-			if hello.Has("tools") {
-				out.addWarnings(connection.ListTools, prefixWarning("tools", "", err)...)
-				out.err = err
-			}
-			return nil
-		}
-		if err := sleep(ctx, f.pause<<attempt); err != nil {
-			return err
-		}
-	}
-	out.addWarnings(connection.ListTools, prefixWarning("tools", warning, nil)...)
 	seen := map[string]bool{}
 	for _, r := range all {
-		t, problem := parseTool(f.cfg, hello.ServerInfo.Name, r)
+		t, problem := parseTool(f.cfg, cmp.Or(f.conn.InitializeResult().ServerInfo.Name, f.cfg.Name), r)
 		if problem == "" && seen[t.RawName] {
 			problem = fmt.Sprintf("tool %q is listed twice", t.RawName)
 		}
@@ -215,7 +199,6 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 		seen[t.RawName] = true
 		out.tools, out.rawTools = append(out.tools, t), append(out.rawTools, r)
 	}
-	return nil
 }
 
 // maxRetries is the number of retries of a first connect or a list request.
@@ -232,29 +215,21 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// parseTool parses one definition; schema and annotations stay as the server sent them.
+// parseTool reads one definition, which fits its schema; schema and annotations stay as the server sent them.
 func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool, problem string) {
-	var d struct {
+	d := plainjson.Read[struct {
 		Name        string          `json:"name"`
 		Title       string          `json:"title"`
 		Description string          `json:"description"`
 		InputSchema json.RawMessage `json:"inputSchema"`
 		Annotations json.RawMessage `json:"annotations"`
-	}
-	if err := json.Unmarshal(r, &d); err != nil {
-		return t, fmt.Sprintf("tool %q cannot be read", d.Name)
-	}
+	}](r)
 	t = protocol.Tool{
 		Name: CanonicalName(cfg.Name, d.Name), Title: d.Title, Description: d.Description,
-		InputSchema: nilIfNull(d.InputSchema), Annotations: nilIfNull(d.Annotations),
+		InputSchema: d.InputSchema, Annotations: d.Annotations,
 		Server: cfg.Name, ServerTitle: title, RawName: d.Name, ServerSource: cfg.Source,
 	}
-	switch {
-	case d.Name == "":
-		return t, "a tool has no name"
-	case t.InputSchema != nil && plainjson.TypeOf(t.InputSchema) != "object":
-		return t, fmt.Sprintf("tool %q has %s as input schema", d.Name, plainjson.TypeOf(t.InputSchema))
-	case len(t.Name) > maxName:
+	if len(t.Name) > maxName {
 		return t, fmt.Sprintf("tool name %s is longer than %d characters", t.Name, maxName)
 	}
 	var hints struct {

@@ -48,6 +48,10 @@ type Options struct {
 	Debug io.Writer
 	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty = [NegotiateLegacy].
 	Negotiation Negotiation
+	// IgnoreUndeclared leaves the tools of a server alone that declares no capabilities at all, as the real CLI does.
+	IgnoreUndeclared bool
+	// OptionalSchemas accepts tools without an input schema, unlike the real CLI.
+	OptionalSchemas bool
 	// Credentials are the OAuth credentials of remote servers. They are not used for entries with a headersHelper or an
 	// Authorization header.
 	Credentials Credentials

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/mcp/internal/connection"
+	"github.com/claudeless/claudeless/mcp/internal/shape"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -71,11 +73,15 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 		text := textOrJSON(old)
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
-	var items []json.RawMessage
-	_ = json.Unmarshal(r.Content, &items) // anything but an array is malformed
-	if err := malformed(r, items, v.Strict); err != nil {
-		return failedResult(fmt.Sprintf("MCP server %q %v", tool.Server, err))
+	check := shape.ToolResult
+	if v.Strict {
+		check = shape.ModernToolResult
 	}
+	if defects := check(result); defects != "" {
+		return failedResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.Malformed("tools/call", defects)))
+	}
+	var items []json.RawMessage
+	_ = json.Unmarshal(r.Content, &items) // it may be absent
 	b := blockBuilder{files: v.Files, server: tool.Server}
 	for _, item := range items {
 		b.add(item)

@@ -130,6 +130,9 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 	}
 	l.attempts = 0
 	l.conn = r.conn
+	if !r.conn.IsModern() { // the real CLI listens from here on
+		r.conn.ForgetChanges()
+	}
 	l.update(func(st *status) {
 		st.state, st.conn, st.initResult, st.lists = StateConnected, r.conn, r.conn.InitializeResult(), r.lists
 	})
@@ -271,7 +274,7 @@ func (l *loopState) refresh(ctx context.Context) {
 	l.tasks.Go(func() { // ends within the connect time-out
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
-		fresh, err := listFetcher{c, l.cfg, l.options.Pauses.Retry}.fetch(limit, st.lists, changed)
+		fresh, err := listFetcher{c, l.cfg, l.options.Pauses.Retry, l.options.IgnoreUndeclared}.fetch(limit, st.lists, changed)
 		err = cmp.Or(err, fresh.err)
 		result <- refreshResult{c, seen, fresh, err}
 	})

@@ -31,7 +31,7 @@ func sdkHost(down *atomic.Bool, handshakes *atomic.Int64) func(context.Context, 
 		}
 		results := map[string]string{
 			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`,
-			"tools/list": `{"tools":[{"name":"foo"}]}`,
+			"tools/list": `{"tools":[{"name":"foo","inputSchema":{"type":"object"}}]}`,
 		}
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, results[m.Method]), nil
 	}

@@ -72,7 +72,8 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 		}
 	}
 	m, err := mcp.New(mcp.Options{
-		Servers: o.Servers, ClientVersion: o.Version, Environ: o.Environ, CWD: o.CWD, ConnectTimeout: connectTimeout,
+		OptionalSchemas: true,
+		Servers:         o.Servers, ClientVersion: o.Version, Environ: o.Environ, CWD: o.CWD, ConnectTimeout: connectTimeout,
 		Batch: mcp.Batch{Local: 64, Remote: 64}, // no server waits for another
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ func Modes() []string {
 	return strings.Fields(`ok lax ignore-unknown exit-unknown crash-at-start hang-init init-error exit-on-init
 		bad-version old-version string-id garbage stderr-flood no-newline-flood early-notify bigline exit-mid-call
 		partial-line hang-call flood-call ignore-sigterm ignore-eof close-stdout grandchild stop-reading s2c
-		unknown-content content-missing content-empty-image bigint null-id-error batch dup both rpc-error no-result
-		list-changed list-breaks progress pages page-loop page-endless weird-tools tools-null tools-error tools-hang nocaps slow env
+		unknown-content content-missing content-empty-image bigint dup both rpc-error no-result
+		list-changed list-breaks progress pages page-loop page-endless weird-tools schema-bytes tools-null tools-error tools-hang nocaps slow env
 		resources bad-error names modern subscribe deaf`)
 }
 
@@ -189,16 +189,6 @@ var callFaults = map[string]func(*server, message){
 	},
 	"bigint": func(s *server, m message) {
 		s.reply(m.ID, json.RawMessage(`{"content":[],"structuredContent":{"n":9007199254740993,"args":`+string(m.Params.Arguments)+`}}`))
-	},
-	"null-id-error": func(s *server, _ message) {
-		s.fail(json.RawMessage("null"), -32600, "whose was that")
-	},
-	"batch": func(s *server, m message) {
-		b, _ := json.Marshal([]any{
-			map[string]any{"jsonrpc": "2.0", "method": "notifications/message", "params": struct{}{}},
-			map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": textResult("in a batch")},
-		})
-		s.write(append(b, '\n'))
 	},
 	"dup": func(s *server, m message) {
 		s.reply(m.ID, textResult("first"))

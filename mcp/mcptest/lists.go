@@ -16,23 +16,17 @@ var resourceModeResults = map[string]string{
 	"prompts/get":              `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}`,
 } // constant: only read
 
-// malformedTools contains valid and broken definitions; a client should drop only the broken ones.
-const malformedTools = `{"tools":[
-	{"name":"good","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993},"annotations":{"readOnlyHint":true,"x-other":[1]},"_meta":{"k":1}},
-	{"name":"boolean","inputSchema":true},
-	{"name":5,"inputSchema":{"type":"object"}},
-	{"inputSchema":{"type":"object"}},
-	"a string",
-	{"name":"good","inputSchema":{"type":"object"}},
-	{"name":"bare"}
-]}`
+// unusualTool is a valid definition with keys that a client must keep.
+const unusualTool = `{"name":"good","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993},"annotations":{"readOnlyHint":true,"x-other":[1]},"_meta":{"k":1}}`
 
 func (s *server) list(m message) {
 	switch s.Mode {
 	case "nocaps":
 		s.fail(m.ID, -32601, "Method not found")
-	case "weird-tools":
-		s.reply(m.ID, json.RawMessage(strings.ReplaceAll(malformedTools, "\n", "")))
+	case "schema-bytes":
+		s.reply(m.ID, json.RawMessage(`{"tools":[`+unusualTool+`]}`))
+	case "weird-tools": // one without a schema makes the list invalid
+		s.reply(m.ID, json.RawMessage(`{"tools":[`+unusualTool+`,{"name":"bare"}]}`))
 	case "tools-null":
 		s.reply(m.ID, map[string]any{"tools": nil})
 	case "tools-error":

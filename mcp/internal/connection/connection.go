@@ -27,10 +27,12 @@ import (
 // ProtocolVersion is the MCP revision that the handshake requests; servers may answer with an older one.
 const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 
-// Options configure a connection. Target, Handler, Tasks and Debug are required.
+// Options configure a connection. Target, Handler, Defects, Tasks and Debug are required.
 type Options struct {
 	Target  Target
 	Handler Handler
+	// Defects returns what is wrong with the result of a method; "" = nothing.
+	Defects func(method string, result json.RawMessage) string
 	Tasks   *sync.WaitGroup // counts the goroutines
 	Debug   DebugLog
 	Version string // of the client
@@ -85,7 +87,7 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 		},
 		timeoutError: o.TimeoutError, released: life.Done(), options: o, stopListening: func() {},
 	}
-	c.interceptor.negotiation.mode, c.interceptor.sampling = o.Negotiation, o.Sampling
+	c.interceptor.negotiation.mode, c.interceptor.sampling, c.interceptor.defects = o.Negotiation, o.Sampling, o.Defects
 	c.session.initialize.Params.ClientInfo = wire.Implementation{
 		Name: "claude-code", Title: "Claude Code", Version: o.Version, Description: "Anthropic's agentic coding tool",
 		WebsiteURL: "https://claude.com/claude-code",

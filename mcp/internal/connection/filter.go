@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // filterOptions configure a filter. Source, Limit and Owner are required.
@@ -16,12 +20,11 @@ type filterOptions struct {
 	Source io.Reader
 	Limit  int            // longest message in bytes
 	Owner  *transportBase // marked as lost at the end of the input, and notified of responses that are too long
-	Repair bool           // error responses without an id get one, and the first few dropped lines are logged
+	Log    bool           // the first few dropped lines are logged
 }
 
 // lineFilter passes on the lines of a server that are JSON objects and drops the rest: text, blank lines and messages
-// longer than the limit. A response that is too long is replaced by an error with its id. A batch is split into its
-// elements, one per line. A missing last newline is added. Memory use stays near the limit.
+// longer than the limit. A response that is too long is replaced by an error with its id. A missing last newline is added. Memory use stays near the limit.
 type lineFilter struct {
 	options    filterOptions
 	src        *bufio.Reader
@@ -70,42 +73,37 @@ func (f *lineFilter) fillReady() {
 	switch {
 	case len(trimmed) == 0:
 	case trimmed[0] == '{' && json.Valid(trimmed):
-		f.readyBytes = f.parseObject(trimmed)
-	case trimmed[0] == '[':
-		f.readyBytes = f.splitBatch(trimmed)
+		f.readyBytes = append(withNumericID(trimmed), '\n')
 	default:
 		f.dropLine(string(trimmed[:min(len(trimmed), 200)]))
 	}
 }
 
-func (f *lineFilter) parseObject(line []byte) []byte {
-	if f.options.Repair {
-		line = f.options.Owner.interceptor.repair(line)
+// withNumericID returns a response whose id is a number in a string with the number, as the real CLI reads it. The id is
+// near one of the ends.
+func withNumericID(line []byte) []byte {
+	const near = 256
+	head, tail := line[:min(near, len(line))], line[max(0, len(line)-near):]
+	var m map[string]json.RawMessage
+	if !stringID.Match(head) && !stringID.Match(tail) || json.Unmarshal(line, &m) != nil || m["method"] != nil {
+		return line
 	}
-	return append(bytes.TrimRight(line, "\n"), '\n')
+	n, err := strconv.ParseInt(plainjson.String(m["id"]), 10, 64)
+	if err != nil {
+		return line
+	}
+	m["id"] = strconv.AppendInt(nil, n, 10)
+	if corrected, err := json.Marshal(m); err == nil {
+		return corrected
+	}
+	return line
 }
 
-// splitBatch splits a JSON-RPC batch. The current protocol forbids batches, but old servers send them.
-func (f *lineFilter) splitBatch(line []byte) []byte {
-	var elements []json.RawMessage
-	if json.Unmarshal(line, &elements) != nil {
-		f.dropLine(string(line[:min(len(line), 200)]))
-		return nil
-	}
-	var out []byte
-	for _, e := range elements {
-		var compact bytes.Buffer
-		if len(e) == 0 || e[0] != '{' || json.Compact(&compact, e) != nil {
-			f.dropLine(string(e[:min(len(e), 200)]))
-			continue
-		}
-		out = append(out, f.parseObject(compact.Bytes())...)
-	}
-	return out
-}
+// stringID matches an id, or another member of that name, with a number in a string.
+var stringID = regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`)
 
 // tooLongReply returns the error that replaces a line that is too long.
-func (f *lineFilter) tooLongReply(l *idScanner) []byte {
+func (f *lineFilter) tooLongReply(l *droppedLine) []byte {
 	why := &tooLongError{Size: l.size, Limit: f.options.Limit}
 	id := l.responseID()
 	if id == nil || !json.Valid(id) {
@@ -118,13 +116,13 @@ func (f *lineFilter) tooLongReply(l *idScanner) []byte {
 
 // readLine returns the next line, which is valid until the next call. For a line beyond the limit it returns tooLong
 // instead.
-func (f *lineFilter) readLine() (line []byte, tooLong *idScanner, err error) {
+func (f *lineFilter) readLine() (line []byte, tooLong *droppedLine, err error) {
 	const kept = 1 << 20 // larger buffers are released
 	line = f.line[:0]
 	for {
 		part, err := f.src.ReadSlice('\n')
 		if tooLong == nil && len(line)+len(part) > f.options.Limit {
-			tooLong = &idScanner{}
+			tooLong = &droppedLine{}
 			tooLong.write(line)
 			line = nil
 		}
@@ -150,7 +148,7 @@ func (f *lineFilter) dropLine(what string) {
 	if f.skippedLines == 1 {
 		f.firstSkipped = what
 	}
-	if f.skippedLines <= shown && f.options.Repair {
+	if f.skippedLines <= shown && f.options.Log {
 		f.options.Owner.debug.Printf("not a message, skipped: %s", what)
 	}
 }

@@ -18,8 +18,9 @@ func TestFilter(t *testing.T) {
 	}{
 		"hello\n\n{\"a\":1}\n42\n\"s\"\n{broken\n": {`{"a":1}` + "\n", 4},
 		`{"a":1}`:                    {`{"a":1}` + "\n", 0}, // no newline at the end
-		"[{\"a\": 1},2,{\"b\":2}]\n": {`{"a":1}` + "\n" + `{"b":2}` + "\n", 1},
-		"[oh]\n":                     {"", 1},
+		"[{\"a\": 1},2,{\"b\":2}]\n": {"", 1},
+		`{"id":"7","result":{}}`:     {`{"id":7,"result":{}}` + "\n", 0}, // the id of a request is a number
+		`{"id":"x7","result":{}}`:    {`{"id":"x7","result":{}}` + "\n", 0},
 		"{\"a\":\"" + strings.Repeat("x", 100) + "\"}\n{}\n": {"{}\n", 1},
 		"{\"id\":3,\"result\":\"" + strings.Repeat("x", 100) + "\"}\n{}": {
 			`{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"the message of the server is 120 bytes; the limit is 50 (maxLineBytes in the server's entry)"}}` + "\n{}\n", 0,

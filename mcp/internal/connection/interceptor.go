@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 var (
@@ -41,6 +42,7 @@ type interceptor struct {
 	debug         DebugLog
 
 	negotiation negotiation
+	defects     func(method string, result json.RawMessage) string
 	sampling    bool        // the handler answers sampling requests
 	modern      atomic.Bool // the server answered the probe
 	ids         idSequence
@@ -48,18 +50,12 @@ type interceptor struct {
 	inFlight atomic.Int64
 
 	mu      sync.Mutex
-	pending map[string]*pendingRequest // by the id as text
-}
-
-// pendingRequest is a request that waits for its response.
-type pendingRequest struct {
-	id      wire.RequestId
-	problem error // defect of the response; nil = none
+	pending map[string]error // the requests that wait, by the id as text, with the defect of the response (nil = none)
 }
 
 // newInterceptor returns an interceptor; the caller sets inner before anything is sent.
 func newInterceptor(in *notificationHandler, debug DebugLog) *interceptor {
-	return &interceptor{notifications: in, debug: debug, pending: map[string]*pendingRequest{}}
+	return &interceptor{notifications: in, debug: debug, pending: map[string]error{}}
 }
 
 // idSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, everything else
@@ -113,6 +109,8 @@ func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequ
 		}
 		l.negotiation.probeError, l.negotiation.probeDone = err, true
 		l.modern.Store(err == nil)
+	case err == nil && req.Method == string(wire.MethodInitialize):
+		err = l.checkHandshake(result)
 	case err == nil:
 		result, err = l.answerInputRequests(ctx, &req, result)
 	}
@@ -130,6 +128,20 @@ func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequ
 		}
 	}
 	return transport.NewJSONRPCResultResponse(req.ID, shown), nil
+}
+
+// checkHandshake returns why the answer to initialize cannot be used; nil = it can.
+func (l *interceptor) checkHandshake(result json.RawMessage) error {
+	text := ""
+	if defects := l.defects(string(wire.MethodInitialize), result); defects != "" {
+		text = "the server " + Malformed(string(wire.MethodInitialize), defects).Text
+	} else if version := plainjson.Read[InitializeResult](result).ProtocolVersion; wire.IsModernProtocol(version) {
+		text = "Server's protocol version is not supported: " + version
+	}
+	if text == "" {
+		return nil
+	}
+	return &DialError{Reason: text, Wire: text}
 }
 
 // answerInputRequests repeats a request as long as its result asks for input, and returns the first result that does
@@ -275,38 +287,27 @@ func (l *interceptor) track(id wire.RequestId) {
 	l.inFlight.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending[idText(id)] = &pendingRequest{id: id}
+	l.pending[idText(id)] = nil
 }
 
 func (l *interceptor) untrack(id wire.RequestId) (problem error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	request, tracked := l.pending[idText(id)]
-	if !tracked {
-		return nil
+	problem, tracked := l.pending[idText(id)]
+	if tracked {
+		l.inFlight.Add(-1)
+		delete(l.pending, idText(id))
 	}
-	l.inFlight.Add(-1)
-	delete(l.pending, idText(id))
-	return request.problem
+	return problem
 }
 
 // setProblem records a defect of the response to a request; it becomes the error of the request.
 func (l *interceptor) setProblem(id string, problem error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if request, waits := l.pending[id]; waits {
-		request.problem = problem
+	if _, waits := l.pending[id]; waits {
+		l.pending[id] = problem
 	}
-}
-
-// onlyPending returns the id of the only request in progress; ok is false if none exists or more than one.
-func (l *interceptor) onlyPending() (id wire.RequestId, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, request := range l.pending {
-		return request.id, len(l.pending) == 1
-	}
-	return id, false
 }
 
 // cancel sends a cancellation notification for a request.
@@ -396,29 +397,4 @@ func errorResponse(id wire.RequestId, err error) *transport.JSONRPCResponse {
 	e := &Error{Code: CodeInternalError, Message: err.Error()}
 	errors.As(err, &e)
 	return transport.NewJSONRPCErrorResponse(id, e.Code, e.Message, e.Data)
-}
-
-// repair adds the id of the only request in progress to an error response without id. With several requests in
-// progress it is left unchanged.
-func (l *interceptor) repair(line []byte) []byte {
-	const small = 64 << 10
-	if len(line) > small || !bytes.Contains(line, []byte(`"error"`)) || !bytes.Contains(line, []byte("null")) {
-		return line
-	}
-	var m map[string]json.RawMessage
-	if json.Unmarshal(line, &m) != nil || m["error"] == nil || m["method"] != nil || string(m["id"]) != "null" {
-		return line
-	}
-	id, ok := l.onlyPending()
-	if !ok {
-		return line
-	}
-	if m["id"], _ = json.Marshal(id); m["id"] == nil { // an id of ours
-		return line
-	}
-	repaired, err := json.Marshal(m)
-	if err != nil {
-		return line
-	}
-	return append(repaired, '\n')
 }

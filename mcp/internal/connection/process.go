@@ -47,7 +47,7 @@ func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Int
 	if err != nil {
 		return nil, nil, err
 	}
-	lines := newLineFilter(filterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: b, Repair: true})
+	lines := newLineFilter(filterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: b, Log: true})
 	pipes := transport.NewIO(lines, stdin{p.Stdin()}, nil)
 	transport.WithCommandLogger(discardLogger)(pipes) // mcp-go would log to standard error
 	w := &process{Process: p, transportBase: b, filter: lines, pipes: pipes, redactor: t.Redactor}

@@ -37,7 +37,8 @@ func (c *Conn) fetchPage(ctx context.Context, list List, req wire.PaginatedReque
 	return err
 }
 
-const maxPages = 1000
+// maxPages is how many pages of a list are read (observed with 2.1.330).
+const maxPages = 20
 
 // List follows the cursors of a list and returns its elements as the server sent them. A repeated cursor or too many
 // pages end the list with a warning.
@@ -49,19 +50,13 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 		if err != nil {
 			return all, "", err
 		}
-		var p map[string]json.RawMessage
-		var elements []json.RawMessage
-		if err := json.Unmarshal(result, &p); err != nil {
-			return all, "", fmt.Errorf("reading the list of %s: %w", list, err)
+		method := string(list) + "/list"
+		if defects := c.options.Defects(method, result); defects != "" {
+			return all, "", Malformed(method, defects)
 		}
-		if v := p[string(list)]; v != nil && json.Unmarshal(v, &elements) != nil {
-			return all, fmt.Sprintf("the list of %s is %s, not an array", list, plainjson.TypeOf(v)), nil
-		}
-		all = append(all, elements...)
-		next := wire.Cursor("")
-		if v, ok := p["nextCursor"]; ok {
-			_ = json.Unmarshal(v, &next) // a cursor that is not a string ends the list
-		}
+		p := plainjson.Read[map[string]json.RawMessage](result)
+		all = append(all, plainjson.Read[[]json.RawMessage](p[string(list)])...)
+		next := plainjson.Read[wire.Cursor](p["nextCursor"])
 		if next == "" {
 			return all, "", nil
 		}

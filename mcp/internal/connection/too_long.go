@@ -1,8 +1,8 @@
 package connection
 
 import (
-	"bytes"
 	"fmt"
+	"regexp"
 )
 
 // tooLongError reports a message beyond the limit. It was dropped.
@@ -20,82 +20,38 @@ func (e *tooLongError) Error() string {
 	return fmt.Sprintf("the message of the server %s %d bytes; the limit is %d (maxLineBytes in the server's entry)", size, e.Size, e.Limit)
 }
 
-// idScanner finds the id and the size of a message that is dropped, while its bytes are read.
-type idScanner struct {
-	size      int64
-	id        []byte // as written; nil = not found
-	hasMethod bool   // the message has a method, so it is not a response
-
-	depth                        int
-	insideString, afterBackslash bool // inside a string; after a backslash in it
-	inIDValue                    bool // after the colon of a member of the message itself
-	key                          []byte
+// droppedLine is the beginning, the end and the size of a message that is dropped.
+type droppedLine struct {
+	size       int64
+	head, tail []byte
 }
 
-// longestID bounds the length of keys and ids that are kept.
-const longestID = 64
+// keptBytes is how much of both ends is kept.
+const keptBytes = 1 << 10
 
-func (e *idScanner) write(p []byte) {
-	e.size += int64(len(p))
-	for _, c := range p {
-		if e.insideString {
-			e.readInString(c)
-		} else {
-			e.readOutsideString(c)
-		}
-	}
+func (d *droppedLine) write(p []byte) {
+	d.size += int64(len(p))
+	d.head = append(d.head, p[:min(len(p), keptBytes-len(d.head))]...)
+	d.tail = append(d.tail, p[max(0, len(p)-keptBytes):]...)
+	d.tail = d.tail[max(0, len(d.tail)-keptBytes):]
 }
 
-func (e *idScanner) readInString(c byte) {
-	e.appendToValue(c)
-	switch {
-	case e.afterBackslash:
-		e.afterBackslash = false
-	case c == '\\':
-		e.afterBackslash = true
-	case c == '"':
-		e.insideString = false
-		e.hasMethod = e.hasMethod || e.depth == 1 && !e.inIDValue && string(e.key) == `"method"`
-	}
-}
-
-func (e *idScanner) readOutsideString(c byte) {
-	switch c {
-	case '"':
-		e.insideString = true
-		if e.depth == 1 && !e.inIDValue {
-			e.key = e.key[:0]
-		}
-		e.appendToValue(c)
-	case '{', '[':
-		e.depth++
-	case '}', ']':
-		e.depth--
-	case ':', ',':
-		if e.depth == 1 {
-			e.inIDValue = c == ':'
-		}
-	case ' ', '\t', '\r', '\n':
-	default:
-		e.appendToValue(c)
-	}
-}
-
-// appendToValue appends c to the key or the id that is being read.
-func (e *idScanner) appendToValue(c byte) {
-	switch {
-	case e.depth != 1:
-	case !e.inIDValue && len(e.key) < longestID:
-		e.key = append(e.key, c)
-	case e.inIDValue && string(e.key) == `"id"` && len(e.id) < longestID:
-		e.id = append(e.id, c)
-	}
-}
+// The id of a response is before or after its result.
+var (
+	idBefore = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
+	idAfter  = regexp.MustCompile(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
+)
 
 // responseID returns the id of the request that the message answers; nil = the message is not a response.
-func (e *idScanner) responseID() []byte {
-	if e.hasMethod || bytes.Equal(e.id, []byte("null")) {
-		return nil
+func (d *droppedLine) responseID() []byte {
+	if found := idBefore.FindSubmatch(d.head); found != nil {
+		return found[1]
 	}
-	return e.id
+	if found := idAfter.FindSubmatch(d.tail); found != nil && !hasMethod.Match(d.head) {
+		return found[1]
+	}
+	return nil
 }
+
+// hasMethod matches the beginning of a request or a notification.
+var hasMethod = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)

@@ -75,6 +75,16 @@ func (b *transportBase) TakeChanges() (changed map[List]bool, seen int64) {
 // MarkFetched records that the fetched lists cover this number of changes (see TakeChanges).
 func (b *transportBase) MarkFetched(changes int64) { b.notifications.lists.current.Store(changes) }
 
+// ForgetChanges ignores the changes that the server has reported so far.
+func (b *transportBase) ForgetChanges() {
+	select {
+	case <-b.notifications.lists.signal:
+	default:
+	}
+	_, seen := b.TakeChanges()
+	b.MarkFetched(seen)
+}
+
 // HasUnfetchedChanges reports whether the server's lists changed since they were fetched.
 func (b *transportBase) HasUnfetchedChanges() bool {
 	return b.notifications.lists.current.Load() < b.notifications.lists.seen.Load()

@@ -1,0 +1,148 @@
+package shape
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+// Defects returns the defects of the result of a method as the real CLI lists them (observed with 2.1.330); "" = none.
+// Methods without a schema here have none.
+func Defects(method string, result json.RawMessage) string {
+	return defects(method, result, required)
+}
+
+// DefectsWithoutSchema is Defects for clients that call tools without an input schema.
+func DefectsWithoutSchema(method string, result json.RawMessage) string {
+	return defects(method, result, optional)
+}
+
+func defects(method string, result json.RawMessage, schema func(string, Shape) member) string {
+	check, known := results(schema)[method]
+	if !known {
+		return ""
+	}
+	return describe(check(result))
+}
+
+// ToolResult returns the defects of the result of a tool in revisions up to 2025-11-25.
+func ToolResult(result json.RawMessage) string {
+	return cmp.Or(describe(toolResult(optional("content", list(contentBlock())))(result)), otherResult(result))
+}
+
+// ModernToolResult is ToolResult for revision 2026-07-28, where results must have content.
+func ModernToolResult(result json.RawMessage) string {
+	return describe(toolResult(required("content", list(contentBlock())))(result))
+}
+
+func toolResult(content member) Shape {
+	return object(content, optional("structuredContent", record), optional("isError", ofType("boolean")))
+}
+
+func describe(issues []issue) string {
+	if len(issues) == 0 {
+		return ""
+	}
+	text, err := plainjson.Indented(issues)
+	if err != nil { // the result was valid JSON
+		return err.Error()
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// otherResult returns the defect of a tool result without content that has a member of another kind of result; "" = none.
+func otherResult(result json.RawMessage) string {
+	members, _ := plainjson.Parse(result) // anything but an object has no members
+	for _, name := range []string{"task", "inputRequests"} {
+		if members.Get(name) != nil && members.Get("content") == nil {
+			return fmt.Sprintf("[\n  {\n    \"code\": \"custom\",\n    \"message\": \"content is required when the body carries '%s' — another result family "+
+				"cannot default into an empty tools/call success\",\n    \"path\": []\n  }\n]", name)
+		}
+	}
+	return ""
+}
+
+func results(schema func(string, Shape) member) map[string]Shape {
+	return map[string]Shape{
+		"initialize":     initialize(),
+		"tools/list":     page("tools", tool(schema)),
+		"prompts/list":   page("prompts", prompt()),
+		"resources/list": page("resources", resource()),
+	}
+}
+
+func page(name string, item Shape) Shape {
+	return object(optional("nextCursor", ofType("string")), required(name, list(item)))
+}
+
+func initialize() Shape {
+	lists := optional("listChanged", ofType("boolean"))
+	return object(
+		required("protocolVersion", ofType("string")),
+		required("capabilities", object(
+			optional("experimental", record), optional("logging", ofType("object")), optional("completions", ofType("object")),
+			optional("prompts", object(lists)), optional("resources", object(optional("subscribe", ofType("boolean")), lists)),
+			optional("tools", object(lists)),
+		)),
+		required("serverInfo", object(named(required("version", ofType("string")))...)),
+		optional("instructions", ofType("string")),
+	)
+}
+
+// named returns the members of something with a name, followed by others.
+func named(others ...member) []member {
+	icon := object(required("src", ofType("string")), optional("mimeType", ofType("string")), optional("sizes", list(ofType("string"))))
+	return append([]member{required("name", ofType("string")), optional("title", ofType("string")), optional("icons", list(icon))}, others...)
+}
+
+func tool(schema func(string, Shape) member) Shape {
+	hints := []member{optional("title", ofType("string"))}
+	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
+		hints = append(hints, optional(name, ofType("boolean")))
+	}
+	return object(named(
+		optional("description", ofType("string")),
+		schema("inputSchema", object(
+			required("type", oneOf("object")), optional("properties", record), optional("required", list(ofType("string"))),
+		)),
+		optional("outputSchema", ofType("object")),
+		optional("annotations", object(hints...)),
+		optional("execution", object(optional("taskSupport", oneOf("required", "optional", "forbidden")))),
+		optional("_meta", record),
+	)...)
+}
+
+func prompt() Shape {
+	argument := object(required("name", ofType("string")), optional("description", ofType("string")), optional("required", ofType("boolean")))
+	return object(named(optional("description", ofType("string")), optional("arguments", list(argument)))...)
+}
+
+func resource(others ...member) Shape {
+	return object(append(named(
+		required("uri", ofType("string")), optional("description", ofType("string")), optional("mimeType", ofType("string")),
+		optional("annotations", annotations()), optional("_meta", ofType("object")),
+	), others...)...)
+}
+
+func annotations() Shape {
+	return object(optional("audience", list(oneOf("user", "assistant"))), optional("priority", ofType("number")), optional("lastModified", ofType("string")))
+}
+
+func contentBlock() Shape {
+	block := func(kind string, members ...member) Shape {
+		members = append([]member{required("type", oneOf(kind))}, members...)
+		return object(append(members, optional("annotations", annotations()), optional("_meta", record))...)
+	}
+	media := []member{required("data", base64Data), required("mimeType", ofType("string"))}
+	contents := func(data member) Shape {
+		return object(required("uri", ofType("string")), optional("mimeType", ofType("string")), optional("_meta", record), data)
+	}
+	return union(
+		block("text", required("text", ofType("string"))), block("image", media...), block("audio", media...),
+		resource(required("type", oneOf("resource_link"))),
+		block("resource", required("resource", union(contents(required("text", ofType("string"))), contents(required("blob", base64Data))))),
+	)
+}

@@ -1,0 +1,158 @@
+// Package shape checks values of MCP servers against the schemas of the protocol and reports defects in the words of the
+// real CLI. [Defects] and [ToolResult] check results; a [Shape] checks one kind of value.
+package shape
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+// issue is one defect of a value.
+type issue struct {
+	Expected string    `json:"expected,omitempty"`
+	Code     string    `json:"code"`
+	Values   []string  `json:"values,omitempty"`
+	Errors   [][]issue `json:"errors,omitempty"` // one list for each kind that a value could be
+	Path     []any     `json:"path"`
+	Message  string    `json:"message"`
+
+	ofContent bool // the value has the right type; only its content is wrong
+}
+
+// Shape returns the defects of a value; nil = none. A value that is absent is nil.
+type Shape func(value json.RawMessage) []issue
+
+func wrongType(expected string, value json.RawMessage) []issue {
+	text := fmt.Sprintf("Invalid input: expected %s, received %s", expected, plainjson.TypeOf(value))
+	return []issue{{Expected: expected, Code: "invalid_type", Path: []any{}, Message: text}}
+}
+
+// ofType accepts the values of a JSON type.
+func ofType(name string) Shape {
+	return func(v json.RawMessage) []issue {
+		if plainjson.TypeOf(v) == name {
+			return nil
+		}
+		return wrongType(name, v)
+	}
+}
+
+// record accepts every object.
+func record(v json.RawMessage) []issue {
+	if plainjson.TypeOf(v) == "object" {
+		return nil
+	}
+	return wrongType("record", v)
+}
+
+// oneOf accepts some texts.
+func oneOf(values ...string) Shape {
+	return func(v json.RawMessage) []issue {
+		text, _ := plainjson.StringValue(v)
+		for _, value := range values {
+			if text == value {
+				return nil
+			}
+		}
+		message := fmt.Sprintf("Invalid input: expected %q", values[0])
+		if len(values) > 1 {
+			message = fmt.Sprintf(`Invalid option: expected one of "%s"`, strings.Join(values, `"|"`))
+		}
+		return []issue{{Code: "invalid_value", Values: values, Path: []any{}, Message: message}}
+	}
+}
+
+// base64Data accepts texts in base64.
+func base64Data(v json.RawMessage) []issue {
+	text, isText := plainjson.StringValue(v)
+	if !isText {
+		return wrongType("string", v)
+	}
+	if _, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.Join(strings.Fields(text), ""), "=")); err != nil {
+		return []issue{{Code: "custom", Path: []any{}, Message: "Invalid Base64 string", ofContent: true}}
+	}
+	return nil
+}
+
+// member is one member of an object.
+type member struct {
+	name       string
+	shape      Shape
+	isOptional bool
+}
+
+func required(name string, s Shape) member { return member{name: name, shape: s} }
+func optional(name string, s Shape) member { return member{name, s, true} }
+
+// object accepts objects with these members, and any others.
+func object(members ...member) Shape {
+	return func(v json.RawMessage) (all []issue) {
+		var found map[string]json.RawMessage
+		if plainjson.TypeOf(v) != "object" || json.Unmarshal(v, &found) != nil {
+			return wrongType("object", v)
+		}
+		for _, m := range members {
+			if value, exists := found[m.name]; exists || !m.isOptional {
+				all = append(all, within(m.name, m.shape(value))...)
+			}
+		}
+		return all
+	}
+}
+
+// list accepts arrays of one kind of values.
+func list(item Shape) Shape {
+	return func(v json.RawMessage) (all []issue) {
+		var items []json.RawMessage
+		if plainjson.TypeOf(v) != "array" || json.Unmarshal(v, &items) != nil {
+			return wrongType("array", v)
+		}
+		for i, value := range items {
+			all = append(all, within(i, item(value))...)
+		}
+		return all
+	}
+}
+
+// union accepts values of several kinds. If a value fits exactly one of them except for its content, only the defects of
+// the content are reported.
+func union(kinds ...Shape) Shape {
+	return func(v json.RawMessage) []issue {
+		var all, near [][]issue
+		for _, kind := range kinds {
+			issues := kind(v)
+			if len(issues) == 0 {
+				return nil
+			}
+			all = append(all, issues)
+			if onlyContent(issues) {
+				near = append(near, issues)
+			}
+		}
+		if len(near) == 1 {
+			return near[0]
+		}
+		return []issue{{Code: "invalid_union", Errors: all, Path: []any{}, Message: "Invalid input"}}
+	}
+}
+
+func onlyContent(issues []issue) bool {
+	for _, i := range issues {
+		if !i.ofContent {
+			return false
+		}
+	}
+	return true
+}
+
+// within adds the key of a member or an item to the paths of its defects.
+func within(key any, issues []issue) []issue {
+	for i := range issues {
+		issues[i].Path = append([]any{key}, issues[i].Path...)
+	}
+	return issues
+}
