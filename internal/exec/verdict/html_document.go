@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// findingsPage is the documentation of findings; an anchor per id follows.
-const findingsPage = "https://github.com/claudeless/claudeless/blob/main/docs/findings.md#"
+// documentation is where the pages about findings, expectations and exit codes are.
+const documentation = "https://github.com/claudeless/claudeless/blob/main/docs/"
 
 // document is the content of the page.
 type document struct {
@@ -41,44 +41,54 @@ type problem struct {
 	Line   int
 	Source []sourceLine // around File:Line
 	Link   string       // to the documentation; empty = none
-	Anchor string       // of the run or event that shows it; empty = none
+	// Anchors are the runs and events that show it, one for each time that it was found.
+	Anchors []string
+	Count   int  // how many times it was found
+	Open    bool // the page shows its details at once
 }
 
 // buildDocument makes the document.
 func buildDocument(in HTMLInput) document {
-	d := document{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: []*run{}}
 	files := &sourceFiles{read: in.ReadFile, lines: map[string][]string{}}
-	d.Runs = append(d.Runs, buildRuns(in.Entries, files)...)
+	d := document{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: buildRuns(in.Entries, files)}
 	d.addProblems(in.Verdict, files)
 	if c := in.Verdict.Command; c != nil {
-		d.Command = &commandView{Line: strings.Join(c.Argv, " "), Outcome: exitText(&c.Code, c.Signal), Duration: milliseconds(c.MS)}
+		d.Command = &commandView{Line: commandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: milliseconds(c.MS)}
 		if c.Code != 0 {
-			d.Problems = append(d.Problems, problem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome})
+			d.Problems = append(d.Problems, problem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentation + "exit-codes.md"})
 		}
 	}
+	for i := range d.Problems { // a long list is an overview
+		d.Problems[i].Open = i == 0 || len(d.Problems) <= 3
+	}
 	d.Failed = in.Verdict.Verdict == "failed"
-	d.Headline = headline(in.Verdict, len(d.Problems))
+	d.Headline = countWithNoun(len(in.Verdict.Runs), "run") + " of claude"
+	if d.Failed {
+		d.Headline = countWithNoun(len(d.Problems), "problem") + " in " + d.Headline
+	} else {
+		d.Headline += fmt.Sprintf(", %d of %s met", len(d.Met), countWithNoun(len(in.Verdict.Expectations), "expectation"))
+	}
 	return d
 }
 
 // addProblems sorts the parts of the verdict into problems, notes and met expectations.
 func (d *document) addProblems(r Report, files *sourceFiles) {
 	for _, x := range r.Expectations {
-		p := problem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line}
+		p := problem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line, Link: documentation + "scenarios.md#expectation"}
 		if x.Met {
 			d.Met = append(d.Met, p)
 			continue
 		}
-		p.Level, p.Advice, p.Source = "error", x.Got, files.around(x.File, x.Line)
+		p.Level, p.Advice, p.Source = "error", x.Got, files.around(x.File, x.Line, 3, 3)
 		d.Problems = append(d.Problems, p)
 	}
 	for _, f := range r.Findings {
-		p := problem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.around(f.File, f.Line)}
-		p.Link, p.Anchor = findingsPage+strings.ToLower(f.ID), d.anchorOf(f)
+		p := problem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.around(f.File, f.Line, 3, 3)}
+		p.Link = documentation + "findings.md#" + strings.ToLower(f.ID)
 		if f.Level == "error" {
-			d.Problems = append(d.Problems, p)
+			d.Problems = addFinding(d.Problems, p, d.anchorOf(f))
 		} else {
-			d.Notes = append(d.Notes, p)
+			d.Notes = addFinding(d.Notes, p, d.anchorOf(f))
 		}
 	}
 	for _, f := range r.Faults {
@@ -86,6 +96,21 @@ func (d *document) addProblems(r Report, files *sourceFiles) {
 			d.Problems = append(d.Problems, problem{ID: f.Name, Level: "error", Text: "under this fault the command " + f.Outcome, Advice: f.Bug + "\n" + f.Advice})
 		}
 	}
+}
+
+// addFinding adds a finding to a list. One that several processes have is listed once, with an anchor for each.
+func addFinding(list []problem, p problem, anchor string) []problem {
+	i := slices.IndexFunc(list, func(known problem) bool {
+		return known.ID == p.ID && known.Text == p.Text && known.File == p.File && known.Line == p.Line
+	})
+	if i < 0 {
+		list, i = append(list, p), len(list)
+	}
+	list[i].Count++
+	if anchor != "" {
+		list[i].Anchors = append(list[i].Anchors, anchor)
+	}
+	return list
 }
 
 // anchorOf returns the place in the page that shows a finding: the last event of its process up to its time.
@@ -109,16 +134,4 @@ func (d *document) anchorOf(f Finding) string {
 		}
 	}
 	return best
-}
-
-// headline returns the first line of the page.
-func headline(r Report, problems int) string {
-	if r.Verdict != "failed" {
-		return fmt.Sprintf("%s, %d of %s met", plural(len(r.Runs), "run")+" of claude", countMet(r), plural(len(r.Expectations), "expectation"))
-	}
-	return plural(problems, "problem") + " in " + plural(len(r.Runs), "run") + " of claude"
-}
-
-func countMet(r Report) int {
-	return len(r.Expectations) - len(slices.DeleteFunc(slices.Clone(r.Expectations), func(x Expectation) bool { return x.Met }))
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,19 +14,18 @@ import (
 
 // run is one process of claude, or one conversation with the Messages API. Its JSON form is read by page.js.
 type run struct {
-	ID       string   `json:"id"`
-	Kind     string   `json:"kind"` // "claude" or "api"
-	PID      int      `json:"pid"`
-	Title    string   `json:"title"`
-	Outcome  string   `json:"outcome"`
-	Failed   bool     `json:"failed"`
-	Facts    []fact   `json:"facts"`
-	Start    float64  `json:"start"` // milliseconds from the first entry
-	End      float64  `json:"end"`
-	Events   []*event `json:"events"`
-	Stdout   string   `json:"stdout"`
-	Stderr   string   `json:"stderr"`
-	TimeLine string   `json:"time"` // of the start
+	ID      string   `json:"id"`
+	Kind    string   `json:"kind"` // "claude" or "api"
+	PID     int      `json:"pid"`
+	Title   string   `json:"title"` // empty = the command
+	Outcome string   `json:"outcome"`
+	Failed  bool     `json:"failed"`
+	Facts   []fact   `json:"facts"`
+	Start   float64  `json:"start"` // milliseconds from the first entry
+	End     float64  `json:"end"`
+	Events  []*event `json:"events"`
+	Stdout  string   `json:"stdout"`
+	Stderr  string   `json:"stderr"`
 
 	startedAt time.Time
 	calls     map[string]*event // of tools, by tool_use_id
@@ -77,7 +75,7 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 		r := known[key]
 		if r == nil {
 			r = &run{
-				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, Start: after(e.When), TimeLine: e.Time, Facts: []fact{}, Events: []*event{},
+				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, Start: after(e.When), Facts: []fact{}, Events: []*event{},
 				startedAt: e.When, calls: map[string]*event{}, files: files,
 			}
 			known[key] = r
@@ -137,8 +135,7 @@ func (r *run) addEntry(e journal.Entry, at float64) {
 }
 
 func (r *run) addStart(s *journal.Start) {
-	r.Title = commandTitle(s.Argv)
-	r.addFact("command", strings.Join(s.Argv, " "))
+	r.addFact("command", commandLine(s.Argv))
 	r.addFact("directory", s.CWD)
 	r.addFact("started by", s.Parent)
 	r.addFact("fault", s.Fault)
@@ -148,16 +145,8 @@ func (r *run) addStart(s *journal.Start) {
 	r.Events[len(r.Events)-1].At = r.Start
 }
 
-// commandTitle shortens a command line to the part that distinguishes runs.
-func commandTitle(argv []string) string {
-	if len(argv) == 0 {
-		return "claude"
-	}
-	return firstLine(strings.Join(append([]string{filepath.Base(argv[0])}, argv[1:]...), " "))
-}
-
 func (r *run) addSetup(s *journal.Run) {
-	r.Title = cmp.Or(r.Title, commandTitle(s.Argv))
+	r.addFact("command", commandLine(s.Argv))
 	r.addFact("scenario", cmp.Or(s.ScenarioFile, s.Scenario))
 	r.addFact("model", s.Model)
 	r.addFact("permission mode", s.PermissionMode)
@@ -242,7 +231,7 @@ func (r *run) addTool(entry journal.Entry, at float64) {
 	case entry.Permission != nil:
 		p := entry.Permission
 		e := r.callEvent(p.ToolUseID, p.Tool, at)
-		e.addPart("permission", strings.TrimSpace(p.Decision+" by "+p.Source+" "+p.ReasonType))
+		e.addPart("permission", strings.TrimSuffix(p.Decision+"ed by "+p.Source+" ("+p.ReasonType+")", " ()"))
 		if p.Decision == "reject" {
 			e.Status = "denied"
 		}
@@ -267,8 +256,7 @@ func (r *run) finishCall(t *journal.Tool, at float64) {
 	if len(e.Parts) == 0 || e.Parts[0].Name != "input" {
 		e.Parts = slices.Insert(e.Parts, 0, fact{"input", truncate(indented(t.Input))})
 	}
-	e.Title = t.Tool + "  " + inputSummary(t.Input)
-	e.MS = t.MS
+	e.Title, e.MS = t.Tool, t.MS
 	if e.Status != "denied" {
 		e.Status = statusOf(t.IsError)
 	}
@@ -312,10 +300,28 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 	case entry.Finding != nil:
 		r.appendEvent(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, At: at, Status: statusOf(entry.Finding.Level == "error")})
 	case entry.Host != nil:
-		r.appendEvent(&event{Kind: "process", Title: entry.Summary(), At: at})
+		r.appendEvent(&event{Kind: "process", Title: strings.ReplaceAll(entry.Summary(), "_", " "), At: at})
+	case entry.Attachment != nil:
+		r.addAttachment(entry.Attachment, at)
 	default:
 		r.appendEvent(&event{Kind: "other", Title: entry.Type + ": " + entry.Summary(), At: at})
 	}
+}
+
+// addAttachment adds an attachment. The result of a hook is part of the call that it is about, if there is one.
+func (r *run) addAttachment(a *journal.Attachment, at float64) {
+	keys, _ := a.Attachment.(map[string]any)
+	text := func(key string) string { s, _ := keys[key].(string); return s }
+	title, hook := strings.ReplaceAll(text("type"), "_", " "), text("hookName")
+	e := r.calls[text("toolUseID")]
+	switch {
+	case hook == "":
+		e = r.appendEvent(&event{Kind: "context", Title: title, At: at})
+	case e == nil:
+		e = r.appendEvent(&event{Kind: "hook", Title: hook, At: at, Status: statusOf(strings.HasSuffix(title, "error"))})
+	}
+	raw, _ := json.Marshal(keys) // was read from JSON
+	e.addPart(strings.TrimSpace(hook+" "+title), indented(raw))
 }
 
 func (r *run) addMatch(m *journal.Match, at float64) {
@@ -375,9 +381,6 @@ func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 func (r *run) finish() {
 	for _, e := range r.Events {
 		r.Failed = r.Failed || e.Status == "error" && (e.Kind == "rule" || e.Kind == "api")
-		if e.Status == "open" {
-			e.Title += "  (no result)"
-		}
 	}
 	if r.Kind == "claude" && r.Outcome == "" {
 		r.Outcome = exitText(nil, "")

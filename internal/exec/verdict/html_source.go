@@ -18,9 +18,8 @@ type sourceFiles struct {
 	lines map[string][]string // nil = the file cannot be read
 }
 
-// around returns the lines next to a line; nil = the file cannot be read.
-func (f *sourceFiles) around(file string, line int) []sourceLine {
-	const distance = 3
+// around returns a line with up to this many lines before and after it; nil = the file cannot be read.
+func (f *sourceFiles) around(file string, line, before, after int) (shown []sourceLine) {
 	if f.read == nil || file == "" || line < 1 {
 		return nil
 	}
@@ -31,22 +30,21 @@ func (f *sourceFiles) around(file string, line int) []sourceLine {
 		}
 		f.lines[file] = lines
 	}
-	var shown []sourceLine
-	for n := max(1, line-distance); n <= min(len(lines), line+distance); n++ {
+	for n := max(1, line-before); n <= min(len(lines), line+after); n++ {
 		shown = append(shown, sourceLine{Number: n, Text: lines[n-1], Marked: n == line})
 	}
 	return shown
 }
 
-// text returns the lines with their numbers.
+// text returns the lines of the rule or step that begins at a line, with their numbers: up to the next table of the same
+// level, at most 30.
 func (f *sourceFiles) text(file string, line int) string {
 	var b strings.Builder
-	for _, l := range f.around(file, line) {
-		mark := " "
-		if l.Marked {
-			mark = ">"
+	for i, l := range f.around(file, line, 0, 29) {
+		if table, isTable := strings.CutPrefix(l.Text, "[["); i > 0 && isTable && !strings.Contains(table, ".") {
+			break
 		}
-		fmt.Fprintf(&b, "%s %4d  %s\n", mark, l.Number, l.Text)
+		fmt.Fprintf(&b, "%4d  %s\n", l.Number, l.Text)
 	}
-	return b.String()
+	return strings.TrimRight(b.String(), "\n") + "\n"
 }

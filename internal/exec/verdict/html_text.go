@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-func plural(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
+// commandLine returns a command as one types it in a shell.
+func commandLine(argv []string) string {
+	words := slices.Clone(argv)
+	for i, word := range words {
+		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$`!*?[](){}<>|&;#~", r) }) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
 	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return strings.Join(words, " ")
 }
 
 // exitText says how a process ended; a nil code means that the end was not recorded.
@@ -75,21 +80,4 @@ func indented(raw json.RawMessage) string {
 	var b bytes.Buffer
 	_ = json.Indent(&b, raw, "", "  ") // fails only for text that does not parse
 	return b.String()
-}
-
-// inputSummary returns the values of a tool input on one line.
-func inputSummary(raw json.RawMessage) string {
-	var fields map[string]any
-	if json.Unmarshal(raw, &fields) != nil {
-		return firstLine(string(raw))
-	}
-	for _, name := range []string{"command", "file_path", "pattern", "path", "url", "query", "description", "prompt"} {
-		if text, ok := fields[name].(string); ok {
-			return firstLine(text)
-		}
-	}
-	if len(fields) == 0 {
-		return ""
-	}
-	return firstLine(string(raw))
 }
