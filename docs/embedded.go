@@ -1,6 +1,6 @@
 // Package docs carries the files of this directory that the binary contains: the
 // JSON Schemas of the file formats, which are generated from the Go types, and
-// the list of known differences between the double and the real CLI.
+// the list of known differences between claudeless and the real CLI.
 package docs
 
 import (

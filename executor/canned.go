@@ -17,14 +17,14 @@ type Mode int
 const (
 	// ModeLive runs such calls.
 	ModeLive Mode = iota
-	// ModeMock answers such calls with an error: no server and no built-in tool is called.
+	// ModeMock handles such calls with an error: no server and no built-in tool is called.
 	ModeMock
 )
 
 // CannedTool is the entry of a scenario for all calls of one tool
 // (tool_execution.tools.NAME).
 type CannedTool struct {
-	Result *string // nil = none
+	Result *string // nil means none
 	// Error refuses the calls unless AutoApprove is set.
 	Error       *string
 	AutoApprove bool
@@ -35,7 +35,7 @@ type CannedOptions struct {
 	Mode Mode
 	// Tools is keyed by canonical tool name.
 	Tools map[string]CannedTool
-	// Shape builds the structured result of a successful canned call, like that of the real tool; nil = text only.
+	// Shape builds the structured result of a successful canned call, like that of the real tool; nil means text only.
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
@@ -47,7 +47,7 @@ func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 
 func (t CannedTool) isRefusal() bool { return t.Error != nil && !t.AutoApprove }
 
-// Canned answers calls from the scenario: the first of a refusal of the tool, the call's own result, the tool's
+// Canned handles calls from the scenario: the first of a refusal of the tool, the call's own result, the tool's
 // result, or what Mode says. The delay of a call comes before all of these (spec: scenario-format 1).
 func Canned(o CannedOptions) Middleware {
 	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {

@@ -71,7 +71,7 @@ func (o *stringOrList) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(o))
 }
 
-// acceptedTypes lists the types that the schema accepts; anything = it has no constraint.
+// acceptedTypes lists the types that the schema accepts; anything means it has no constraint.
 func (p property) acceptedTypes() (types []string, anything bool) {
 	types = slices.Clone(p.Type)
 	for _, inner := range slices.Concat(p.AnyOf, p.OneOf) {
@@ -87,7 +87,7 @@ func (p property) acceptedTypes() (types []string, anything bool) {
 
 var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
-// convert converts a string to one of the types; nil = it stays a string.
+// convert converts a string to one of the types; nil means it stays a string.
 func (p property) convert(text string) json.RawMessage {
 	types, anything := p.acceptedTypes()
 	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {

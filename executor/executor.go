@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrUnknownTool says that an executor does not have the tool. [Composite] then
+// ErrUnknownTool means that an executor does not have the tool. [Composite] then
 // tries the next one. Test it with errors.Is.
 var ErrUnknownTool = errors.New("unknown tool")
 
@@ -38,7 +38,7 @@ func Chain(base Executor, layers ...Middleware) Executor {
 	return base
 }
 
-// Func makes a middleware from a function around Execute; Tools passes through.
+// Func creates a middleware from a function around Execute; Tools passes through.
 func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
 	return func(next Executor) Executor { return &middlewareExecutor{Executor: next, f: f} }
 }

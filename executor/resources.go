@@ -215,7 +215,7 @@ func (r Resources) decode(server string, raw json.RawMessage) (out ResourceConte
 	return out, nil
 }
 
-// saveBlob saves binary content and returns its path; empty = not saved.
+// saveBlob saves binary content and returns its path; empty means not saved.
 func (r Resources) saveBlob(index int, mime, blob string) (path, text string) {
 	data, err := base64.StdEncoding.DecodeString(blob)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestResources(t *testing.T) {
 	tests := []struct {
 		name, tool, input string
 		want              string
-		output            string // tool_use_result as JSON; empty = the error's
+		output            string // tool_use_result as JSON; empty means the error's
 		isError           bool
 	}{
 		{name: "all", tool: "ListMcpResourcesTool", input: `{}`, want: `[` + a + `]`, output: `[` + a + `]`},

@@ -18,22 +18,22 @@ type Result struct {
 type Trace struct {
 	// Duration is how long the tool itself ran, without questions and hooks.
 	Duration                  time.Duration
-	ExecutedInput             json.RawMessage               // the input after changes by hooks and the host; nil = unchanged
+	ExecutedInput             json.RawMessage               // the input after changes by hooks and the host; nil means unchanged
 	Breakpoints               []protocol.BreakpointDecision // decisions at breakpoints, in order of time
-	Denied                    *protocol.PermissionDenied    // event to show before the result; nil = none
+	Denied                    *protocol.PermissionDenied    // event to show before the result; nil means none
 	CountDenial               bool                          // add to result.permission_denials
 	Context                   []string                      // texts of hooks for the model, in addition to the result
 	EventsBefore, EventsAfter []protocol.Event              // other events to show around the result
-	Stop                      *StopTurn                     // ends the turn after this result; nil = the turn continues
+	Stop                      *StopTurn                     // ends the turn after this result; nil means the turn continues
 }
 
-// StopTurn says why a middleware ends the turn.
+// StopTurn explains why a middleware ends the turn.
 type StopTurn struct {
 	TerminalReason string            // "hook_stopped", "aborted_tools", "completed", …
-	StopReason     string            // empty = "tool_use"
+	StopReason     string            // empty means "tool_use"
 	Interrupted    bool              // result is error_during_execution
 	Deferred       *protocol.ToolUse // the call that was deferred (PreToolUse "defer")
-	Err            error             // ends the run instead of a result; nil = the turn has a result
+	Err            error             // ends the run instead of a result; nil means the turn has a result
 }
 
 // ResultOf returns a result to which no middleware has added anything.

@@ -23,7 +23,7 @@ const defaultMatches = 5
 type ToolSearch struct {
 	// Catalogue lists all tools of the session.
 	Catalogue func(ctx context.Context) ([]protocol.Tool, error)
-	// Deferred reports whether a tool is deferred; nil = [DeferredByDefault].
+	// Deferred reports whether a tool is deferred; nil means [DeferredByDefault].
 	Deferred func(protocol.Tool) bool
 }
 
@@ -161,7 +161,7 @@ func findTool(name string, all []protocol.Tool) (protocol.Tool, bool) {
 }
 
 // matchScore rates how well words describe a tool: a match with a part of its name counts most, then a substring of
-// the name, then the description. A word with `+` that is not in the name excludes the tool; 0 = no match.
+// the name, then the description. A word with `+` that is not in the name excludes the tool; 0 means no match.
 func matchScore(t protocol.Tool, words []string) int {
 	const wholePart, piece, described = 10, 5, 2
 	name := strings.ToLower(t.Name)

@@ -14,7 +14,7 @@ import (
 // value, nil if absent. Options.Sample may return one too.
 type RPCError = connection.Error
 
-// serverRequestHandler answers the requests and notifications that one server sends to the client.
+// serverRequestHandler handles the requests and notifications that one server sends to the client.
 type serverRequestHandler struct {
 	*shared
 	server string

@@ -29,10 +29,10 @@ func (e *TimeoutError) Error() string {
 // CallRequest is one tool call.
 type CallRequest struct {
 	Tool      string          // any form of name that Resolve accepts
-	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty = left out
+	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty means left out
 	Input     json.RawMessage // a JSON object; anything else is sent as {}
-	Timeout   time.Duration   // limit between two messages of the server; 0 = the server's own limit, of the whole call
-	// OnProgress receives the progress of the call, in order, before Call returns; nil = not wanted. It runs on the
+	Timeout   time.Duration   // limit between two messages of the server; 0 means the server's own limit, of the whole call
+	// OnProgress receives the progress of the call, in order, before Call returns; nil means not wanted. It runs on the
 	// goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
 	OnProgress func(Progress)
 }
@@ -138,7 +138,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	return tool, result, err
 }
 
-// unansweredError says that the connection closed during a call, in the words of the real CLI.
+// unansweredError means that the connection closed during a call, as the real CLI words it.
 type unansweredError struct{ server string }
 
 func (e *unansweredError) Error() string {

@@ -25,7 +25,7 @@ type CallRecord struct {
 	InputCID  string          `json:"input_cid,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	ResultCID string          `json:"result_cid,omitempty"`
-	// Error is why the call has no result: an error response, a time-out, a lost connection or a cancellation. Empty
+	// Error is why the call has no result: an error response, a timeout, a lost connection or a cancellation. Empty
 	// = success.
 	Error      string    `json:"error,omitempty"`
 	ErrorCode  int       `json:"error_code,omitempty"` // JSON-RPC error code
@@ -35,15 +35,15 @@ type CallRecord struct {
 
 // CallLogOptions configure a CallLog. The zero value keeps calls without times.
 type CallLogOptions struct {
-	// Store keeps inputs and results; nil = a store of the log's own, of at most Bytes (0 = the default of the
+	// Store keeps inputs and results; nil means a store of the log's own, of at most Bytes (0 means the default of the
 	// store).
 	Store    *cas.Store
 	MaxBytes int64
-	// MaxCalls is how many of the newest calls are kept; 0 = 1000.
+	// MaxCalls is how many of the newest calls are kept; 0 means 1000.
 	MaxCalls int
-	// Now returns the current time; nil = calls have no times.
+	// Now returns the current time; nil means calls have no times.
 	Now func() time.Time
-	// Observer receives each finished call and each notification; nil = none.
+	// Observer receives each finished call and each notification; nil means none.
 	Observer CallObserver
 }
 

@@ -35,26 +35,26 @@ const (
 type ServerConfig struct {
 	Name    string
 	Source  string // dynamic (--mcp-config), project (.mcp.json), user, local, sdk
-	Type    string // stdio, http, sse, sdk; empty = stdio
+	Type    string // stdio, http, sse, sdk; empty means stdio
 	Command string
 	Args    []string
 	Env     map[string]string
-	CWD     string // empty = Options.CWD
+	CWD     string // empty means Options.CWD
 	URL     string
 	Headers map[string]string
 	Authorization
 	// FallbackToSSE retries an http server with the older SSE transport if the URL does not accept messages (HTTP 404
 	// or 405).
 	FallbackToSSE bool
-	// Timeout bounds the time between two messages of the server during a call; 0 = the default of the manager.
+	// Timeout bounds the time between two messages of the server during a call; 0 means the default of the manager.
 	Timeout time.Duration
-	// MaxTotal bounds a whole call; Timeout then bounds the time between two messages. 0 = Timeout bounds the call.
+	// MaxTotal bounds a whole call; Timeout then bounds the time between two messages. 0 means Timeout bounds the call.
 	MaxTotal       time.Duration
-	ConnectTimeout time.Duration // 0 = the default of the manager
-	ShutdownGrace  time.Duration // each step of the shutdown; 0 = 500 ms
-	MaxLineBytes   int           // longest message; 0 = 16 MB
+	ConnectTimeout time.Duration // 0 means the default of the manager
+	ShutdownGrace  time.Duration // each step of the shutdown; 0 means 500 ms
+	MaxLineBytes   int           // longest message; 0 means 16 MB
 	AlwaysLoad     bool          // the tools are loaded without a tool search
-	// AutoReconnect reconnects a lost server in the background; nil = only http and sse servers.
+	// AutoReconnect reconnects a lost server in the background; nil means only http and sse servers.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
 	// IsLiteral marks an entry whose values are not expanded (the servers dialect).
@@ -64,7 +64,7 @@ type ServerConfig struct {
 // Authorization is how a remote server is given credentials, in addition to its configured headers.
 type Authorization struct {
 	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings. They take
-	// precedence over Headers. It runs at each connect and once more when a call is refused. Empty = none.
+	// precedence over Headers. It runs at each connect and once more when a call is refused. Empty means none.
 	HeadersHelper string
 	OAuth         oauth.Config
 }

@@ -109,7 +109,7 @@ func TestEndIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestErrorKinds: an error answer keeps code, message and data; time-out, loss
+// TestErrorKinds: an error answer keeps code, message and data; timeout, loss
 // and cancelling are distinguished (M21; C37, C137, C138).
 func TestErrorKinds(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ type helperOptions struct {
 	Timeout     time.Duration
 }
 
-// helperTimeout is the time-out of the real CLI.
+// helperTimeout is the timeout of the real CLI.
 const helperTimeout = 10 * time.Second
 
 // runHeadersHelper runs the helper once and returns the headers that it prints. Errors never contain its output.

@@ -127,7 +127,7 @@ func onlyZombies(pgid int) bool {
 	return true
 }
 
-// patience is a time limit that only a hanging test exceeds, even on a busy machine. It is shorter than the time-outs
+// patience is a time limit that only a hanging test exceeds, even on a busy machine. It is shorter than the timeouts
 // that end a hanging server.
 const patience = 30 * time.Second
 

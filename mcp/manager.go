@@ -26,7 +26,7 @@ type Manager struct {
 	started         bool
 	closed          bool
 	servers         []*server  // config order
-	cachedCatalogue *catalogue // nil = not built yet
+	cachedCatalogue *catalogue // nil means not built yet
 }
 
 // settleMargin gives an attempt that reached its own limit time to report it.

@@ -11,7 +11,7 @@ import (
 )
 
 // Resources lists the resources of all connected servers in config order, or only those of the server with the
-// given raw name (empty = all). An unknown name is ErrUnknownServer.
+// given raw name (empty means all). An unknown name is ErrUnknownServer.
 func (m *Manager) Resources(server string) ([]Resource, error) {
 	var all []Resource
 	found := server == ""
@@ -41,7 +41,7 @@ func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result 
 	return result, err
 }
 
-// ResourceTemplates lists the resource templates of a server as it sent them; nil = the server has no resources.
+// ResourceTemplates lists the resource templates of a server as it sent them; nil means the server has no resources.
 // Errors are those of [Manager.ReadResource].
 func (m *Manager) ResourceTemplates(ctx context.Context, server string) (all []json.RawMessage, err error) {
 	err = m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
@@ -64,7 +64,7 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[s
 	return result, err
 }
 
-// requestLimit bounds requests other than calls; a shorter call time-out bounds them too.
+// requestLimit bounds requests other than calls; a shorter call timeout bounds them too.
 const requestLimit = 60 * time.Second
 
 // openServer finds a server; it fails if the manager is closed.

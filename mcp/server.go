@@ -23,7 +23,7 @@ var (
 	ErrClosed        = errors.New("MCP manager is closed") // permanent
 )
 
-// notConnectedError is ErrNotConnected for one server, in the words of the real CLI.
+// notConnectedError is ErrNotConnected for one server, as the real CLI words it.
 type notConnectedError struct{ server string }
 
 func (e notConnectedError) Error() string {
@@ -64,7 +64,7 @@ func (s State) CLIStatus() string {
 	}
 }
 
-// ServerInfo is the serverInfo of the handshake: Name, Title (empty = none) and Version.
+// ServerInfo is the serverInfo of the handshake: Name, Title (empty means none) and Version.
 type ServerInfo = connection.ServerInfo
 
 // ServerStatus is the status of one server at one moment.
@@ -82,9 +82,9 @@ type ServerStatus struct {
 	// Error is why the server is not connected, with exit status and last line of standard error if available. Empty
 	// = no error.
 	Error string
-	// WireError is the same error in the words of the real CLI ("Connection closed").
+	// WireError is the same error as the real CLI words it ("Connection closed").
 	WireError string
-	PID       int // of a stdio server; 0 = not running
+	PID       int // of a stdio server; 0 means not running
 	Attempt   int // of reconnecting, from 1
 	Tools     []protocol.Tool
 	RawTools  []json.RawMessage // definitions as the server sent them, in the order of Tools
@@ -98,7 +98,7 @@ type ServerStatus struct {
 type server struct {
 	*shared
 	cfg           ServerConfig // immutable: a changed entry becomes a new server
-	configuredBy  string       // the source that set it in SetServers, "" = configured; guarded by Manager.mu
+	configuredBy  string       // the source that set it in SetServers, "" means configured; guarded by Manager.mu
 	stateRequests chan stateRequest
 	cancel        context.CancelFunc // ends run
 	done          chan struct{}      // closed when run has returned and everything is shut down

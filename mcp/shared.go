@@ -16,7 +16,7 @@ import (
 // shared is the state that all servers of a manager share.
 type shared struct {
 	options     Options       // without Servers: Manager.servers replaces it
-	debug       *debugSink    // nil = off
+	debug       *debugSink    // nil means off
 	localSlots  chan struct{} // one slot for each local server that may connect at the same time
 	remoteSlots chan struct{} // the same for remote ones
 

@@ -27,13 +27,13 @@ type EngineOptions struct {
 	Args []string
 	// CWD is `cwd` in expressions.
 	CWD string
-	// Counter is shared by all engines of the run; nil = this is the only one.
+	// Counter is shared by all engines of the run; nil means this is the only one.
 	Counter RuleCounter
-	// Failure applies to every answer without its own failure; nil = none.
+	// Failure applies to every answer without its own failure; nil means none.
 	Failure *Failure
 }
 
-// Engine answers the requests of one session. It is not safe for concurrent use.
+// Engine handles the requests of one session. It is not safe for concurrent use.
 type Engine struct {
 	scenario *Scenario
 	options  EngineOptions
@@ -41,11 +41,11 @@ type Engine struct {
 
 	turns          int                 // number of user prompts so far
 	counts         map[int]int         // matches by rule
-	active         *activeSequence     // nil = no turn is expected
-	endedSequence  *activeSequence     // the sequence that the last prompt ended; nil = none
-	running        *activeResponse     // nil = no response to continue
+	active         *activeSequence     // nil means no turn is expected
+	endedSequence  *activeSequence     // the sequence that the last prompt ended; nil means none
+	running        *activeResponse     // nil means no response to continue
 	unmetResults   []ExpectationResult // results that did not match the `expect` of their call
-	subagentScript *matchedRule        // answers the first prompt of a sub-agent; nil = the rules do
+	subagentScript *matchedRule        // answers the first prompt of a sub-agent; nil means the rules do
 	agents         agents
 
 	lastText           string      // of the replies so far
@@ -59,7 +59,7 @@ type activeSequence struct {
 	groups   map[string]string // named captures of the prompts so far
 }
 
-// NewEngine makes an engine for a new session. A scenario that was built in Go is
+// NewEngine creates an engine for a new session. A scenario that was built in Go is
 // compiled first; NewEngine panics if it is not valid.
 func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	if s.library == nil {
@@ -89,7 +89,7 @@ func (e *ScriptError) Error() string { return e.Rule.String() + ": " + e.Err.Err
 // Unwrap returns the error.
 func (e *ScriptError) Unwrap() error { return e.Err }
 
-// Next answers one request. The error is a [*ScriptError] if an expression fails,
+// Next handles one request. The error is a [*ScriptError] if an expression fails,
 // or the error of ctx; a scripted failure is never an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	ctx = eval.WithSharedLimit(ctx)
@@ -281,7 +281,7 @@ func (e *Engine) reserveMatch(r Request, rule int) (bool, error) {
 	return n <= limit, err
 }
 
-// tryTurn tries the expected turn; nil = the prompt does not match it.
+// tryTurn tries the expected turn; nil means the prompt does not match it.
 func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
 	at := *e.active
 	turns := e.scenario.Responses[at.rule].Turns
@@ -440,7 +440,7 @@ func (e *Engine) scriptedAnswer(r Request) *matchedRule {
 
 // Sample answers a sampling request of an MCP server with the first answer that
 // matches the server's raw name and the text of the last message, with its
-// templates evaluated; nil = none matches. The error is for expressions that fail.
+// templates evaluated; nil means none matches. The error is for expressions that fail.
 // Sample alone may be called from many goroutines.
 func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
 	all := e.scenario.MCP.Sampling

@@ -16,7 +16,7 @@ type SecretFinder interface {
 // excerpts shows parts of prompts and patterns in messages. Secrets are redacted
 // before a text is truncated, because a part of a secret is not recognised.
 type excerpts struct {
-	secrets SecretFinder // nil = no redaction
+	secrets SecretFinder // nil means no redaction
 }
 
 // Hide returns a text without its secrets.
@@ -54,7 +54,7 @@ func (x excerpts) split(s string, at int) (before, after string) {
 	return parts[0].String(), parts[1].String()
 }
 
-// explainMiss says why a pattern does not match and, if possible, at which position
+// explainMiss explains why a pattern does not match and, if possible, at which position
 // matching fails.
 func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	why := t.Explain(prompt, x)

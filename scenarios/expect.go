@@ -41,7 +41,7 @@ type ObservedNotification struct {
 	Server string // by its name in the configuration
 	// Tool is the server's own name of the tool that makes the progress.
 	Tool string
-	// Level is the level of a log message; empty = progress.
+	// Level is the level of a log message; empty means progress.
 	Level string
 	Text  string
 }
@@ -107,7 +107,7 @@ func (s *RunRecord) AddRule(r RuleRef) { s.rules = append(s.rules, r) }
 
 // ExpectationResult is the result of one expectation.
 type ExpectationResult struct {
-	At     diag.Position // zero = unknown
+	At     diag.Position // zero means unknown
 	Text   string        // what is expected: "expected a call to Bash"
 	IsMet  bool
 	Actual string // the actual outcome; empty if met
@@ -145,7 +145,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	return judged
 }
 
-// check describes one expectation and why it is not met; "" = met.
+// check describes one expectation and why it is not met; "" means met.
 func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
 	hits := x.matchingEvents(seen)
 	low, high := 1, -1
@@ -316,7 +316,7 @@ func matchesToolName(name, glob string) bool {
 	return globMatches(glob, name) || globMatches(canonicalToolPart(glob), name)
 }
 
-// exceededLimit describes the limit that the requests exceed; "" = none.
+// exceededLimit describes the limit that the requests exceed; "" means none.
 func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	if r == nil {
 		return ""
@@ -395,7 +395,7 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 	return best
 }
 
-// decodeNumbers decodes JSON without converting numbers; nil = invalid.
+// decodeNumbers decodes JSON without converting numbers; nil means invalid.
 func decodeNumbers(raw json.RawMessage) any {
 	if v, err := plainjson.Decode(raw); err == nil {
 		return v

@@ -16,7 +16,7 @@ type ObservedScreen struct {
 // AddScreen records a screen that was answered.
 func (s *RunRecord) AddScreen(seen ObservedScreen) { s.screens = append(s.screens, seen) }
 
-// MarkRealCLI says that a real claude ran, whose screens are not recorded. Expectations of
+// MarkRealCLI means that a real claude ran, whose screens are not recorded. Expectations of
 // screens are then not judged.
 func (s *RunRecord) MarkRealCLI() { s.realCLI = true }
 

@@ -40,7 +40,7 @@ func (e *Engine) explain(prompt string, most int) []string {
 	return lines
 }
 
-// explainRule says why a rule did not answer.
+// explainRule explains why a rule did not answer.
 func (e *Engine) explainRule(i int, prompt string) string {
 	rule := &e.scenario.Responses[i]
 	_, ok := rule.match.Match(prompt)

@@ -29,7 +29,7 @@ type Failure struct {
 	// Fault is the defect of a `stream_fault` in an otherwise normal streamed message. It affects claudeless serve
 	// only.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
-	// Whole says that the partial text is a complete block: it is shown, and the model is asked to continue
+	// Whole is true if the partial text is a complete block: it is shown, and the model is asked to continue
 	// (`partial_response`, once).
 	Whole bool `toml:"whole"`
 	// Raw is the body that `malformed_json` sends.
@@ -152,7 +152,7 @@ func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 	}
 }
 
-// FailureByName returns the failure of `--failure NAME` with default values for its keys; nil = unknown name.
+// FailureByName returns the failure of `--failure NAME` with default values for its keys; nil means unknown name.
 // Hyphens and underscores are equivalent.
 func FailureByName(name string) *Failure {
 	f := &Failure{Type: FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))}
@@ -185,7 +185,7 @@ func IsStreamFault(name string) bool {
 
 // APIError is the API's response to a request that fails.
 type APIError struct {
-	Status        int    // HTTP; 0 = no response
+	Status        int    // HTTP; 0 means no response
 	Type, Message string // of the error in the body
 }
 

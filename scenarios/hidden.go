@@ -59,7 +59,7 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 	return s
 }
 
-// hiddenBy returns the rule that hides another one, and how; "" = none.
+// hiddenBy returns the rule that hides another one, and how; "" means none.
 func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	p := &s.rules[i].Pattern
 	if s.rules[i].AnswersNotifications() { // which those before it may leave to it
@@ -146,7 +146,7 @@ func canBeEmpty(re *syntax.Regexp) bool {
 	}
 }
 
-// countCaptures counts the groups of a regular expression; -1 = it is invalid.
+// countCaptures counts the groups of a regular expression; -1 means it is invalid.
 func countCaptures(src string) int {
 	re, err := regexp.Compile(src)
 	if err != nil {

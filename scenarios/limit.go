@@ -13,7 +13,7 @@ func (r *Rule) isUsedUp(count int) bool {
 	return limit >= 0 && count >= limit
 }
 
-// limit returns how many prompts a rule may answer; negative = any number.
+// limit returns how many prompts a rule may answer; negative means any number.
 func (r *Rule) limit() int {
 	switch {
 	case r.Once:

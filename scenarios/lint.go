@@ -15,12 +15,12 @@ import (
 
 // LintOptions hold information that is not in the scenario.
 type LintOptions struct {
-	// Tools are the built-in tools; nil = calls of them are not checked.
+	// Tools are the built-in tools; nil means calls of them are not checked.
 	Tools []protocol.Tool
-	// Server returns the problems of an entry of [mcp.servers]; nil = they are not
+	// Server returns the problems of an entry of [mcp.servers]; nil means they are not
 	// checked.
 	Server func(name string, entry map[string]any) []string
-	// Placeholder is an answer that still has to be written by hand; empty = none.
+	// Placeholder is an answer that still has to be written by hand; empty means none.
 	Placeholder string
 }
 
@@ -57,7 +57,7 @@ func UnknownInput(message, tool string) (key string, ok bool) {
 type linter struct {
 	s         *Scenario
 	o         LintOptions
-	tools     map[string]inputKeys // by name; nil = unknown
+	tools     map[string]inputKeys // by name; nil means unknown
 	templates bool
 	called    []string // tools that an answer calls
 	list      diag.List
@@ -65,7 +65,7 @@ type linter struct {
 
 // inputKeys describes a tool's input.
 type inputKeys struct {
-	keys []string // nil = any
+	keys []string // nil means any
 }
 
 func toolsOf(defs []protocol.Tool) map[string]inputKeys {
@@ -151,7 +151,7 @@ func (l *linter) lintBackspaces(p location, pattern *Pattern) {
 // visibleLists holds the lengths of the lists that an expression sees.
 type visibleLists struct {
 	results int
-	groups  int // numbered captures; -1 = unknown
+	groups  int // numbered captures; -1 means unknown
 }
 
 // countGroups counts the numbered captures of a pattern.

@@ -1,5 +1,5 @@
 // Package scenarios implements the scripted model: it loads a scenario (TOML, or JSON with the same keys), reports
-// all problems in it, and answers requests as the scenario says.
+// all problems in it, and handles requests as the scenario says.
 //
 // A reply depends only on the scenario, the options and the requests so far. The package uses no clock, environment,
 // network, tool or process; a scripted failure is a value in [Reply], never an error.
@@ -210,7 +210,7 @@ func (l *loader) readInclude(from *fill.Source, i int, name string, stack []stri
 	return l.file(path, src, append(slices.Clone(stack), clean)).Responses
 }
 
-// decodeFile decodes one file into s; false = it could not be read at all.
+// decodeFile decodes one file into s; false means it could not be read at all.
 func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		ix := diag.IndexJSON(path, []byte(src))

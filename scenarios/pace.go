@@ -83,10 +83,10 @@ func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 type Pace struct {
 	Stream
 
-	random func() float64 // nil = no jitter
+	random func() float64 // nil means no jitter
 }
 
-// NewPace returns the pace of a stream; r provides the jitter, nil = no jitter.
+// NewPace returns the pace of a stream; r provides the jitter, nil means no jitter.
 func NewPace(st Stream, r *rand.Rand) Pace {
 	p := Pace{Stream: st}
 	if r != nil {

@@ -95,8 +95,8 @@ const (
 // promptSources are the prompts that a rule answers. The zero value answers those of
 // the user.
 type promptSources struct {
-	source  string   // the key `source`; empty = as the pattern says
-	pattern *Pattern // nil = no pattern
+	source  string   // the key `source`; empty means as the pattern says
+	pattern *Pattern // nil means no pattern
 }
 
 // AnswersNotifications reports whether the rule answers texts that the CLI writes itself. Without `source`, it

@@ -36,7 +36,7 @@ type Request struct {
 	SideKind string
 	// Vars are additional variables of expressions.
 	Vars Vars
-	// Counter replaces the engine's; nil = the engine's.
+	// Counter replaces the engine's; nil means the engine's.
 	Counter RuleCounter
 }
 
@@ -47,9 +47,9 @@ type Result struct {
 	Text      string // text for the model
 	IsError   bool
 	// Content is the content sent to the model: a JSON string or an array of
-	// blocks; nil = unknown.
+	// blocks; nil means unknown.
 	Content json.RawMessage
-	// Structured is the structured form of the result; nil = none.
+	// Structured is the structured form of the result; nil means none.
 	Structured any
 }
 
@@ -58,7 +58,7 @@ type Vars struct {
 	Model          string
 	PermissionMode string
 	SystemPrompt   string
-	CWD            string                     // "" = the engine's
+	CWD            string                     // "" means the engine's
 	Tools          []string                   // canonical names
 	Context        []string                   // additional texts of this turn
 	Schemas        map[string]json.RawMessage // canonical name → input schema
@@ -72,7 +72,7 @@ type Call struct {
 	MaxTokens                                    int
 	Stream                                       bool
 	Attempt                                      int    // from 1; 0 means 1
-	Agent                                        string // id of the requesting sub-agent; "" = the main conversation
+	Agent                                        string // id of the requesting sub-agent; "" means the main conversation
 	Betas                                        []string
 	Headers                                      map[string]string // lower case, credentials redacted
 	Attachments                                  []string          // types of the images and documents of the prompt
@@ -94,7 +94,7 @@ func (c Call) addVariables(into map[string]any) {
 type Session struct {
 	ID        string
 	IsResumed bool
-	Turn      int // number of the prompt in the session, from 1; 0 = the engine counts
+	Turn      int // number of the prompt in the session, from 1; 0 means the engine counts
 }
 
 // Reply is one message of the model.
@@ -103,31 +103,31 @@ type Reply struct {
 	// the scenario sets one, and its input after evaluating templates and $file. No
 	// blocks = a message with empty text.
 	Blocks     []protocol.Block
-	StopReason string // "" = by content: tool_use or end_turn
-	Usage      *Usage // nil = the caller estimates
+	StopReason string // "" means by content: tool_use or end_turn
+	Usage      *Usage // nil means the caller estimates
 	DelayMS    int    // wait before the message
 	// Failure happens instead of the message; after its retries (Times) the rest of
-	// the reply follows. Nil = none.
+	// the reply follows. Nil means none.
 	Failure *Failure
 	// Gate is the gate to wait at before the message, After the gate of another
-	// step to wait for; empty = none.
+	// step to wait for; empty means none.
 	Gate, After string
-	// Fault is an output fault that starts here; empty = no change.
+	// Fault is an output fault that starts here; empty means no change.
 	Fault string
 	// Frames are written before the message, with templates evaluated.
 	Frames []Frame
-	// StructuredOutput is the scripted answer to a JSON schema; nil = none.
+	// StructuredOutput is the scripted answer to a JSON schema; nil means none.
 	StructuredOutput json.RawMessage
-	Stream           *Stream // pace of this message; nil = the scenario's
+	Stream           *Stream // pace of this message; nil means the scenario's
 	Rule             RuleRef
-	// IsUnmatched says that no rule matched the prompt. NearMisses explain why; they
+	// IsUnmatched is true if no rule matched the prompt. NearMisses explain why; they
 	// are set if the scenario makes that an error.
 	IsUnmatched bool
-	// IsEndless says that the rule was stopped because it kept answering texts of the CLI with calls that cause the next
+	// IsEndless is true if the rule was stopped because it kept answering texts of the CLI with calls that cause the next
 	// text.
 	IsEndless  bool
 	NearMisses []string
-	// HasMore says that another step follows the results of this one.
+	// HasMore is true if another step follows the results of this one.
 	HasMore bool
 	// Missing are the paths in templates of this message without a value, such as
 	// `results[0].structured.nmae`.
@@ -139,8 +139,8 @@ type RuleRef struct {
 	// Name is "responses[2]", "responses[2].turns[0]", "default_response" or "" for
 	// none.
 	Name string
-	File string // "" = not from a file
-	Line int    // 0 = unknown
+	File string // "" means not from a file
+	Line int    // 0 means unknown
 }
 
 // String returns "FILE:LINE: NAME", without unknown parts.
@@ -154,8 +154,8 @@ func (r RuleRef) String() string {
 // matchedRule is the rule or turn that answers a prompt.
 type matchedRule struct {
 	ref      RuleRef
-	rule     int // -1 = default_response, or none
-	turn     int // -1 = the rule's own response
+	rule     int // -1 means default_response, or none
+	turn     int // -1 means the rule's own response
 	response *Response
 	failure  *Failure
 	scope    *fill.Scope
@@ -175,7 +175,7 @@ type activeResponse struct {
 type expectedResult struct {
 	at      diag.Position
 	tool    string
-	pattern *Pattern // nil = no expectation
+	pattern *Pattern // nil means no expectation
 }
 
 func newResponse(h *matchedRule) *activeResponse {
@@ -235,7 +235,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	return reply, r.finish(ctx, &reply, step)
 }
 
-// takeStep returns the next step whose condition is true; nil = none.
+// takeStep returns the next step whose condition is true; nil means none.
 func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
 	for r.nextStep < len(r.steps) {
 		step := &r.steps[r.nextStep]
@@ -445,7 +445,7 @@ type script struct {
 	scope *fill.Scope
 }
 
-// subagentScript returns the script of a call's agent; nil = none.
+// subagentScript returns the script of a call's agent; nil means none.
 func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
 	if s == nil {
 		return nil

@@ -108,10 +108,10 @@ const defaultName = "default_response"
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 
-// File returns the file of the scenario; empty = none.
+// File returns the file of the scenario; empty means none.
 func (s *Scenario) File() string { return s.source.Index.Pos(nil).File }
 
-// Digest returns the SHA-256 of the sources, including included files; empty = the
+// Digest returns the SHA-256 of the sources, including included files; empty means the
 // scenario was not loaded from files, or s is nil.
 func (s *Scenario) Digest() string {
 	if s == nil || s.texts == nil {
@@ -210,9 +210,9 @@ func (s *Scenario) candidates(prompt string) iter.Seq[int] {
 }
 
 // ServerConfig returns the scenario's servers for the --mcp-config of a claude that
-// does not read scenarios: self serves their fixtures. Nil = it has no servers.
+// does not read scenarios: self serves their fixtures. Nil means it has no servers.
 // Each fixture records its messages in the directory of its escaped name in
-// records; empty = none does.
+// records; empty means none does.
 func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil

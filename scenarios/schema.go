@@ -76,9 +76,9 @@ type Scenario struct {
 	// WorkingDirectory is the directory that transcripts and hooks report; tools and hooks still run in the
 	// directory of the run.
 	WorkingDirectory string `toml:"working_directory"`
-	// Trusted says whether the directory is trusted; false asks on the interactive screen.
+	// Trusted is true if the directory is trusted; false asks on the interactive screen.
 	Trusted *bool `toml:"trusted" default:"true"`
-	// LoggedIn says whether a user is logged in; false starts the set-up on the interactive screen.
+	// LoggedIn is true if a user is logged in; false starts the set-up on the interactive screen.
 	LoggedIn *bool `toml:"logged_in" default:"true"`
 	// PermissionMode is the initial mode: `default`, `plan`, `acceptEdits`, `bypassPermissions`, `dontAsk`, `auto`
 	// or `delegate`; the spellings `accept-edits`, `bypass-permissions` and `dont-ask` are equivalent.
@@ -115,7 +115,7 @@ type Rule struct {
 	// all processes. Outside of a run, as with claudeless serve, it applies to a session. 0 means never; by default
 	// there is no limit.
 	MaxMatches *int `toml:"max_matches" min:"0"`
-	// Once says that the rule answers only one prompt of the whole run (of `claudeless exec` or of one test), over
+	// Once is true if the rule answers only one prompt of the whole run (of `claudeless exec` or of one test), over
 	// all processes. Outside of a run, as with claudeless serve, it answers one prompt of a session, and the verdict
 	// reports further ones.
 	Once bool `toml:"once"`
@@ -269,7 +269,7 @@ type ToolCall struct {
 // Canned is the text of a canned result.
 type Canned struct {
 	Text string // a template
-	File string // the file that contains the text; empty = Text is used
+	File string // the file that contains the text; empty means Text is used
 }
 
 // Subagent scripts an agent started by a tool call.
@@ -324,8 +324,8 @@ type Stream struct {
 
 // Chunk is the size of a piece of a partial message. The zero value is a word.
 type Chunk struct {
-	Unit string // "word", "token", "line"; "" = word, or Size is used
-	Size int    // characters; 0 = Unit is used
+	Unit string // "word", "token", "line"; "" means word, or Size is used
+	Size int    // characters; 0 means Unit is used
 }
 
 // Frame is output of the program; it has one of `json`, `line` and `stderr`. Frames are written to stdout with

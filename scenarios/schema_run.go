@@ -79,7 +79,7 @@ type Timeouts struct {
 	// HookTimeoutMS limits hooks without their own timeout (CLAUDELESS_HOOK_TIMEOUT_MS).
 	HookTimeoutMS *int `toml:"hook_timeout_ms" min:"0" max:"31536000000" default:"600000"`
 	// MCPTimeoutMS limits an MCP call (CLAUDELESS_MCP_TIMEOUT_MS); MCP_TOOL_TIMEOUT and the server's own `timeout`
-	// take precedence. Absent = no limit.
+	// take precedence. Absent means no limit.
 	MCPTimeoutMS *int `toml:"mcp_timeout_ms" min:"0" max:"31536000000"`
 	// ResponseDelayMS is the wait before the first message of a turn (CLAUDELESS_RESPONSE_DELAY_MS).
 	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" max:"31536000000" default:"0"`
@@ -173,7 +173,7 @@ type ExpectOAuth struct {
 // Times is a number of calls.
 type Times struct {
 	Min int
-	Max int // -1 = no upper bound
+	Max int // -1 means no upper bound
 }
 
 // API holds settings of claudeless serve. When running as claude, only the summary of a compaction (`side`) is used.
@@ -223,7 +223,7 @@ type Parity struct {
 	Argv []string `toml:"argv"`
 	// Stdin is the input of claude; default empty.
 	Stdin string `toml:"stdin"`
-	// Refuses says that claude is expected to reject this command line. Without it, a case that neither program
+	// Refuses is true if claude is expected to reject this command line. Without it, a case that neither program
 	// accepts is not compared.
 	Refuses bool `toml:"refuses"`
 }

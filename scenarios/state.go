@@ -40,8 +40,8 @@ type savedSequence struct {
 // savedResponse is a response whose calls have no results yet; the next process
 // continues it when the results arrive.
 type savedResponse struct {
-	Rule    int               `json:"rule"` // -1 = default_response
-	Turn    int               `json:"turn"` // -1 = the rule's own response
+	Rule    int               `json:"rule"` // -1 means default_response
+	Turn    int               `json:"turn"` // -1 means the rule's own response
 	Pattern string            `json:"pattern,omitempty"`
 	Step    int               `json:"step"` // index of the next step
 	Prompt  string            `json:"prompt"`
@@ -79,7 +79,7 @@ func (e *Engine) saved(r *activeResponse) *savedResponse {
 	return out
 }
 
-// restoreResponse makes a saved response the current one; false = it no longer fits the
+// restoreResponse creates a saved response the current one; false means it no longer fits the
 // scenario.
 func (e *Engine) restoreResponse(r *savedResponse) bool {
 	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.scenario.DefaultResponse, ref: e.defaultRef()}

@@ -23,7 +23,7 @@ import (
 type scenarioScript struct {
 	tb       testing.TB
 	dir      string
-	file     string // of a scenario that is a file; empty = the rules are the scenario
+	file     string // of a scenario that is a file; empty means the rules are the scenario
 	position string
 
 	mu        sync.Mutex
@@ -39,7 +39,7 @@ type rule struct {
 	position string // file and line of the test that added the rule
 }
 
-// ruleLimit says how often a rule answers.
+// ruleLimit specifies how often a rule answers.
 type ruleLimit int
 
 const (

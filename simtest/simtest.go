@@ -37,7 +37,7 @@ type Prompt struct {
 	PID       int
 }
 
-// New makes a claude that answers one prompt of any process with these steps: a string is a text, and [Call], [Say]
+// New creates a claude that answers one prompt of any process with these steps: a string is a text, and [Call], [Say]
 // and [Fail] make the other steps. Without steps it has the rules of [Claude.On].
 //
 // New puts it first on PATH in the environment of the test, and sets a home directory, a configuration directory and
@@ -52,7 +52,7 @@ func New(tb testing.TB, steps ...any) *Claude {
 	return c
 }
 
-// File makes a claude that plays a scenario; mistakes of the file fail the test
+// File creates a claude that plays a scenario; mistakes of the file fail the test
 // as `claudeless check` shows them.
 func File(tb testing.TB, path string) *Claude {
 	tb.Helper()

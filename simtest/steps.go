@@ -13,7 +13,7 @@ type ToolCall struct {
 }
 
 // Call makes the model call a tool: a built-in ("Bash"), "server/tool", or
-// "mcp__server__tool". The input is a map or a struct with JSON tags; nil = {}.
+// "mcp__server__tool". The input is a map or a struct with JSON tags; nil means {}.
 func Call(tool string, input any) ToolCall {
 	if input == nil {
 		input = map[string]any{}

@@ -33,7 +33,7 @@ type Screen struct {
 type Cell struct {
 	Text  string // a space for an empty cell
 	Width int    // columns: 1 or 2
-	Style string // the escape sequence that selects its style; empty = none
+	Style string // the escape sequence that selects its style; empty means none
 }
 
 // Terminal starts the interactive claude, with these arguments, in a pseudo-terminal of 110 columns

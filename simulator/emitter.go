@@ -11,7 +11,7 @@ import (
 // errStopped ends a turn whose consumer has stopped iterating; see [emitter.checkOpen].
 var errStopped = errors.New("the consumer stopped")
 
-// turnEndError says how a turn ends. It is an error so that it unwinds the running step; only [turn.run]
+// turnEndError describes how a turn ends. It is an error so that it unwinds the running step; only [turn.run]
 // handles it and makes the result from it.
 type turnEndError struct {
 	subtype          string // "success" or one of the error subtypes
@@ -26,7 +26,7 @@ type turnEndError struct {
 	skippedModel     bool    // the turn ended without the model
 	excludeLastReply bool    // the last reply does not count in the turn's usage
 	localCommand     string  // name of the slash command that ran; empty if none
-	crash            string  // the error that ends the session, too, with exit code 1; empty = the session continues
+	crash            string  // the error that ends the session, too, with exit code 1; empty means the session continues
 }
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }
@@ -160,7 +160,7 @@ const timestampFormat = "2006-01-02T15:04:05.000Z"
 
 func (o *emitter) timestamp() string { return o.sim.options.Clock.Now().UTC().Format(timestampFormat) }
 
-// apiID makes an id in the format of the API: msg_01…, toolu_01…, req_01….
+// apiID creates an id in the format of the API: msg_01…, toolu_01…, req_01….
 func (o *emitter) apiID(prefix string) string {
 	return prefix + "_01" + strings.ReplaceAll(o.sim.options.Clock.NewID(), "-", "")[:22]
 }

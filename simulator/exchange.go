@@ -22,7 +22,7 @@ type exchange struct {
 	round     *toolRound
 	current   *message // the message being streamed; nil between messages
 	lastReply replyInfo
-	// replyComplete says that the next reply arrives without streaming, because a stream broke off or a model is absent.
+	// replyComplete is true if the next reply arrives without streaming, because a stream broke off or a model is absent.
 	replyComplete bool
 	fallbacks     int    // models of Limits.FallbackModels that were asked in this turn
 	mainModel     string // the session's model, if another was asked

@@ -9,24 +9,24 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// apiFailure is a failed request in the words of the real CLI (spec: cli-observed 10,
+// apiFailure is a failed request as the real CLI words it (spec: cli-observed 10,
 // cli-contract 3.5).
 type apiFailure struct {
-	Status           int           // HTTP status; 0 = no response
+	Status           int           // HTTP status; 0 means no response
 	Kind             string        // error type of the answer; empty without a response
 	Connection       string        // api_error; empty with a response
 	ErrorClass       string        // error of the assistant event
-	RetryClass       string        // error of api_retry; empty = never retried
+	RetryClass       string        // error of api_retry; empty means never retried
 	Text             string        // what people read
-	TerminalReason   string        // empty = api_error
-	Limit            int           // retries at the most; 0 = the session's
+	TerminalReason   string        // empty means api_error
+	Limit            int           // retries at the most; 0 means the session's
 	SilentRetries    int           // number of immediate retries that are not reported
-	RetryAfter       time.Duration // retry-after; 0 = back off
+	RetryAfter       time.Duration // retry-after; 0 means back off
 	Message          string        // of the API itself
-	StopReason       string        // stop_reason; empty = stop_sequence
+	StopReason       string        // stop_reason; empty means stop_sequence
 	RefusedMessageID string        // id of the message that was refused
 	Truncation       string        // limit that cut the reply: output_limit, context_window
-	Stderr           string        // what the reader of the reply says of it; empty = nothing
+	Stderr           string        // what the reader of the reply says of it; empty means nothing
 }
 
 // Body is the answer as clients of the API quote it. If the answer is not JSON, Body is its message.
@@ -51,7 +51,7 @@ func (api apiFailure) ErrorType() string {
 	return api.Kind
 }
 
-// Fallback is why another model is asked; empty = no other model would help.
+// Fallback is why another model is asked; empty means no other model would help.
 func (api apiFailure) Fallback() string {
 	switch {
 	case api.Status == 529:
@@ -87,7 +87,7 @@ type failureContext struct {
 	Model       string // full name of the one that was asked
 	Retries     int    // that the session makes of a failed request
 	HasReply    bool   // the conversation has a reply, so it can be compacted
-	GatewayHost string // host of an API that is not the vendor's; empty = the vendor's API
+	GatewayHost string // host of an API that is not the vendor's; empty means the vendor's API
 }
 
 // describeFailure puts a scripted failure into the words of the real CLI.

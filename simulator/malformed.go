@@ -26,7 +26,7 @@ func malformedResponse(raw string) apiFailure {
 	return api
 }
 
-// jsonProblem says why a text is not JSON; empty = it is, or it is empty.
+// jsonProblem explains why a text is not JSON; empty means it is, or it is empty.
 func jsonProblem(raw string) string {
 	text := strings.TrimSpace(raw)
 	if text == "" || json.Valid([]byte(text)) {
@@ -61,7 +61,7 @@ func jsonProblem(raw string) string {
 	return fmt.Sprintf("Unrecognized token '%c'", first)
 }
 
-// unendedProblem says what is missing at the end of a text.
+// unendedProblem describes what is missing at the end of a text.
 func unendedProblem(text string) string {
 	if bytes.HasSuffix([]byte(text), []byte("{")) {
 		return "Expected '}'"

@@ -85,7 +85,7 @@ type Limits struct {
 	GatewayHost string
 }
 
-// DisplayOptions says which events a conversation shows, and at which pace.
+// DisplayOptions specifies which events a conversation shows, and at which pace.
 type DisplayOptions struct {
 	PartialMessages bool // emit stream events and request statuses
 	ReplayPrompts   bool // emit the prompt again (isReplay)
@@ -128,7 +128,7 @@ type MainOptions struct {
 	Deferred *DeferredCall                  // call to answer with [Simulator.DeferredPrompt]; nil if none
 }
 
-// SessionStart says how the session began. The zero value is a new session.
+// SessionStart specifies how the session began. The zero value is a new session.
 type SessionStart struct {
 	Resumed bool
 	Forked  bool   // Resumed with a new session id
@@ -140,7 +140,7 @@ type SessionStart struct {
 	CustomizationsDisabled bool
 	// PreviousReply is the last reply of a resumed conversation; nil if there was none.
 	PreviousReply *PreviousReply
-	// Continue says that the session was looked up, not named (--continue). Events before it is found
+	// Continue is true if the session was looked up, not named (--continue). Events before it is found
 	// have a temporary session id.
 	Continue bool
 	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
@@ -200,7 +200,7 @@ type Commands interface {
 
 // Command is one slash command.
 type Command interface {
-	// Run answers the command (Outcome), or returns the text that the model reads instead of it
+	// Run handles the command (Outcome), or returns the text that the model reads instead of it
 	// (Expansion). Both are nil if the command does not apply.
 	Run(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion)
 }
@@ -267,7 +267,7 @@ type Tools interface {
 	Prepare(call protocol.ToolUse) PreparedCall
 	// Precheck inspects a call right before it runs, before hooks and the permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
-	// EarlyRefusal says when the refusal of a call comes while its message is still being streamed.
+	// EarlyRefusal specifies when the refusal of a call comes while its message is still being streamed.
 	EarlyRefusal(ctx context.Context, call protocol.ToolUse) RefusalPoint
 }
 
@@ -299,7 +299,7 @@ type ContextFile struct {
 	Text       string                           // for the model
 }
 
-// PreparedCall says how a call changes before it is shown.
+// PreparedCall specifies how a call changes before it is shown.
 type PreparedCall struct {
 	Input json.RawMessage // replaces the input, for display and execution; nil means no change
 	// ExecutedName is the tool that runs instead of the one that the model named; empty means the named one.

@@ -35,26 +35,26 @@ type Options struct {
 	// Environ is the environment of commands ("K=V").
 	Environ []string
 	// OutputDir is the directory for results that are too large to show; it is
-	// created when needed. Empty = such results are truncated.
+	// created when needed. Empty means such results are truncated.
 	OutputDir string
 	// Clock provides the time, and ids of saved results, cells and work trees. Nil
 	// = the time is constant, and ids are numbers.
 	Clock Clock
-	// Worktree is the git worktree that CWD is the top of and that calls stay in; nil = none.
+	// Worktree is the git worktree that CWD is the top of and that calls stay in; nil means none.
 	Worktree *Worktree
-	// Allowed says which tools the session has; nil = all.
+	// Allowed specifies which tools the session has; nil means all.
 	Allowed func(name string) bool
-	// Access says which files may be read; nil = all.
+	// Access specifies which files may be read; nil means all.
 	Access Access
-	// Hooks runs the hooks of tools; nil = none.
+	// Hooks runs the hooks of tools; nil means none.
 	Hooks Hooks
-	// Tasks holds background commands; nil = no background commands. The caller closes it.
+	// Tasks holds background commands; nil means no background commands. The caller closes it.
 	Tasks *task.Set
-	// Skills loads skills for the model; nil = none.
+	// Skills loads skills for the model; nil means none.
 	Skills Skills
-	// Modes reads and changes the permission mode; nil = it does not change.
+	// Modes reads and changes the permission mode; nil means it does not change.
 	Modes Modes
-	// PlanFile returns the path of the plan file; nil or empty = none.
+	// PlanFile returns the path of the plan file; nil or empty means none.
 	PlanFile func() string
 	// ReadFiles are the files that the model saw in earlier runs of the session, by path, with "\n" between lines.
 	ReadFiles map[string]string
@@ -62,7 +62,7 @@ type Options struct {
 	Answers map[string]string
 }
 
-// Access says which files may be used.
+// Access specifies which files may be used.
 type Access interface {
 	// IsReadable reports whether a file may be read without asking. A file that may
 	// not is also not written or edited before it has been read.
@@ -180,7 +180,7 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 }
 
 // Precheck refuses calls before permission checks: of tools that the session does not have, and with invalid input.
-// Nil = the call may continue; also for tools of other executors.
+// Nil means the call may continue; also for tools of other executors.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[currentName(call.Name)]
 	if !ok {
@@ -240,7 +240,7 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 func (t *Tools) Dir() string { return t.shell.Dir() }
 
 // ObservedInput returns a call's input as hooks and hosts see it: with the tool's own keys, and the path of a read,
-// written or edited file made absolute. Nil = the input is unchanged.
+// written or edited file made absolute. Nil means the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	known, _ := t.registry[currentName(call.Name)].WithAliases(call.Input)
 	changed := !bytes.Equal(known, call.Input)
@@ -254,7 +254,7 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	return nil
 }
 
-// TargetFile returns the file that a call reads or writes, as an absolute path; empty = none.
+// TargetFile returns the file that a call reads or writes, as an absolute path; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
 // Reread returns the file that a call wrote if its content has changed since then, and records the new content; ""

@@ -19,8 +19,8 @@ type Modes interface {
 
 // planTools is the state of the plan mode tools.
 type planTools struct {
-	modes Modes         // nil = the mode does not change
-	file  func() string // path of the plan file; nil or empty = none
+	modes Modes         // nil means the mode does not change
+	file  func() string // path of the plan file; nil or empty means none
 }
 
 func (p *planTools) tools() []tool.Tool {
@@ -87,7 +87,7 @@ func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) to
 	return r
 }
 
-// currentPlan returns the plan, nil = none, and the path of the plan file.
+// currentPlan returns the plan, nil means none, and the path of the plan file.
 func (p *planTools) currentPlan(given *string) (plan *string, path string) {
 	if p.file != nil {
 		path = p.file()

@@ -24,7 +24,7 @@ type toolStates struct {
 	todos     *todoList
 	tasks     *checklist
 	planMode  *planTools
-	skills    Skills // nil = none
+	skills    Skills // nil means none
 	answers   answers
 }
 

@@ -23,7 +23,7 @@ const maxJobs = 50
 
 // cronJobs holds the scheduled prompts of a session.
 type cronJobs struct {
-	tasks   *task.Set // nil = no background tasks
+	tasks   *task.Set // nil means no background tasks
 	clock   tool.Clock
 	dir     string // project directory, which contains the file of durable jobs
 	session string // session id, if known
@@ -109,7 +109,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	}{j.ID, c.String(), j.Recurring, in.Durable, j.NextRun(), maxAge(j.Recurring)})
 }
 
-// maxAge returns the milliseconds after which a recurring job ends; 0 = it does not recur.
+// maxAge returns the milliseconds after which a recurring job ends; 0 means it does not recur.
 func maxAge(recurring bool) int64 {
 	if !recurring {
 		return 0
@@ -213,7 +213,7 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 type storedCronJob struct {
 	task.Job
 	durable bool
-	stored  json.RawMessage // as stored in the file; nil = not stored
+	stored  json.RawMessage // as stored in the file; nil means not stored
 }
 
 // timeOfDay returns the next time at which the job runs, to the minute.

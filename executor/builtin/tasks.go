@@ -38,7 +38,7 @@ type Hooks interface {
 
 // checklist is the model's task list, which is unrelated to background tasks.
 type checklist struct {
-	hooks Hooks // nil = none
+	hooks Hooks // nil means none
 
 	mu    sync.Mutex
 	tasks []*checklistTask

@@ -33,10 +33,10 @@ type worktrees struct {
 	dir   string     // initial directory of the session
 
 	mu   sync.Mutex
-	tree *worktree // current work tree; nil = none
+	tree *worktree // current work tree; nil means none
 }
 
-// Worktree says that tools work in a git worktree from the start.
+// Worktree means that tools work in a git worktree from the start.
 type Worktree struct {
 	gitworktree.Worktree
 	PreviousDir string // where the session goes when it leaves
@@ -60,7 +60,7 @@ func (s *worktrees) currentWorktree() (worktree, bool) {
 	return *s.tree, true
 }
 
-// checkInWorktree refuses a change of a repository file that is outside the session's work tree; nil = allowed.
+// checkInWorktree refuses a change of a repository file that is outside the session's work tree; nil means allowed.
 func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	w, inside := s.currentWorktree()
 	if !inside || isWithin(w.Path, path) || !isWithin(w.Top, path) {

@@ -33,7 +33,7 @@ type conversationTurn struct {
 	id              string // id of the answer
 }
 
-// serveConversation answers a request that is part of a conversation, or a side request. It returns errors that
+// serveConversation handles a request that is part of a conversation, or a side request. It returns errors that
 // occurred before the answer.
 func (x *exchange) serveConversation() error {
 	r, err := x.readRequest()

@@ -52,7 +52,7 @@ type sessionModel struct {
 	ids      int
 	stops    int
 	limits   int          // how often a turn may end with a call
-	ended    *turnMessage // results that the model did not get; nil = none
+	ended    *turnMessage // results that the model did not get; nil means none
 }
 
 // silentText is the text with which Claude Code answers an empty reply, once in a turn. The reply is not part of the

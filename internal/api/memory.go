@@ -20,9 +20,9 @@ type memory struct {
 	scripts           history.BoundedMap[scriptKey, []*subagentScript]       // sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts           *promptCache
-	counter           attemptCounter // shared with other servers; nil = this server is the only one
+	counter           attemptCounter // shared with other servers; nil means this server is the only one
 
-	ruleClaims   scenarios.RuleCounter  // matches of rules in this run; nil = each session counts separately
+	ruleClaims   scenarios.RuleCounter  // matches of rules in this run; nil means each session counts separately
 	claimedSteps map[history.Digest]int // numbers of the matches that steps of histories claimed
 }
 
@@ -65,7 +65,7 @@ type historyRoot struct {
 	// the beginning.
 	state    *state
 	cutAfter history.Digest // key of the group before the last one, if the history was cut
-	retryKey history.Digest // key of a history that repeats a failed request; zero = none
+	retryKey history.Digest // key of a history that repeats a failed request; zero means none
 	failures int            // how often it failed
 }
 
@@ -76,7 +76,7 @@ type scriptKey struct{ session, prompt string }
 type subagentScript struct {
 	call    string // id of the tool call
 	engine  *scenarios.Engine
-	takenBy string // the conversation that took it; "" = none yet
+	takenBy string // the conversation that took it; "" means none yet
 }
 
 // attemptKey returns the key of a history within its conversation: attempts of sessions and

@@ -19,7 +19,7 @@ type promptCache struct {
 	expires history.BoundedMap[history.Digest, time.Time]
 }
 
-// newPromptCache makes a cache of the last n prefixes; with n <= 0 it stores nothing.
+// newPromptCache creates a cache of the last n prefixes; with n <= 0 it stores nothing.
 func newPromptCache(n int) *promptCache {
 	return &promptCache{expires: history.NewBoundedMap[history.Digest, time.Time](n)}
 }

@@ -20,7 +20,7 @@ type responseSender struct {
 	r     *http.Request
 	clock Clock
 
-	status      int      // 0 = nothing was sent
+	status      int      // 0 means nothing was sent
 	events      int      // number of events of a stream
 	disconnects []string // how the client disconnected
 }
@@ -68,7 +68,7 @@ func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wir
 }
 
 // sendEvents sends events at their pace. Events without a pause between them are sent
-// together; false = the client has disconnected.
+// together; false means the client has disconnected.
 func (s *responseSender) sendEvents(script *wire.EventList) bool {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"text/event-stream; charset=utf-8"}

@@ -137,7 +137,7 @@ func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	return f.continueAnswer(ctx, st, g)
 }
 
-// claimsOf returns the claims of a step of a group; nil = the engine counts alone.
+// claimsOf returns the claims of a step of a group; nil means the engine counts alone.
 func (f *replay) claimsOf(g *replayedGroup, prompt string) scenarios.RuleCounter {
 	if f.memory.ruleClaims == nil {
 		return nil

@@ -16,10 +16,10 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// Server answers the Messages API. It is safe for concurrent use.
+// Server handles the Messages API. It is safe for concurrent use.
 type Server struct{ service *service }
 
-// New makes a server; it starts nothing and needs no Close.
+// New creates a server; it starts nothing and needs no Close.
 func New(o Options) (*Server, error) {
 	if o.Scenario == nil || o.Clock == nil {
 		return nil, errors.New("api: Scenario and Clock must be set")

@@ -31,9 +31,9 @@ type Clock interface {
 type Options struct {
 	Scenario *scenarios.Scenario
 	Clock    Clock
-	// Capture receives the journal, one line per write; nil = no journal.
+	// Capture receives the journal, one line per write; nil means no journal.
 	Capture io.Writer
-	// Token is required for the control routes; "" = they need no token, and are
+	// Token is required for the control routes; "" means they need no token, and are
 	// available only from this machine. The listener decides about access to the
 	// other routes.
 	Token string
@@ -42,21 +42,21 @@ type Options struct {
 	Environ, Args []string
 	CWD           string
 	PID           int // in journal lines
-	// Gates is the directory of gates shared with other processes; "" = the one
+	// Gates is the directory of gates shared with other processes; "" means the one
 	// from Environ, see [gate.Dir]. Without a directory, each namespace has its own
 	// gates, which only the control routes open.
 	Gates string
 	// State is a directory in which several servers share gates and the counts of
-	// request attempts; "" = not shared.
+	// request attempts; "" means not shared.
 	State string
-	// Memory is the number of entries of each cache of a namespace: 0 = 4096,
-	// negative = none.
+	// Memory is the number of entries of each cache of a namespace: 0 means 4096,
+	// negative means none.
 	Memory int
 	// Strict refuses prompts that no rule matches, like `unmatched = "error"`.
 	Strict bool
-	// Failure applies to every answer without its own failure; nil = none.
+	// Failure applies to every answer without its own failure; nil means none.
 	Failure *scenarios.Failure
-	// Run says that the requests without a namespace are part of the run whose processes share Gates, which is
+	// Run is true if the requests without a namespace are part of the run whose processes share Gates, which is
 	// required: rules with a limit then count over the whole run.
 	Run bool
 }
@@ -68,7 +68,7 @@ type service struct {
 	startedAt time.Time
 	replayer  *replayer
 	reader    *history.Reader
-	journal   *journal.Journal // nil = no journal
+	journal   *journal.Journal // nil means no journal
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace

@@ -11,7 +11,7 @@ import (
 // state is a conversation after part of its history. It is immutable: each step creates a new one.
 type state struct {
 	engine         *scenarios.Engine
-	answer         *answer        // to the last question; nil = nothing was asked
+	answer         *answer        // to the last question; nil means nothing was asked
 	pendingPrompts []string       // added prompts without an answer
 	context        []string       // texts that accompany the prompt and the results, for expressions
 	failureCounts  map[string]int // failures so far, by rule, since the last success

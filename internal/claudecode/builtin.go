@@ -11,7 +11,7 @@ type Builtin struct {
 	ArgumentHint string
 	Aliases      []string
 	Skill        bool                 // init lists the command among the skills
-	condition    environmentCondition // environments that have the command; nil = all
+	condition    environmentCondition // environments that have the command; nil means all
 }
 
 // Builtins lists the built-in commands and skills in the order of init. The texts of skills for the model belong to

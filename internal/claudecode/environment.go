@@ -22,11 +22,11 @@ const (
 // value is the environment in which the real CLI is recorded: an API key, another base URL than the default one, and
 // no traffic but requests to the model.
 type Environment struct {
-	Credential      Credential // empty = APIKey
+	Credential      Credential // empty means APIKey
 	UsesDefaultURL  bool       // requests go to the vendor
 	AllowsTelemetry bool       // neither DISABLE_TELEMETRY nor a variable that disables all traffic is set
 	AllowsTraffic   bool       // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set
-	TokenSource     string     // variable that contains the token; empty = none
+	TokenSource     string     // variable that contains the token; empty means none
 }
 
 // EnvironmentVariable overrides what the other variables say, by words that are separated by commas.
@@ -133,7 +133,7 @@ func (e Environment) HasConflict() bool {
 	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != OAuthToken
 }
 
-// DefaultModel returns the model of a session that names none; empty = the default one of every environment.
+// DefaultModel returns the model of a session that names none; empty means the default one of every environment.
 func (e Environment) DefaultModel() string {
 	if e.Credential == OAuthToken {
 		return "claude-sonnet-5-5"

@@ -12,19 +12,19 @@ type HookEvent struct {
 	Summary      string // in lists for hosts
 	ListPosition int    // position in lists for hosts, from 0
 	HasMatcher   bool   // a matcher selects which hooks run
-	// CanBlock says that hooks can block something, or give feedback, with exit status 2. For other events that status is
+	// CanBlock is true if hooks can block something, or give feedback, with exit status 2. For other events that status is
 	// an ordinary error.
 	CanBlock bool
-	// CanGuardPermissions says that hooks of the event may decide about permissions. If such a hook is invalid, its whole
+	// CanGuardPermissions is true if hooks of the event may decide about permissions. If such a hook is invalid, its whole
 	// settings file is ignored.
 	CanGuardPermissions bool
-	// DecidesPermission says that hooks give a permission decision.
+	// DecidesPermission is true if hooks give a permission decision.
 	DecidesPermission bool
-	// TextIsContext says that printed text that is not JSON becomes context for the model.
+	// TextIsContext is true if printed text that is not JSON becomes context for the model.
 	TextIsContext bool
-	// PrecedesPrompt says that the event precedes a prompt, PrecedesEnd that it precedes the end of a conversation.
+	// PrecedesPrompt is true if the event precedes a prompt, PrecedesEnd if it precedes the end of a conversation.
 	PrecedesPrompt, PrecedesEnd bool
-	// FramesOnly says that hooks of the event are visible only by their frames and failures.
+	// FramesOnly is true if hooks of the event are visible only by their frames and failures.
 	FramesOnly bool
 }
 

@@ -72,10 +72,10 @@ type KeyFilter struct {
 	quotedWords [][]byte              // a quoted word of each path; an object without any of them needs no change
 }
 
-// Events returns the filter for events; nil = the version has all keys.
+// Events returns the filter for events; nil means the version has all keys.
 func (p Profile) Events() *KeyFilter { return p.filter(eventKeyRows(), hiddenKeyRows(p.env)) }
 
-// TranscriptLines returns the filter for lines of a transcript; nil = the version has all keys.
+// TranscriptLines returns the filter for lines of a transcript; nil means the version has all keys.
 func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeyRows(), nil) }
 
 // filter returns a filter for the rows that the version has not reached, and for hidden ones.
@@ -97,7 +97,7 @@ func (p Profile) filter(rows, hidden []versionRow) *KeyFilter {
 	return f
 }
 
-// Apply returns a JSON object without the keys that the version does not have; nil = the version does not write the
+// Apply returns a JSON object without the keys that the version does not have; nil means the version does not write the
 // object at all. Values that are not objects, or need no change, are returned unchanged.
 func (f *KeyFilter) Apply(object []byte) []byte {
 	if f == nil || !slices.ContainsFunc(f.quotedWords, func(name []byte) bool { return bytes.Contains(object, name) }) {
@@ -121,7 +121,7 @@ func (f *KeyFilter) Apply(object []byte) []byte {
 	return object
 }
 
-// removeKey removes the key at a path; false = no such key.
+// removeKey removes the key at a path; false means no such key.
 func removeKey(raw json.RawMessage, path []string) (json.RawMessage, bool) {
 	object, err := plainjson.Parse(raw)
 	if err != nil {

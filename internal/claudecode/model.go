@@ -17,17 +17,17 @@ type ModelFacts struct {
 	ContextWindow, MaxOutput int // tokens
 	// IsKnown is false for models that the CLI warns about.
 	IsKnown bool
-	// HasListPrice says that the prices are the model's own list prices, not assumed ones.
+	// HasListPrice is true if the prices are the model's own list prices, not assumed ones.
 	HasListPrice bool
-	// EffortPerTurn says that the effort can change from turn to turn.
+	// EffortPerTurn is true if the effort can change from turn to turn.
 	EffortPerTurn bool
-	// HasTaskList says that the model is offered the tools of the task list.
+	// HasTaskList is true if the model is offered the tools of the task list.
 	HasTaskList bool
-	// DefaultEffort is the level without a setting; empty = the model has no effort levels.
+	// DefaultEffort is the level without a setting; empty means the model has no effort levels.
 	DefaultEffort string
-	// HasUltracode says that the mode ultracode is available.
+	// HasUltracode is true if the mode ultracode is available.
 	HasUltracode bool
-	// KnowledgeCutoff is a month; empty = unknown.
+	// KnowledgeCutoff is a month; empty means unknown.
 	KnowledgeCutoff string
 }
 
@@ -150,7 +150,7 @@ func ResolveModel(name string) string {
 	return name
 }
 
-// RequestedModelLabel returns a user's name for a model as it is shown next to the resolved model; empty = the user
+// RequestedModelLabel returns a user's name for a model as it is shown next to the resolved model; empty means the user
 // requested the default model.
 func RequestedModelLabel(name string) string {
 	name = strings.TrimSpace(name)

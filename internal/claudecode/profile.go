@@ -20,7 +20,7 @@ const (
 // Profile has the differences of one version of the real CLI. The zero value is a version without new features.
 type Profile struct {
 	version string
-	numbers []int // nil = the version is not a list of numbers
+	numbers []int // nil means the version is not a list of numbers
 	env     Environment
 }
 
@@ -116,7 +116,7 @@ func (p Profile) present(rows []versionRow) []string {
 }
 
 // DefaultMode returns the permission mode of a session without a setting for it. model is that of a session on a
-// terminal; empty = the session has none.
+// terminal; empty means the session has none.
 func (p Profile) DefaultMode(model string) protocol.PermissionMode {
 	if model != "" {
 		if p.Has(TerminalStartsInAuto) && FactsOfModel(model).HasAutoMode() {

@@ -18,7 +18,7 @@ const (
 	ClassSkill              // loads a skill
 )
 
-// Listing says when init lists a tool.
+// Listing specifies when init lists a tool.
 type Listing int
 
 // The listings.
@@ -37,7 +37,7 @@ type Tool struct {
 	Aliases []string // by which calls and rules may name it
 	Class   Class
 	Listing Listing
-	// Subject is the parameter that rules in parentheses are about; empty = none.
+	// Subject is the parameter that rules in parentheses are about; empty means none.
 	Subject string
 	// ReadOnly tools can run concurrently with others. For tools of ClassShell this depends on the command.
 	ReadOnly bool
@@ -48,7 +48,7 @@ type Tool struct {
 	// UnknownToRules tools are not known to permission rules: a rule with their name matches no tool.
 	UnknownToRules bool
 
-	since string // version that listed it first; empty = all
+	since string // version that listed it first; empty means all
 }
 
 // Tools lists the built-in tools by name.

@@ -123,7 +123,7 @@ func TestDebugMCPFlags(t *testing.T) {
 	for _, tt := range []struct {
 		words    string
 		mcp, sse bool
-		port     int // 0 = not given
+		port     int // 0 means not given
 	}{
 		{"--mcp", true, false, 0},                // S112
 		{"", false, false, 0},                    // S114

@@ -93,7 +93,7 @@ func importExitError(out *importer.Outcome, err error) error {
 	return err
 }
 
-// outputDir returns the directory to write to; empty = write the scenario to stdout.
+// outputDir returns the directory to write to; empty means write the scenario to stdout.
 func (c *importCmd) outputDir(s *process.System) string {
 	if c.Out != "" || !s.StdoutIsTTY && c.Name == "" {
 		return c.Out

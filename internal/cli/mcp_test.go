@@ -16,7 +16,7 @@ func TestMCPCommand(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		words          string
-		stdout, stderr string // contained; "" = empty
+		stdout, stderr string // contained; "" means empty
 		code           int
 	}{
 		{"claudeless", "mcp", "", "Usage: claudeless mcp", 1},
@@ -81,7 +81,7 @@ func TestMCPUnauthorized(t *testing.T) {
 		}
 		for _, tt := range []struct {
 			words          []string
-			stdout, stderr string // contained; "" = empty
+			stdout, stderr string // contained; "" means empty
 			code           int
 		}{
 			{[]string{"-p", "hi", "--output-format", "stream-json", "--verbose"}, `"mcp_servers":[{"name":"a","status":"` + state + `","source":"dynamic"}]`, "claudeless: warning: MCP server 'a' failed to start: " + reason + "\n", 0},

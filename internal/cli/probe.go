@@ -42,7 +42,7 @@ type authReport struct {
 	AnalyticsDisabled bool    `json:"analyticsDisabled"`
 	Projects          string  `json:"projectsDirectory"`
 	Config            string  `json:"configDirectory"`
-	LoginExpires      *string `json:"loginExpiresAt"` // nil = never
+	LoginExpires      *string `json:"loginExpiresAt"` // nil means never
 	SignInOffered     bool    `json:"consoleProfileSignInOffered"`
 	APIKeySource      string  `json:"apiKeySource"`
 }

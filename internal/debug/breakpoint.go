@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// Behavior says when a breakpoint stops calls.
+// Behavior specifies when a breakpoint stops calls.
 type Behavior string
 
 // The behaviours. With BehaviorYield, the hub's default applies; BehaviorException
@@ -68,16 +68,16 @@ type Breakpoint struct {
 	Name        string
 	Before      Behavior
 	After       Behavior
-	When        string // condition; empty = always
-	Replacement string // tool that runs instead if the call is not stopped; empty = none
+	When        string // condition; empty means always
+	Replacement string // tool that runs instead if the call is not stopped; empty means none
 	// ConditionError is the error of the condition's last evaluation. A condition that fails counts as false.
 	ConditionError string
 }
 
 type breakpoint struct {
 	Breakpoint
-	glob *match.Text   // nil = Name is not a pattern
-	when *eval.Program // nil = always
+	glob *match.Text   // nil means Name is not a pattern
+	when *eval.Program // nil means always
 }
 
 // breakpointSet holds the breakpoints and rules that decide which calls stop.
@@ -158,7 +158,7 @@ func (p *breakpointSet) applyChange(c BreakpointChange, exists bool) (none Break
 	return old.Breakpoint, nil
 }
 
-// parseGlob parses a name that is a pattern; nil = it is not a pattern.
+// parseGlob parses a name that is a pattern; nil means it is not a pattern.
 func parseGlob(name string) (none *match.Text, err error) {
 	if !strings.ContainsAny(name, "*?[") {
 		return none, nil
@@ -346,16 +346,16 @@ type Rule struct {
 	Name      string   // shown as the breakpoint of its pauses
 	Tools     []string // names as in Breakpoint.Name; at least one must match the tool
 	Phase     Phase
-	When      string // condition; empty = always
-	MaxPauses int    // number of pauses that are left; negative = no limit
+	When      string // condition; empty means always
+	MaxPauses int    // number of pauses that are left; negative means no limit
 	// ConditionError is the error of the condition's last evaluation. A condition that fails counts as false.
 	ConditionError string
 }
 
 type rule struct {
 	Rule
-	globs []*match.Text // of Tools; nil = that name is not a pattern
-	when  *eval.Program // nil = always
+	globs []*match.Text // of Tools; nil means that name is not a pattern
+	when  *eval.Program // nil means always
 	// limited is true if the rule was added with a limit.
 	limited bool
 }
@@ -405,7 +405,7 @@ func (p *breakpointSet) HasLimitedRule(tool string) bool {
 }
 
 // takeRule returns the first rule that stops a call in a phase and uses up one of
-// its pauses; nil = none. Conditions run without the lock held.
+// its pauses; nil means none. Conditions run without the lock held.
 func (p *breakpointSet) takeRule(ctx context.Context, k *call, phase Phase, r *Outcome) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -444,7 +444,7 @@ func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 }
 
 // matchBreakpoint returns the first rule or breakpoint whose condition holds for a call in a phase, and whether it
-// stops the call; nil = none. Conditions run without the lock held.
+// stops the call; nil means none. Conditions run without the lock held.
 func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
 	if n := p.takeRule(ctx, k, phase, r); n != nil {
 		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true

@@ -17,21 +17,21 @@ type toolUse struct{ session, id string }
 
 // call is a call between Start and Complete. The hub's lock guards it.
 type call struct {
-	// nativeInput says that the call's input is one JSON object, as claudeless's
+	// nativeInput is true if the call's input is one JSON object, as claudeless's
 	// own callers send it. It never changes and may be read without the lock.
 	nativeInput bool
 
 	data     CallData
 	caller   Caller
-	lease    time.Duration  // 0 = the hub's default
+	lease    time.Duration  // 0 means the hub's default
 	vars     map[string]any // variables assigned by evaluations while the call was paused
 	sessions []string
-	original json.RawMessage // input before it was changed; nil = not changed
-	// action is the decision before the call; empty = the call was not stopped.
+	original json.RawMessage // input before it was changed; nil means not changed
+	// action is the decision before the call; empty means the call was not stopped.
 	action     Action
 	pausedTime time.Duration // how long the call was paused before it ran
 	record     *Record       // set when the call is over
-	pause      *pause        // nil = not paused
+	pause      *pause        // nil means not paused
 	size       int           // bytes of its values
 }
 
@@ -107,8 +107,8 @@ type pause struct {
 	done     chan struct{} // closed when decided
 	decision Decision
 	waiters  int         // requests that currently wait for the decision
-	lease    *time.Timer // nil = not running
-	expiry   *time.Timer // nil = no limit
+	lease    *time.Timer // nil means not running
+	expiry   *time.Timer // nil means no limit
 	sessions []string
 }
 
@@ -140,7 +140,7 @@ func (p *pauses) storeDecision(id string, d Decision) {
 
 func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Encoded) }
 
-// finalResult returns what the agent receives instead of the call's result; nil = the result is unchanged.
+// finalResult returns what the agent receives instead of the call's result; nil means the result is unchanged.
 func (d Decision) finalResult() json.RawMessage {
 	switch d.Action {
 	case ActionModify:

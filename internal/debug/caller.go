@@ -82,14 +82,14 @@ func nullIfEmpty(v json.RawMessage) json.RawMessage {
 type Call struct {
 	Tool      string          // canonical name
 	Input     json.RawMessage // a JSON object
-	Session   string          // agent session; empty = unknown
-	ToolUseID string          // empty = unknown
+	Session   string          // agent session; empty means unknown
+	ToolUseID string          // empty means unknown
 	Client    Client
-	CallSite  json.RawMessage // location of the call in the program; nil = unknown
-	PID       int             // of the caller's process; 0 = unknown
+	CallSite  json.RawMessage // location of the call in the program; nil means unknown
+	PID       int             // of the caller's process; 0 means unknown
 	Started   float64         // of the caller's process, Unix seconds
-	Signature string          // empty = that of the registered function
-	Foreign   *ForeignCaller  // nil = one of claudeless's own callers
+	Signature string          // empty means that of the registered function
+	Foreign   *ForeignCaller  // nil means one of claudeless's own callers
 }
 
 // ForeignCaller describes a caller that is not part of claudeless.
@@ -98,7 +98,7 @@ type ForeignCaller struct {
 	Caller Caller
 	// Values replace the call's Input.
 	Values Values
-	// Lease is the lease of its pauses; 0 = Options.Lease. The lease of a pause
+	// Lease is the lease of its pauses; 0 means Options.Lease. The lease of a pause
 	// before a call starts with the caller's first poll.
 	Lease time.Duration
 }
@@ -115,16 +115,16 @@ type StartedCall struct {
 // Outcome is the result or the error of a call.
 type Outcome struct {
 	Failed bool
-	// Result is the tool's result: a string for plain text, otherwise the content as JSON. nil = null.
+	// Result is the tool's result: a string for plain text, otherwise the content as JSON. nil means null.
 	Result json.RawMessage
-	// ResultCID is the id of a result that is already in the store in another form; empty = the hub stores Result.
+	// ResultCID is the id of a result that is already in the store in another form; empty means the hub stores Result.
 	ResultCID string
-	// Error and ErrorType say why a failed call failed. Exception is how the failure is displayed; nil = built from
-	// Error and ErrorType. ErrorCID is its id in the store; empty = not stored.
+	// Error and ErrorType say why a failed call failed. Exception is how the failure is displayed; nil means built from
+	// Error and ErrorType. ErrorCID is its id in the store; empty means not stored.
 	Error, ErrorType string
 	Exception        json.RawMessage
 	ErrorCID         string
-	// ExtraFields are additional members of the record; nil = none.
+	// ExtraFields are additional members of the record; nil means none.
 	ExtraFields json.Marshaler
 }
 
@@ -147,9 +147,9 @@ type Decision struct {
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage
-	// Request is the front end's request, set while the decision is encoded; nil = the hub decided.
+	// Request is the front end's request, set while the decision is encoded; nil means the hub decided.
 	Request *ResumeRequest
-	// InputCID is the id of Input in the store; empty = unknown.
+	// InputCID is the id of Input in the store; empty means unknown.
 	InputCID string
 }
 
@@ -184,5 +184,5 @@ type EvaluationResult struct {
 	Output    string `json:"output"` // JSON; for older clients the text that the client returned
 	Stdout    string `json:"stdout"`
 	IsError   bool   `json:"is_error"`
-	ResultCID string `json:"result_cid"` // empty = not stored
+	ResultCID string `json:"result_cid"` // empty means not stored
 }

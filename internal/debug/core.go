@@ -22,13 +22,13 @@ const (
 type Options struct {
 	Now   func() time.Time
 	NewID func() string // a fresh UUID
-	Store *cas.Store    // nil = one with default limits
-	// PauseTimeout ends a pause without a decision, as OnTimeout says. 0 = never.
+	Store *cas.Store    // nil means one with default limits
+	// PauseTimeout ends a pause without a decision, as OnTimeout says. 0 means never.
 	PauseTimeout time.Duration
 	OnTimeout    Policy
-	// Lease is how long a pause stays open after the last request of its caller; 0 = 8 s.
+	// Lease is how long a pause stays open after the last request of its caller; 0 means 8 s.
 	Lease      time.Duration
-	MaxRecords int // call records kept; 0 = 10000
+	MaxRecords int // call records kept; 0 means 10000
 }
 
 const (
@@ -207,7 +207,7 @@ type Subscription struct {
 
 const defaultQueue = 256
 
-// Subscribe adds an observer. At most queue events wait for it (0 = 256); further ones are dropped and counted. An
+// Subscribe adds an observer. At most queue events wait for it (0 means 256); further ones are dropped and counted. An
 // observer may read the hub's state while it handles an event.
 func (c *core) Subscribe(queue int) *Subscription {
 	if queue <= 0 {

@@ -16,11 +16,11 @@ import (
 type Function struct {
 	Name string
 	// Signature decides whether one function may replace another: the text of a
-	// signature, or a schema as canonical JSON. Empty = unknown.
+	// signature, or a schema as canonical JSON. Empty means unknown.
 	Signature string
 	// Alias is "server/tool" for the tools of MCP servers.
 	Alias string
-	// Metadata is a JSON object; nil = none.
+	// Metadata is a JSON object; nil means none.
 	Metadata json.RawMessage
 }
 

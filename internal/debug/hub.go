@@ -64,7 +64,7 @@ type Hub struct {
 	pauses pauses
 }
 
-// New makes a hub. Close stops its timers.
+// New creates a hub. Close stops its timers.
 func New(o Options) (*Hub, error) {
 	if o.Now == nil || o.NewID == nil {
 		return nil, errors.New("debug: Now and NewID must be set")

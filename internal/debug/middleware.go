@@ -25,7 +25,7 @@ type Gate interface {
 
 // MiddlewareOptions describe the calls of a run to a gate. The zero value works.
 type MiddlewareOptions struct {
-	Run     Run     // nil = unknown
+	Run     Run     // nil means unknown
 	PID     int     // of this process
 	Started float64 // of this process, Unix seconds
 }
@@ -33,7 +33,7 @@ type MiddlewareOptions struct {
 // Run describes the run whose calls may be stopped.
 type Run interface {
 	ID() string // session id
-	// CallSite returns the location of a call as JSON; nil = unknown.
+	// CallSite returns the location of a call as JSON; nil means unknown.
 	CallSite(call protocol.ToolUse) json.RawMessage
 	// ShapeResult builds a structured result for a call from text that the debugger or another tool provided.
 	ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult

@@ -11,7 +11,7 @@ var files embed.FS
 
 // PageOptions configure a Handler. The zero value works.
 type PageOptions struct {
-	// Servers says whether the routes of external servers are served. Without them
+	// Servers specifies whether the routes of external servers are served. Without them
 	// the page shows no list of servers.
 	Servers bool
 }
@@ -27,7 +27,7 @@ const (
 	PageScript = "text/javascript; charset=utf-8"
 )
 
-// PageHandler answers the paths of the pages.
+// PageHandler handles the paths of the pages.
 func PageHandler(o PageOptions) http.Handler {
 	mux := http.NewServeMux()
 	for path, f := range map[string]struct{ name, kind string }{
@@ -54,7 +54,7 @@ func read(name string) []byte {
 	return body
 }
 
-// WritePage answers with a page, or a file of one, that may load only from its own
+// WritePage responds with a page, or a file of one, that may load only from its own
 // origin.
 func WritePage(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()

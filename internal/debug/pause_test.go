@@ -205,7 +205,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// B12: a pause ends soon after its caller has ended, and after its time-out.
+// B12: a pause ends soon after its caller has ended, and after its timeout.
 func TestPauseEnds(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -122,7 +122,7 @@ func (r *records) AddRecord(record Record) {
 	r.add(rec)
 }
 
-// Calls returns the newest limit records of one tool, or of all tools if tool is empty; nil = DefaultLimit.
+// Calls returns the newest limit records of one tool, or of all tools if tool is empty; nil means DefaultLimit.
 func (r *records) Calls(tool string, limit *int) (Calls, error) {
 	n := DefaultLimit
 	if limit != nil {

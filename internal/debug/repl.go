@@ -22,12 +22,12 @@ const evalTimeout = 35 * time.Second
 
 // EvaluateParams is one expression to evaluate at a pause.
 type EvaluateParams struct {
-	// Session is an open session of the pause; empty = start one.
+	// Session is an open session of the pause; empty means start one.
 	Session string
 	// PauseID may be empty when Session is set.
 	PauseID string
 	Expr    string
-	Timeout time.Duration // 0 = 35 s
+	Timeout time.Duration // 0 means 35 s
 }
 
 // StartSession opens a session at a pause and returns its id.
@@ -249,7 +249,7 @@ type sessions struct {
 	bytes int // size of all transcripts
 }
 
-// openSession makes a session. Its id contains the time, so two sessions never
+// openSession creates a session. Its id contains the time, so two sessions never
 // start in the same microsecond. l.mu must be held.
 func (l *sessions) openSession(p *pause) *session {
 	now := l.options.Now().Truncate(time.Microsecond)

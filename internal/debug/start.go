@@ -125,7 +125,7 @@ func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err e
 	return h.beginPause(k, PhaseAfter, hit.Name, &r).id, nil
 }
 
-// completeCall records the outcome of a call; nil = the call is unknown.
+// completeCall records the outcome of a call; nil means the call is unknown.
 func (h *Hub) completeCall(c Completion, r Outcome) *call {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -64,7 +64,7 @@ func NewProcess(pid int, started float64) Process {
 	return p
 }
 
-// PauseInfo says why and where a call is stopped. It is zero while the call runs.
+// PauseInfo explains why and where a call is stopped. It is zero while the call runs.
 type PauseInfo struct {
 	Phase        Phase    `json:"phase,omitempty"`
 	Reason       string   `json:"pause_reason,omitempty"` // breakpoint, exception
@@ -84,7 +84,7 @@ type CallData struct {
 	Evaluator  string `json:"evaluator,omitempty"` // local, client
 	Process
 	PauseInfo
-	Values       Values          `json:"-"` // nil = Input{}
+	Values       Values          `json:"-"` // nil means Input{}
 	PrettyResult json.RawMessage `json:"pretty_result,omitempty"`
 	Exception    json.RawMessage `json:"exception,omitempty"`
 	CallSite     json.RawMessage `json:"call_site,omitempty"`
@@ -148,7 +148,7 @@ func TruncationMarker(v json.RawMessage, cid string) json.RawMessage {
 	return short
 }
 
-// Phase says whether a pause is before or after the call.
+// Phase specifies whether a pause is before or after the call.
 type Phase string
 
 // The phases.
@@ -185,7 +185,7 @@ const (
 type Record struct {
 	CallData
 	Ending
-	ExtraFields json.Marshaler // additional members; nil = none
+	ExtraFields json.Marshaler // additional members; nil means none
 
 	breakpoints []string // breakpoints that matched the call when it completed
 	size        int      // bytes of its values

@@ -56,7 +56,7 @@ type audit struct {
 	redactor  *redact.Redactor
 	line      int    // line number at which tail begins
 	tail      string // the end of the text so far: a secret may continue in the next part
-	lastFound int    // offset in tail of the last secret found; -1 = before tail
+	lastFound int    // offset in tail of the last secret found; -1 means before tail
 	leaks     []Leak
 }
 

@@ -18,20 +18,20 @@ import (
 // files are kept unless overwriting is allowed. It is for one goroutine.
 type Kit struct {
 	dir        string        // temporary location
-	outDir     string        // destination; empty = none
+	outDir     string        // destination; empty means none
 	createdDir string        // output directory that NewKit created
-	temp       *proc.TempDir // owns dir; nil = dir is inside out
+	temp       *proc.TempDir // owns dir; nil means dir is inside out
 	names      []string      // with slashes, in the order of creation
 	stamps     map[string]string
 	force      bool
-	redactor   *redact.Redactor // nil = files are not searched
+	redactor   *redact.Redactor // nil means files are not searched
 	leaks      []Leak
 	err        error // the first failure
 }
 
 // KitOptions configure a Kit.
 type KitOptions struct {
-	Out   string // directory; empty = the files stay in the kit
+	Out   string // directory; empty means the files stay in the kit
 	Force bool   // overwrite existing files
 	Raw   bool   // do not search for secrets
 }
@@ -112,8 +112,8 @@ func (k *Kit) path(name string) string { return filepath.Join(k.dir, filepath.Fr
 type KitFile struct {
 	kit        *Kit
 	name       string
-	file       *os.File    // nil = could not be created
-	parts      chan string // to be searched; nil = no search
+	file       *os.File    // nil means could not be created
+	parts      chan string // to be searched; nil means no search
 	done       chan []Leak
 	unsearched []byte // not searched yet
 }

@@ -27,11 +27,11 @@ import (
 // Options configure an import. Files and Dir are required.
 type Options struct {
 	Files  []string
-	Branch string // id of a transcript line on the branch to follow; empty = the newest branch
+	Branch string // id of a transcript line on the branch to follow; empty means the newest branch
 	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
-	Name string // apply the scenario; empty = derived from the first file
-	// RivalDir is a directory of scenarios whose prompts the patterns must not match; empty = none.
+	Name string // apply the scenario; empty means derived from the first file
+	// RivalDir is a directory of scenarios whose prompts the patterns must not match; empty means none.
 	RivalDir string
 
 	ExactPatterns  bool // patterns match whole prompts
@@ -43,13 +43,13 @@ type Options struct {
 	Force          bool // overwrite existing files
 	Update         bool // keep edits made in Out since the last import
 
-	// Check plays the written scenario; nil = not played.
+	// Check plays the written scenario; nil means not played.
 	Check *Player
 
 	Environment Environment
 	Stdout      io.Writer
 	Stderr      io.Writer // notes for the user
-	// Progress receives the number of bytes read; nil = not wanted.
+	// Progress receives the number of bytes read; nil means not wanted.
 	Progress session.Progress
 }
 

@@ -19,7 +19,7 @@ type patterns struct {
 	rivalPatterns []string // patterns of scenarios in the Against directory
 	exact         bool
 	words         map[string]int     // number of prompts that contain a word
-	index         *suffixarray.Index // index of all distinct prompts; nil = they are too long, so only words are compared
+	index         *suffixarray.Index // index of all distinct prompts; nil means they are too long, so only words are compared
 }
 
 func newPatterns(prompts, rivals []string, exact bool) *patterns {
@@ -84,7 +84,7 @@ func isVolatile(part string) bool {
 	return strings.ContainsAny(part, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(part, "REDACTED_")
 }
 
-// bestPart returns the best run of n words; empty = none.
+// bestPart returns the best run of n words; empty means none.
 func (p *patterns) bestPart(typed, shown string, n int) string {
 	best := ""
 	for line := range strings.Lines(shown) {

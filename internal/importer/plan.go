@@ -32,7 +32,7 @@ type playPlans struct {
 	ran, denied map[string]bool    // by tool name
 	answers     map[string]string  // result text by MCP tool and arguments
 	differing   map[string]bool    // calls that were recorded with different results
-	files       map[string]*string // content by path in the kit; nil = recorded contents differ
+	files       map[string]*string // content by path in the kit; nil means recorded contents differ
 	keepFiles   bool
 	cwds        []string
 }
@@ -155,8 +155,8 @@ func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 
 // fileView is the part of a file that a shell command prints.
 type fileView struct {
-	headOrTail string // number of first lines that are printed; negative = last lines; 0 = all
-	lineCount  int    // lines from the beginning; negative = from the end; 0 = all
+	headOrTail string // number of first lines that are printed; negative means last lines; 0 means all
+	lineCount  int    // lines from the beginning; negative means from the end; 0 means all
 }
 
 // parseFileView parses a command line that only prints one file or some of its lines.

@@ -20,14 +20,14 @@ import (
 // CompareOptions select what is compared.
 type CompareOptions struct {
 	Thinking       bool // compare the model's reasoning
-	MaxResultBytes int  // number of bytes of a result to compare; 0 = all
+	MaxResultBytes int  // number of bytes of a result to compare; 0 means all
 }
 
 // Player plays a kit with this program.
 type Player struct {
 	Self    string        // the binary, run under the name claude
 	Environ []string      // only PATH is passed on
-	Timeout time.Duration // for the whole run; 0 = one minute plus a second per prompt
+	Timeout time.Duration // for the whole run; 0 means one minute plus a second per prompt
 }
 
 // Prepare copies a kit to a temporary directory; done removes it.
@@ -48,7 +48,7 @@ func (p *Player) Prepare(k *Kit) (at PlayDirs, done func(), err error) {
 	return at, done, err
 }
 
-// Differences plays a kit with the recorded prompts and returns what differed; nil = nothing.
+// Differences plays a kit with the recorded prompts and returns what differed; nil means nothing.
 func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
 	log, err := p.play(ctx, at, sessions)
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *results) readLines(out *bufio.Reader, done <-chan struct{}) {
 	}
 }
 
-// waitResult collects lines up to the next result. It returns false if none came within limit (0 = no limit).
+// waitResult collects lines up to the next result. It returns false if none came within limit (0 means no limit).
 func (r *results) waitResult(limit time.Duration) bool {
 	var late <-chan time.Time
 	if limit > 0 {

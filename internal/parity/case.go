@@ -36,7 +36,7 @@ type Case struct {
 	Home  map[string][]byte `json:"home,omitempty"`
 	// Env holds additional variables, K=V.
 	Env []string `json:"env,omitempty"`
-	// Refuses says that the case is about a command line that claude rejects.
+	// Refuses is true if the case is about a command line that claude rejects.
 	Refuses bool `json:"refuses,omitempty"`
 	// DefaultURL lets the programs reach the API at its default URL.
 	DefaultURL bool `json:"default_url,omitempty"`
@@ -45,7 +45,7 @@ type Case struct {
 	InertShell bool `json:"inert_shell,omitempty"`
 	// Servers are fixtures served over HTTP.
 	Servers []CaseServer `json:"servers,omitempty"`
-	// Incomparable lists what claudeless serve does not support; nil = nothing.
+	// Incomparable lists what claudeless serve does not support; nil means nothing.
 	Incomparable []string `json:"incomparable,omitempty"`
 }
 

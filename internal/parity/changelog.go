@@ -16,7 +16,7 @@ type Change struct {
 	Kind string `json:"kind"` // one of changeKinds
 	// Path names the event and key, like the path of a [Difference].
 	Path string `json:"path"`
-	// Before and After are the values in the first case; empty = absent.
+	// Before and After are the values in the first case; empty means absent.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 	// Cases are the cases with this difference; empty for options.

@@ -248,7 +248,7 @@ func exchanged(steps ...string) *parity.Recording {
 	return &parity.Recording{MCP: map[string][]json.RawMessage{"s": all}}
 }
 
-// A difference has the values of both sides, the number of its event (0 = none) and how often its path differs.
+// A difference has the values of both sides, the number of its event (0 means none) and how often its path differs.
 func TestDifference(t *testing.T) {
 	got := parity.Compare(&parity.Recording{
 		Runs:  []parity.Run{{Stdout: `{"type":"a","x":1}` + "\n" + `{"type":"a","x":2}`, Stderr: strings.Repeat("e", 401)}, {Stdout: `{"type":"b"}`}},

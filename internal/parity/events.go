@@ -261,7 +261,7 @@ func callOf(e event) (group, id string) {
 	return "", ""
 }
 
-// align pairs the events of two streams by their keys, by the longest common subsequence. -1 = no partner.
+// align pairs the events of two streams by their keys, by the longest common subsequence. -1 means no partner.
 func align(a, b []event) [][2]int {
 	table := make([][]int, len(a)+1)
 	for i := range table {

@@ -20,16 +20,16 @@ import (
 type KnownDifference struct {
 	// Path of the differences; `*` matches any text.
 	Path Globs `toml:"path,required"`
-	// Case selects the cases: the name, its last part or the file; `*` matches any text. Empty = every case.
+	// Case selects the cases: the name, its last part or the file; `*` matches any text. Empty means every case.
 	Case Globs `toml:"case"`
 	// Absent names the sides that may have no value or line there: "ours", "real", or both in a list. Without it, only
 	// values that both sides have are excused, so that a line which is lost is reported.
 	Absent Globs `toml:"absent"`
-	// Right says who is right: "real", or "ours" if claudeless differs on purpose.
+	// Right specifies who is right: "real", or "ours" if claudeless differs on purpose.
 	Right string `toml:"right" enum:"real,ours"`
 	// Proved is the date of the last run in which the entry excused something. An older entry than [maxAge] fails the run.
 	Proved string `toml:"proved"`
-	// Version of the real CLI with the difference, may contain `*`; empty = every
+	// Version of the real CLI with the difference, may contain `*`; empty means every
 	// version.
 	Version string `toml:"version"`
 	// Reason is shown to users.
@@ -118,7 +118,7 @@ func (f *KnownFile) Excuse(name, file, version string, found []Difference) {
 	}
 }
 
-// absentSide returns the side that has no value; empty = both have one.
+// absentSide returns the side that has no value; empty means both have one.
 func (d *Difference) absentSide() string {
 	switch {
 	case d.Ours == "" && d.Real != "":
@@ -144,7 +144,7 @@ func (k *KnownDifference) appliesTo(version string) bool {
 	return k.Version == "" || glob(k.Version, version)
 }
 
-// matchingWords returns the words of Case that match this case, `*` if Case is empty; nil = no match.
+// matchingWords returns the words of Case that match this case, `*` if Case is empty; nil means no match.
 func (k *KnownDifference) matchingWords(name, file string) (words []string) {
 	if len(k.Case) == 0 {
 		return []string{"*"}

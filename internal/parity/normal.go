@@ -30,7 +30,7 @@ type Normaliser struct {
 	next  *int // the last number; two normalisers may share it
 }
 
-// New makes a Normaliser.
+// New creates a Normaliser.
 func New(o Options) *Normaliser {
 	n := &Normaliser{ids: map[string]string{}, next: new(int)}
 	var from []string
@@ -58,7 +58,7 @@ func (n *Normaliser) ID(id string) string {
 // volatilePattern matches text that differs from run to run.
 type volatilePattern struct {
 	expr        *regexp.Regexp
-	placeholder string // replacement; "" = the text is an id, which is numbered
+	placeholder string // replacement; "" means the text is an id, which is numbered
 }
 
 // textPatterns are replaced anywhere in a text.
@@ -252,7 +252,7 @@ func (n *Normaliser) keyPlaceholder(m plainjson.Member) (word string, ok bool) {
 	return word, ok
 }
 
-// PlaceholderFor returns the placeholder for values of a key; empty = an id.
+// PlaceholderFor returns the placeholder for values of a key; empty means an id.
 func PlaceholderFor(key string) (word string, ok bool) {
 	for _, k := range keyPlaceholders {
 		if k.key == key {

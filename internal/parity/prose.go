@@ -111,7 +111,7 @@ func isBuiltIn(list, name string) bool {
 	return ok
 }
 
-// maskLine returns a line without prose; nil = it has none.
+// maskLine returns a line without prose; nil means it has none.
 func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 	rows := proseValues()
 	rows = slices.DeleteFunc(rows, func(row proseValue) bool { return row.kind != kind })

@@ -48,10 +48,10 @@ type Difference struct {
 	// Path names the position: "stdout.system/init.tools", "exit", "files.a.txt".
 	// It omits indexes of events and lists.
 	Path string `json:"path"`
-	// Ours and Real are the two values, normalised; empty = absent.
+	// Ours and Real are the two values, normalised; empty means absent.
 	Ours string `json:"ours,omitempty"`
 	Real string `json:"real,omitempty"`
-	// Event is the number of the first event, from 1; 0 = not in an event.
+	// Event is the number of the first event, from 1; 0 means not in an event.
 	Event int `json:"event,omitempty"`
 	// Count is the number of occurrences.
 	Count int `json:"count,omitempty"`
@@ -59,7 +59,7 @@ type Difference struct {
 	Known string `json:"known,omitempty"`
 }
 
-// TimedOut describes which of two recordings ended at a time limit; nil = neither.
+// TimedOut describes which of two recordings ended at a time limit; nil means neither.
 func TimedOut(ours, theirs *Recording) (why []string) {
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
@@ -71,7 +71,7 @@ func TimedOut(ours, theirs *Recording) (why []string) {
 	return why
 }
 
-// Refused returns the error with which both programs refuse to start; "" = at least one of them starts.
+// Refused returns the error with which both programs refuse to start; "" means at least one of them starts.
 func Refused(ours, theirs *Recording) string {
 	if !ours.wasRefused() || !theirs.wasRefused() {
 		return ""

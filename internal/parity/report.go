@@ -74,7 +74,7 @@ type Report struct {
 	// Verbose allows a text longer than one screen.
 	Verbose bool `json:"-"`
 	// Versions are the compared versions of the real CLI, and Changes the
-	// differences between them; nil = claudeless was compared with the real CLI.
+	// differences between them; nil means claudeless was compared with the real CLI.
 	Versions []string `json:"between,omitempty"`
 	Changes  []Change `json:"changes,omitempty"`
 }

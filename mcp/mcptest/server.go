@@ -29,7 +29,7 @@ type Options struct {
 	Log io.Writer
 	// Environ is what the tool of mode "env" returns.
 	Environ []string
-	// Count is how many notifications, pages or megabytes a mode produces; 0 = the default of the mode.
+	// Count is how many notifications, pages or megabytes a mode produces; 0 means the default of the mode.
 	Count int
 }
 
@@ -67,7 +67,7 @@ type server struct {
 // exitPending is the status of a server that has not ended.
 const exitPending = -1
 
-// Serve answers messages until the input ends or the mode ends the server, and returns the exit status for the
+// Serve handles messages until the input ends or the mode ends the server, and returns the exit status for the
 // process.
 func Serve(o Options) int {
 	s, in := &server{Options: o, exit: exitPending}, bufio.NewReader(o.In)
@@ -127,7 +127,7 @@ func toolDefinition(name string) map[string]any {
 	return map[string]any{"name": name, "description": "the tool " + name, "inputSchema": map[string]any{"type": "object"}}
 }
 
-// handle answers one message.
+// handle handles one message.
 func (s *server) handle(m message) {
 	switch {
 	case m.Method == "":
@@ -176,7 +176,7 @@ func (s *server) echo(m message) {
 	s.reply(m.ID, textResult("echo: %s", args.Text))
 }
 
-// sleep answers after the argument "ms" without blocking other calls.
+// sleep responds after the argument "ms" without blocking other calls.
 func (s *server) sleep(m message) {
 	var args struct{ MS int }
 	_ = json.Unmarshal(m.Params.Arguments, &args) // no ms = 0

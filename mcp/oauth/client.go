@@ -46,7 +46,7 @@ const expiryMargin = 5 * time.Minute
 // ErrNeedsLogin reports missing credentials, or none that the authorization server accepts.
 var ErrNeedsLogin = errors.New("no credentials")
 
-// Authorization returns the value of the Authorization header of the next request; empty = none is stored. A token that
+// Authorization returns the value of the Authorization header of the next request; empty means none is stored. A token that
 // has expired or soon will is refreshed before. If that fails, the old token is returned once more: the server may
 // still accept it.
 func (c *Client) Authorization(ctx context.Context) (string, error) {
@@ -89,7 +89,7 @@ func (c *Client) load() error {
 // Refusal is a response that asks for authorization.
 type Refusal struct {
 	Status     int    // 401 or 403
-	Challenge  string // WWW-Authenticate; empty = absent
+	Challenge  string // WWW-Authenticate; empty means absent
 	UsedHeader string // the Authorization header of the request
 }
 
@@ -342,7 +342,7 @@ func (c *Client) SetClientSecret(secret string) error {
 	return c.replaceEntry(secretsKey, clientSecret{secret})
 }
 
-// ClientSecret returns the stored secret of a client that was registered by hand; empty = none.
+// ClientSecret returns the stored secret of a client that was registered by hand; empty means none.
 func (c *Client) ClientSecret() string {
 	var s clientSecret
 	if c.options.Store.load(secretsKey, c.options.Server.key(), &s) != nil {

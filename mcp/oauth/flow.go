@@ -36,10 +36,10 @@ const clientMetadataURL = "https://claude.ai/oauth/claude-code-client-metadata"
 // Config is the member oauth of the entry of a server.
 type Config struct {
 	ClientID     string // of a client that was registered by hand, or the URL of a client metadata document
-	CallbackPort int    // 0 = any
-	// AuthServerMetadataURL is where the metadata of the authorization server is; empty = it is discovered.
+	CallbackPort int    // 0 means any
+	// AuthServerMetadataURL is where the metadata of the authorization server is; empty means it is discovered.
 	AuthServerMetadataURL string
-	Scopes                string // separated by spaces; empty = those that the server names
+	Scopes                string // separated by spaces; empty means those that the server names
 }
 
 // Clock returns the time by which credentials expire.
@@ -51,7 +51,7 @@ type Options struct {
 	Config    Config
 	Store     Store
 	Clock     Clock
-	Transport http.RoundTripper // nil = http.DefaultTransport
+	Transport http.RoundTripper // nil means http.DefaultTransport
 }
 
 // challenge is the content of WWW-Authenticate in a refused request.
@@ -118,7 +118,7 @@ func (m serverMetadata) isForMachines() bool {
 	return slices.Contains(m.Grants, "client_credentials") && !slices.Contains(m.Grants, "authorization_code")
 }
 
-// cliError is an error in the words of the real CLI.
+// cliError is an error as the real CLI words it.
 type cliError string
 
 func (e cliError) Error() string { return string(e) }
@@ -303,7 +303,7 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 // documentCache is a RoundTripper that keeps metadata, so that mcp-go does not ask for it again.
 type documentCache struct {
 	base  http.RoundTripper
-	known map[string][]byte // by URL; nil = none
+	known map[string][]byte // by URL; nil means none
 }
 
 // baseTransport returns the transport of the requests of a flow.
@@ -314,7 +314,7 @@ func (o Options) baseTransport() http.RoundTripper {
 	return http.DefaultTransport
 }
 
-// RoundTrip answers known documents from memory, and limits the size of other responses.
+// RoundTrip handles known documents from memory, and limits the size of other responses.
 func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
 	if body, ok := d.known[req.URL.String()]; ok && req.Method == http.MethodGet {
 		resp := &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}

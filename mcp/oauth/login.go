@@ -41,7 +41,7 @@ func (c *Client) CheckSupport(ctx context.Context) error {
 	return c.flowError(err)
 }
 
-// RedirectURI returns the redirect URI that is registered for the client that is stored; empty = none.
+// RedirectURI returns the redirect URI that is registered for the client that is stored; empty means none.
 func (c *Client) RedirectURI() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *Client) RedirectURI() string {
 }
 
 // Login begins a login. It registers a client at the authorization server if none is stored. header is the
-// WWW-Authenticate header of a refused request; empty = unknown.
+// WWW-Authenticate header of a refused request; empty means unknown.
 func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login, error) {
 	if c.options.Store.Path == "" {
 		return nil, errors.New("no directory for the credentials: HOME is not set\nhint: set CLAUDELESS_STATE_DIR")

@@ -30,10 +30,10 @@ type authServer struct {
 	*httptest.Server
 	metadata map[string]any // replaces members; nil removes one
 	resource map[string]any
-	prmPath  string // of the protected resource metadata; "none" = no document
+	prmPath  string // of the protected resource metadata; "none" means no document
 	answer   url.Values
 	token    http.HandlerFunc // replaces the token endpoint
-	mcp      http.HandlerFunc // the MCP server; nil = none
+	mcp      http.HandlerFunc // the MCP server; nil means none
 	grant    string           // scope in the answer of the token endpoint
 
 	mu      sync.Mutex

@@ -29,7 +29,7 @@ func newProofKey() (*jose.JSONWebKey, error) {
 // token, and in requests for a token. Other requests stay as they are.
 type proofTransport struct {
 	base   http.RoundTripper
-	key    func() *jose.JSONWebKey // nil = no bound token
+	key    func() *jose.JSONWebKey // nil means no bound token
 	nonces *sync.Map               // by host: the nonce that its next proof needs
 	clock  interface{ Now() time.Time }
 }

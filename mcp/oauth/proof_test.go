@@ -117,7 +117,7 @@ func TestPrivateKey_N31(t *testing.T) {
 	}
 }
 
-// verify returns the claims of a token that key has signed; nil = the key in the header of the token.
+// verify returns the claims of a token that key has signed; nil means the key in the header of the token.
 func verify(t *testing.T, token string, key any) (claims map[string]any) {
 	t.Helper()
 	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256})

@@ -27,7 +27,7 @@ type Server struct {
 // Store is the file with the credentials of all servers, in the form of the real CLI (.credentials.json). Members that
 // belong to others stay as they are. Several processes may use it at the same time.
 type Store struct {
-	Path string // empty = nothing is stored
+	Path string // empty means nothing is stored
 }
 
 // The members of the file.
@@ -47,11 +47,11 @@ type credentials struct {
 	Issuer       string     `json:"issuer,omitempty"` // whose client ClientID is
 	RedirectURI  string     `json:"redirectUri,omitempty"`
 	RefreshToken string     `json:"refreshToken,omitempty"`
-	ExpiresAt    int64      `json:"expiresAt,omitempty"` // ms; 0 = never
+	ExpiresAt    int64      `json:"expiresAt,omitempty"` // ms; 0 means never
 	Scope        string     `json:"scope,omitempty"`
 	// StepUpScope is what the next login asks for, because a call was refused without it.
 	StepUpScope string `json:"stepUpScope,omitempty"`
-	// ProofKey is the key that the tokens are bound to; nil = everyone who has them can use them.
+	// ProofKey is the key that the tokens are bound to; nil means everyone who has them can use them.
 	ProofKey *jose.JSONWebKey `json:"dpopKey,omitempty"`
 }
 

@@ -27,18 +27,18 @@ const MaxDepth = 5
 type Definition struct {
 	Name            string
 	Prompt          string   // system prompt
-	Tools           []string // nil = all
+	Tools           []string // nil means all
 	DisallowedTools []string
-	Model           string // "inherit" = the session's model; empty = that of [Options]
-	MaxTurns        int    // 0 = no limit
-	// Background says whether calls that do not set run_in_background run in the
-	// background; nil = they do.
+	Model           string // "inherit" = the session's model; empty means that of [Options]
+	MaxTurns        int    // 0 means no limit
+	// Background specifies whether calls that do not set run_in_background run in the
+	// background; nil means they do.
 	Background   *bool
 	UsesWorktree bool // it works in a separate git worktree
-	// Mode is the permission mode of its calls; empty = that of the session. It does not replace acceptEdits, auto or
+	// Mode is the permission mode of its calls; empty means that of the session. It does not replace acceptEdits, auto or
 	// bypassPermissions.
 	Mode   protocol.PermissionMode
-	Hooks  json.RawMessage // active while it runs, in the form of settings files; nil = none
+	Hooks  json.RawMessage // active while it runs, in the form of settings files; nil means none
 	Skills []string        // skills that are loaded before its prompt
 }
 
@@ -66,7 +66,7 @@ type Session interface {
 	Options() simulator.Options
 	// Name returns the name by which other sessions address it.
 	Name() string
-	// Isolate makes a git worktree for an agent, in which its calls work until Release. Its error is the answer of the call.
+	// Isolate creates a git worktree for an agent, in which its calls work until Release. Its error is the answer of the call.
 	Isolate(ctx context.Context, id string) (dir string, err error)
 	// Release ends the isolation of the agent. It removes the worktree if nothing has changed in it, else it returns
 	// its path and branch.
@@ -82,11 +82,11 @@ type Options struct {
 	Definitions DefinitionSource
 	Models      ModelSource
 	Session     Session
-	Skills      Skills // nil = no skill runs in an agent
+	Skills      Skills // nil means no skill runs in an agent
 	// Model is the model of agents for which neither the call nor the agent type names one; empty or "inherit" = the
 	// model of the session.
 	Model string
-	// CWD is removed from the start of paths in progress messages; empty = nothing is removed.
+	// CWD is removed from the start of paths in progress messages; empty means nothing is removed.
 	CWD string
 }
 
@@ -96,7 +96,7 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
-	// announced maps a conversation ("" = the main one) to the tools it has used or has seen an agent use, each with the
+	// announced maps a conversation ("" means the main one) to the tools it has used or has seen an agent use, each with the
 	// round of the first use.
 	announced map[string]map[string]int
 }
@@ -254,7 +254,7 @@ func (a *Agents) now() time.Time { return a.options.Session.Options().Clock.Now(
 
 // Skills provides the skills of agents, and activates what agent types define.
 type Skills interface {
-	// SetAgentHooks replaces the hooks of an agent, in the form of settings files; nil = none.
+	// SetAgentHooks replaces the hooks of an agent, in the form of settings files; nil means none.
 	SetAgentHooks(agentID string, raw json.RawMessage)
 	// ForkedSkill returns the work of a skill that runs in an agent; ok is false for
 	// skills that are loaded into the conversation, and for unknown ones.
@@ -269,7 +269,7 @@ type ForkedSkill struct {
 	Description string
 	Prompt      string
 	AgentType   string // empty or unknown = general-purpose
-	Model       string // empty = that of the agent type
+	Model       string // empty means that of the agent type
 }
 
 // runSkill runs a skill in an agent. For other skills it returns

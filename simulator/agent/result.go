@@ -20,8 +20,8 @@ const maxTurnsSubtype = "error_max_turns"
 // runProgress is the state of one run of an agent.
 type runProgress struct {
 	tools      callCounts
-	lastResult *protocol.Result    // the agent's last result; nil = none yet
-	lastError  *protocol.Assistant // event that replaced a reply which the API refused; nil = none
+	lastResult *protocol.Result    // the agent's last result; nil means none yet
+	lastError  *protocol.Assistant // event that replaced a reply which the API refused; nil means none
 	lastUsage  protocol.Usage      // usage of its last message
 	lastText   string              // id of that message
 	blockBytes int                 // size of its blocks so far, in bytes
@@ -249,7 +249,7 @@ func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
 }
 
 // toolsUsedLine names the tools that the agent has used and that are new to its caller's conversation (observed
-// with 2.1.330); empty = none.
+// with 2.1.330); empty means none.
 func (w *agentRun) toolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {

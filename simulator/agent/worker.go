@@ -31,8 +31,8 @@ type agentRun struct {
 	model      string           // canonical
 	call       protocol.ToolUse // that started it
 	caller     string           // the Agent call that started it, also when another call continues it
-	dir        string           // of its worktree; empty = none
-	skill      string           // skill that it runs; empty = none
+	dir        string           // of its worktree; empty means none
+	skill      string           // skill that it runs; empty means none
 	simulator  *simulator.Simulator
 
 	// Guarded by Agents.mu.
@@ -101,7 +101,7 @@ func (w *agentRun) begin(ctx context.Context) {
 	w.runHooks(ctx, protocol.SubagentStartHook{AgentType: w.task.AgentType})
 }
 
-// mode returns the permission mode of the agent; empty = that of the session.
+// mode returns the permission mode of the agent; empty means that of the session.
 func (w *agentRun) mode() protocol.PermissionMode {
 	switch o := w.agents.options.Session.Options(); {
 	case o.Location == nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// fixedText returns the text of commands without effect; empty = the command is a
+// fixedText returns the text of commands without effect; empty means the command is a
 // prompt for the model.
 func fixedText(o Options, name string) string {
 	switch name {

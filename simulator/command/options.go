@@ -18,13 +18,13 @@ import (
 type Options struct {
 	State    *simulator.SessionState
 	Catalog  *catalog.Catalog
-	Servers  Servers // nil = none
+	Servers  Servers // nil means none
 	Rules    Rules
 	Session  Session
 	Models   Models
 	Shell    Shell
 	Agents   Agents
-	Memory   string // memory file of the project; empty = it is not read
+	Memory   string // memory file of the project; empty means it is not read
 	Disabled bool   // commands are disabled (--disable-slash-commands)
 }
 

@@ -12,7 +12,7 @@ import (
 // Set holds the commands of one session; it is a [simulator.Commands].
 type Set struct {
 	options Options
-	color   string // color of the prompt bar; empty = none
+	color   string // color of the prompt bar; empty means none
 }
 
 // New makes the commands of a session.

@@ -22,7 +22,7 @@ type hookCall struct {
 	sessionID string
 	stdin     []byte
 	prompt    string     // for events of a prompt
-	effort    string     // empty = not part of the event
+	effort    string     // empty means not part of the event
 	unchecked *sync.Once // of the runner
 }
 
@@ -38,7 +38,7 @@ type hookResult struct {
 	isBlocked              bool
 	stdout, stderr         string
 	progress               []partialOutput // output while it was running
-	exitCode               *int            // nil = it was killed
+	exitCode               *int            // nil means it was killed
 	outcome                outcome
 	noVerdict              noVerdictReason
 	timedOut               bool
@@ -58,7 +58,7 @@ const (
 	outcomeCancelled outcome = "cancelled"
 )
 
-// noVerdictReason says why a hook gave no verdict.
+// noVerdictReason explains why a hook gave no verdict.
 type noVerdictReason int
 
 const (

@@ -20,7 +20,7 @@ type Trace struct {
 	Reports []string
 	// Attachments are for the transcript, in order.
 	Attachments []protocol.HookAttachment
-	// StopHooks describes the configured Stop hooks; nil = none ran.
+	// StopHooks describes the configured Stop hooks; nil means none ran.
 	StopHooks *protocol.StopHooks
 }
 

@@ -108,7 +108,7 @@ func (r *Runner) finish(ctx context.Context, p *proc.Process, out *outputWatcher
 	}
 }
 
-// waitResult says why waiting for a command ended.
+// waitResult explains why waiting for a command ended.
 type waitResult int
 
 const (
@@ -171,7 +171,7 @@ func (a *hookResult) judgeExit(event, label string, code int) {
 	}
 }
 
-// runDetached lets a hook run in the background until it ends, its time-out expires or the runner is closed.
+// runDetached lets a hook run in the background until it ends, its timeout expires or the runner is closed.
 func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
 	ctx = context.WithoutCancel(ctx)
 	job := func() {
@@ -235,7 +235,7 @@ func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
 
 // outputWatcher collects a command's standard output as it arrives.
 type outputWatcher struct {
-	// receives how long the hook may run in the background, if its first line requests that; 0 = unspecified
+	// receives how long the hook may run in the background, if its first line requests that; 0 means unspecified
 	asyncTime chan time.Duration
 	ended     chan struct{} // closed at the end
 
@@ -295,7 +295,7 @@ func (w *outputWatcher) wait(d time.Duration) {
 // envEvents are the events whose hooks may write shell code for later commands, in the order in which it runs.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// envFile returns the path for CLAUDE_ENV_FILE of a hook; empty = none. It removes
+// envFile returns the path for CLAUDE_ENV_FILE of a hook; empty means none. It removes
 // what an earlier run of a repeatable event wrote.
 func (r *Runner) envFile(c *hookCall, place int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
@@ -326,7 +326,7 @@ func (r *Runner) envFiles(event string) []string {
 	return files
 }
 
-// Script returns the shell code that hooks left for later commands; empty = none.
+// Script returns the shell code that hooks left for later commands; empty means none.
 func (r *Runner) Script() string {
 	if r.options.EnvDir == "" {
 		return ""

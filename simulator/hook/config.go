@@ -19,9 +19,9 @@ type hookEntry struct {
 	timeout    time.Duration
 	mustAnswer bool     // onFailure "block"
 	source     string   // file; empty for a callback
-	plugin     string   // plugin of the hook; empty = none
+	plugin     string   // plugin of the hook; empty means none
 	environ    []string // from the file, for a command
-	agent      string   // agent that the hook belongs to; empty = the session
+	agent      string   // agent that the hook belongs to; empty means the session
 	runsOnce   bool     // it runs once per session; settings files cannot request that
 	hasRun     bool     // already ran; guarded by Runner.mu
 }
@@ -73,7 +73,7 @@ func (e *hookEntry) matches(event, subject string) bool {
 	return e.match(subject)
 }
 
-// equivalenceKey returns a key that is equal for equivalent hooks; empty = never equal.
+// equivalenceKey returns a key that is equal for equivalent hooks; empty means never equal.
 func (e *hookEntry) equivalenceKey() string {
 	c := e.config
 	switch c.Type {

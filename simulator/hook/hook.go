@@ -27,7 +27,7 @@ import (
 // soon and ask the host to stop.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
-// ErrHostGone says that the host can no longer respond.
+// ErrHostGone means that the host can no longer respond.
 var ErrHostGone = errors.New("the host is gone")
 
 // Options configures a [Runner]. The zero value runs nothing.
@@ -37,34 +37,34 @@ type Options struct {
 	Settings []Source
 
 	CWD            string // directory of commands, unless Input.Base sets another
-	DisplayCWD     string // working directory reported in inputs; empty = the directory of commands
-	ProjectDir     string // CLAUDE_PROJECT_DIR; empty = CWD
+	DisplayCWD     string // working directory reported in inputs; empty means the directory of commands
+	ProjectDir     string // CLAUDE_PROJECT_DIR; empty means CWD
 	SessionID      string
 	TranscriptPath string
 	Environ        []string // environment of commands, and for allowed header variables
-	PID            int      // CLAUDE_PID; 0 = not set
-	AgentType      string   // agent type that the main conversation plays; empty = none
-	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty = "sdk-cli"
+	PID            int      // CLAUDE_PID; 0 means not set
+	AgentType      string   // agent type that the main conversation plays; empty means none
+	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty means "sdk-cli"
 	// EnvDir is the directory for the files of CLAUDE_ENV_FILE, which is set for events whose hooks may prepare the
-	// shell; it is created when needed. Empty = not set.
+	// shell; it is created when needed. Empty means not set.
 	EnvDir string
 
-	Callback Callback     // nil = registered callbacks are skipped
-	HTTP     *http.Client // nil = a client that does not follow redirects
-	// MCPTool calls a tool of a connected server and returns its text; nil = such hooks fail without blocking.
+	Callback Callback     // nil means registered callbacks are skipped
+	HTTP     *http.Client // nil means a client that does not follow redirects
+	// MCPTool calls a tool of a connected server and returns its text; nil means such hooks fail without blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
-	// MatchRule evaluates the "if" key of a hook, a permission rule, for a call. nil = the rule is a tool name.
+	// MatchRule evaluates the "if" key of a hook, a permission rule, for a call. nil means the rule is a tool name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
 	// Reports keeps what [Runner.TakeReports] returns.
 	Reports bool
 
-	NewID func() string    // nil = ""
-	Now   func() time.Time // nil = durations are 0
-	// DefaultTimeout bounds hooks without a timeout; 0 = 600 s.
+	NewID func() string    // nil means ""
+	Now   func() time.Time // nil means durations are 0
+	// DefaultTimeout bounds hooks without a timeout; 0 means 600 s.
 	DefaultTimeout time.Duration
 	// ProgressEvery is the interval at which frames report the output of a running
-	// command; 0 = 1 s, negative = never.
+	// command; 0 means 1 s, negative means never.
 	ProgressEvery time.Duration
 }
 
@@ -73,11 +73,11 @@ type Source struct {
 	Name    string // for warnings
 	Raw     json.RawMessage
 	Environ []string // in addition to [Options.Environ], for commands of this file
-	// FromSkill says that these are the hooks of a skill, which may run once per
+	// FromSkill is true if these are the hooks of a skill, which may run once per
 	// session.
 	FromSkill bool
-	Plugin    string // plugin of the hooks; empty = none
-	// Agent is the id of the agent to whose calls and end the hooks belong; empty = they belong to the session. Its Stop
+	Plugin    string // plugin of the hooks; empty means none
+	// Agent is the id of the agent to whose calls and end the hooks belong; empty means they belong to the session. Its Stop
 	// hooks run when the agent stops.
 	Agent string
 }
@@ -87,7 +87,7 @@ type Input struct {
 	// Base holds the common keys; empty ones are filled from Options, and HookEventName always from Event.
 	Base  protocol.HookBase
 	Event protocol.HookInput
-	// ToolUseID is passed to callbacks separately. Empty = a new id, with the prefix "hook-" for PostToolBatch.
+	// ToolUseID is passed to callbacks separately. Empty means a new id, with the prefix "hook-" for PostToolBatch.
 	ToolUseID string
 }
 

@@ -35,7 +35,7 @@ type ListedEvent struct {
 // ListedHook is one hook.
 type ListedHook struct {
 	Event         string    `json:"event"`
-	Matcher       string    `json:"matcher"` // empty = none
+	Matcher       string    `json:"matcher"` // empty means none
 	Source        string    `json:"source"`
 	SourceLabel   string    `json:"sourceLabel"`
 	Type          string    `json:"type"`
@@ -48,7 +48,7 @@ type ListedHook struct {
 	Once          bool      `json:"runsOnce,omitempty"`
 	Background    bool      `json:"runsInBackground,omitempty"`
 	Disabled      bool      `json:"disabled,omitempty"`
-	Editable      *Editable `json:"editable,omitempty"` // nil = not from a user's file
+	Editable      *Editable `json:"editable,omitempty"` // nil means not from a user's file
 }
 
 // Editable is a hook as in its file, without the values of headers.
@@ -58,7 +58,7 @@ type Editable struct {
 	Redacted bool            `json:"headersRedacted,omitempty"`
 }
 
-// Policy says which settings disable hooks.
+// Policy specifies which settings disable hooks.
 type Policy struct {
 	DisabledByPolicy bool `json:"disabledByPolicy"`
 	ManagedOnly      bool `json:"managedOnly"`

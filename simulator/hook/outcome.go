@@ -23,17 +23,17 @@ type Outcome struct {
 	// the result of UserPromptSubmit, the user messages of Stop.
 	Texts []string
 
-	// Decision of PreToolUse and PreModelSwitch, in the precedence deny, defer, ask, allow; empty = none.
+	// Decision of PreToolUse and PreModelSwitch, in the precedence deny, defer, ask, allow; empty means none.
 	Decision string
-	// Origin is the source of the hook that won; empty = hooks from several sources
+	// Origin is the source of the hook that won; empty means hooks from several sources
 	// agree.
 	Origin string
-	// Permission is PermissionRequest's verdict, in which a denial takes precedence; nil = none.
+	// Permission is PermissionRequest's verdict, in which a denial takes precedence; nil means none.
 	Permission *protocol.PermissionAnswer
 
 	// StopTurn: a hook answered continue:false. For tool events the tool still runs and its result is shown.
 	StopTurn   bool
-	StopReason string // empty = none
+	StopReason string // empty means none
 
 	Changes
 	Failures
@@ -42,8 +42,8 @@ type Outcome struct {
 
 // Changes are values that hooks replace or add.
 type Changes struct {
-	UpdatedInput  json.RawMessage // the last one; nil = none
-	UpdatedOutput json.RawMessage // of PostToolUse, the last one; nil = none
+	UpdatedInput  json.RawMessage // the last one; nil means none
+	UpdatedOutput json.RawMessage // of PostToolUse, the last one; nil means none
 	// AdditionalContext is text for the model, one per hook.
 	AdditionalContext []string
 	// Specific holds less frequent keys, the last value of each: SessionTitle,
@@ -56,12 +56,12 @@ type Failures struct {
 	// Failed: a configured hook ended without a verdict.
 	Failed bool
 	// NotExecuted is the tool result of a call that must not run because a
-	// PreToolUse hook gave no usable answer; empty = none.
+	// PreToolUse hook gave no usable answer; empty means none.
 	NotExecuted string
-	// HostGone says that the host had to be asked and is gone. A tool call must not run; anything else
+	// HostGone is true if the host had to be asked and is gone. A tool call must not run; anything else
 	// continues as if there were no hook.
 	HostGone bool
-	// CrashError ends the session: the answer of a UserPromptSubmit callback was invalid; empty = none.
+	// CrashError ends the session: the answer of a UserPromptSubmit callback was invalid; empty means none.
 	CrashError string
 }
 

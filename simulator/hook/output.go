@@ -233,7 +233,7 @@ func kindOf(value any) string {
 }
 
 // isAsync reports whether the first line of a command's output says that it runs in
-// the background, and the time limit; 0 = unspecified.
+// the background, and the time limit; 0 means unspecified.
 func isAsync(line string) (limit time.Duration, async bool) {
 	var out protocol.HookOutput
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {

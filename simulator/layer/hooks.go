@@ -19,7 +19,7 @@ import (
 // information.
 type HookOptions struct {
 	Runner   *hook.Runner
-	State    *simulator.SessionState // nil = no session state is passed to hooks
+	State    *simulator.SessionState // nil means no session state is passed to hooks
 	Location simulator.Location
 	Tools    HookedTools
 	Frames   bool // show hook_started and hook_response (--include-hook-events)
@@ -27,16 +27,16 @@ type HookOptions struct {
 
 // HookedTools provides information about tools for their hooks.
 type HookedTools interface {
-	// Server returns the MCP server of a tool; nil = none.
+	// Server returns the MCP server of a tool; nil means none.
 	Server(tool string) *protocol.ServerRef
 	// Rewrite returns the content of a built-in tool's result for the output that a
 	// hook replaces it with. ok is false if the output does not have the tool's
 	// structure or the tool is unknown; then the result is unchanged.
 	Rewrite(tool string, output json.RawMessage) (protocol.Content, bool)
 	// ReplaceInput returns a call with the input that a hook has set, without keys that
-	// the tool does not have, and the result that refuses it; nil = accepted.
+	// the tool does not have, and the result that refuses it; nil means accepted.
 	ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
-	// Reread returns the file that a call wrote if it has changed since then, and records its content; "" = none.
+	// Reread returns the file that a call wrote if it has changed since then, and records its content; "" means none.
 	Reread(call protocol.ToolUse) string
 }
 

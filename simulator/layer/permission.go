@@ -21,12 +21,12 @@ import (
 // PermissionOptions configures [Permission]. Policy and Clock are required.
 type PermissionOptions struct {
 	Policy *permission.Policy
-	// Ask answers questions; nil = a question becomes a denial.
+	// Ask answers questions; nil means a question becomes a denial.
 	Ask permission.Prompter
-	// Tools validates inputs that a prompter has changed; nil = no validation.
+	// Tools validates inputs that a prompter has changed; nil means no validation.
 	Tools Checker
 	Clock simulator.Clock
-	// Files stores permission updates permanently; nil = they end with the session.
+	// Files stores permission updates permanently; nil means they end with the session.
 	Files Files
 }
 
@@ -249,7 +249,7 @@ func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswe
 	return d
 }
 
-// grantScope returns how long a permission of a host is valid; empty = a file keeps it.
+// grantScope returns how long a permission of a host is valid; empty means a file keeps it.
 func grantScope(updates []protocol.PermissionUpdate) string {
 	scope := "once"
 	for _, u := range updates {

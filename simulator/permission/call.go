@@ -21,7 +21,7 @@ type call struct {
 	use    protocol.ToolUse
 	name   string // canonical: "Agent" for "Task"
 	server string // "mcp__server" of an MCP tool
-	// readOnly says that the tool's owner declares that it changes nothing.
+	// readOnly is true if the tool's owner declares that it changes nothing.
 	readOnly bool
 	kind     claudecode.Class
 	// isComplete is false if the input lacks a required value; the tool itself reports that.
@@ -41,7 +41,7 @@ type judge struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
 	resolver *pathResolver
-	// afterBypass says that plan mode follows bypassPermissions. It then has no classifier.
+	// afterBypass is true if plan mode follows bypassPermissions. It then has no classifier.
 	afterBypass bool
 }
 
@@ -186,7 +186,7 @@ func (s *ruleset) hasRule(behavior string, c *call) bool {
 	return s.firstRule(behavior, c) != nil
 }
 
-// firstRule is the first rule of a behavior that covers the call; nil = none does.
+// firstRule is the first rule of a behavior that covers the call; nil means none does.
 func (s *ruleset) firstRule(behavior string, c *call) *rule {
 	i := slices.IndexFunc(s.rules, func(r rule) bool {
 		if r.Behavior != behavior {
@@ -217,12 +217,12 @@ const (
 type Verdict struct {
 	Behavior Behavior
 	// Decision is shown in tool_result_meta. For an Ask it is the decision that applies if no one can be asked.
-	// Zero = the call did not reach the permission checks.
+	// Zero means the call did not reach the permission checks.
 	Decision         protocol.PermissionDecision
 	NonExecutionKind string // empty when the call runs
 	Message          string // tool result of a denial
 	// Event is shown before the result of a denial, without uuid and session_id;
-	// nil = none. An Ask that a prompter answers shows none.
+	// nil means none. An Ask that a prompter answers shows none.
 	Event       *protocol.PermissionDenied
 	CountDenial bool // is listed in result.permission_denials
 	ToolError   bool // Message goes into <tool_use_error>
@@ -234,17 +234,17 @@ type Verdict struct {
 	Reason       string
 	ReasonType   string
 	RequiresUser bool
-	// DenyRule says that a deny rule refuses the call, or that it would write through a link. A hook's "allow" overrules
+	// DenyRule is true if a deny rule refuses the call, or if it would write through a link. A hook's "allow" overrules
 	// a refusal by the mode, but not one of these.
 	DenyRule bool
-	// AskRule says that an ask rule requires the question; a hook's "allow" does not overrule it. RuleSource is the
+	// AskRule is true if an ask rule requires the question; a hook's "allow" does not overrule it. RuleSource is the
 	// source of the rule.
 	AskRule    bool
 	RuleSource string
 }
 
 // Denial returns the result of a denied call, or of an Ask if no one can be asked, and the event to show before it;
-// nil = none.
+// nil means none.
 func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	var r protocol.ToolResult
 	event := v.Event
@@ -304,7 +304,7 @@ func (r *rule) matchesPath(c *call) bool {
 	return false
 }
 
-// hasParam reports whether the rule is about a parameter that the call has.
+// hasParam reports whether the rule applies to a parameter that the call has.
 func (r *rule) hasParam(c *call) bool {
 	if r.value == nil || r.tool != c.name {
 		return false
@@ -324,7 +324,7 @@ func (r *rule) hasParam(c *call) bool {
 	return r.value.MatchString(text)
 }
 
-// coversTool reports whether the rule is about the tool of the call.
+// coversTool reports whether the rule applies to the tool of the call.
 func (r *rule) coversTool(c *call) bool {
 	switch {
 	case r.toolRE != nil:
@@ -376,7 +376,7 @@ func (r *rule) matches(c *call) bool {
 	}
 }
 
-// matchesAnyPart reports whether a deny or ask rule is about any part of the command, with or without the variables and
+// matchesAnyPart reports whether a deny or ask rule applies to any part of the command, with or without the variables and
 // wrappers before it.
 func (r *rule) matchesAnyPart(c *call) bool {
 	if r.matches(c) || r.hasParam(c) {

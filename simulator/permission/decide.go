@@ -146,7 +146,7 @@ func (d decider) decide(c *call) Verdict {
 	return d.decideByClass(c)
 }
 
-// denyRuleVerdict returns the refusal by a deny rule; nil = no rule refuses.
+// denyRuleVerdict returns the refusal by a deny rule; nil means no rule refuses.
 func (d decider) denyRuleVerdict(c *call) *Verdict {
 	if d.rules.hasRule(BehaviorDeny, c) {
 		return new(c.denyByRule())
@@ -274,7 +274,7 @@ func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 	return r.matchesAnyPart(c)
 }
 
-// DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty = none. The
+// DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty means none. The
 // call itself is permitted (observed with 2.1.329).
 func (p *Policy) DeniedAgent(name string) (text, source string) {
 	p.mu.Lock()

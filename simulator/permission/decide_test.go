@@ -163,7 +163,7 @@ func TestDenialTexts(t *testing.T) {
 		rules []string
 		use   protocol.ToolUse
 		want  string // text of the result
-		event string // decision_reason_type of the event; "none" = no event
+		event string // decision_reason_type of the event; "none" means no event
 	}{
 		{"MCP", permission.Options{}, nil, newCall("mcp__s__t", "{}"), "Claude requested permissions to use mcp__s__t, but you haven't granted it yet.", ""},
 		{"Edit", permission.Options{}, nil, newCall("Edit", "/w/a"), "Claude requested permissions to write to /w/a, but you haven't granted it yet.", "workingDir"},

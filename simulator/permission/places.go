@@ -24,9 +24,9 @@ type Directory struct {
 // pathResolver resolves paths as written in calls and command lines. It knows the directories of the session.
 type pathResolver struct {
 	cwd        string        // where the session began
-	home       string        // empty = not known
-	fileSystem FileSystem    // nil = paths are compared as written
-	dir        func() string // that relative paths of calls start from; nil = cwd
+	home       string        // empty means not known
+	fileSystem FileSystem    // nil means paths are compared as written
+	dir        func() string // that relative paths of calls start from; nil means cwd
 
 	dirs  []string          // working directories, absolute and clean; the first is cwd
 	roots map[string]string // source by directory

@@ -21,22 +21,22 @@ import (
 // Options configures a [Policy]. The zero value asks for everything that the
 // CLI does not allow without a rule.
 type Options struct {
-	Mode           protocol.PermissionMode // empty = default
+	Mode           protocol.PermissionMode // empty means default
 	CWD            string                  // absolute
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
-	Home           string                  // what ~/ in path patterns means; empty = such patterns match nothing
+	Home           string                  // what ~/ in path patterns means; empty means such patterns match nothing
 	Rules          []Rule
-	// AutoApprove names the tools that the scenario allows in every mode and against all rules; nil = none.
+	// AutoApprove names the tools that the scenario allows in every mode and against all rules; nil means none.
 	AutoApprove func(tool string) bool
 	// Tool finds a tool's definition by canonical name. Calls of unknown tools are not decided, so that the
-	// executor can report them. Nil = every name is known.
+	// executor can report them. Nil means every name is known.
 	Tool func(name string) (protocol.Tool, bool)
-	// FileSystem resolves paths; nil = paths are compared as written, and globs are not expanded.
+	// FileSystem resolves paths; nil means paths are compared as written, and globs are not expanded.
 	FileSystem FileSystem
 	// Dir is the directory that relative paths of calls start from, which a
-	// shell may have changed; nil = CWD.
+	// shell may have changed; nil means CWD.
 	Dir func() string
-	// HasAsker says that a prompter can be asked (--permission-prompt-tool).
+	// HasAsker is true if a prompter can be asked (--permission-prompt-tool).
 	HasAsker bool
 	// NoPrompts turns every question into a denial (--permission-prompts none).
 	NoPrompts bool
@@ -44,14 +44,14 @@ type Options struct {
 	// the session starts in that mode.
 	BypassAllowed bool
 	// AskSkill reports whether loading a skill needs permission, because it brings
-	// some; nil = none does.
+	// some; nil means none does.
 	AskSkill func(name string) bool
-	// PlanDir is the directory of plans, whose files may be written in plan mode; empty = none.
+	// PlanDir is the directory of plans, whose files may be written in plan mode; empty means none.
 	PlanDir string
 	// NoBypass and NoAuto say that the settings forbid these modes.
 	NoBypass, NoAuto bool
 	// OnDirectories receives the working directories, CWD first, when an update
-	// changed them; nil = none.
+	// changed them; nil means none.
 	OnDirectories func(dirs []string)
 }
 
@@ -62,7 +62,7 @@ type Policy struct {
 
 	mu sync.Mutex // guards what follows
 	judge
-	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty = it was the first
+	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty means it was the first
 }
 
 // New returns a policy. Rules that do not parse are left out and reported by
@@ -137,7 +137,7 @@ type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }
 
-// ModeError says why a mode cannot be set. Its text and code are the answer to set_permission_mode (spec:
+// ModeError explains why a mode cannot be set. Its text and code are the answer to set_permission_mode (spec:
 // cli-contract 4.3).
 type ModeError struct {
 	Code    string // such as "invalid_mode", "bypass_not_launched"
@@ -166,7 +166,7 @@ func (p *Policy) Mode() protocol.PermissionMode {
 	return p.mode
 }
 
-// ModeOf returns the mode in force for the calls of an agent; nil = the main conversation.
+// ModeOf returns the mode in force for the calls of an agent; nil means the main conversation.
 func (p *Policy) ModeOf(agent *protocol.AgentRef) protocol.PermissionMode {
 	if agent != nil && agent.Mode != "" {
 		return protocol.PermissionMode(agent.Mode)

@@ -261,7 +261,7 @@ func isSystemDirectory(name string) bool {
 	}, name)
 }
 
-// directoryOfAll returns the directory whose whole content a target such as dir/* removes; all = there is such a directory.
+// directoryOfAll returns the directory whose whole content a target such as dir/* removes; all means there is such a directory.
 func directoryOfAll(target string) (dir string, all bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)

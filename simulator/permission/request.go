@@ -55,7 +55,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 }
 
 // describe returns a short description of a call of a built-in tool: the description of a command, a path, or an
-// address; empty = use the tool's description.
+// address; empty means use the tool's description.
 func (p *Policy) describe(use protocol.ToolUse) string {
 	var input struct {
 		Description  string `json:"description"`

@@ -26,7 +26,7 @@ type Rule struct {
 	Source   string // "cliArg", "userSettings", "projectSettings", "localSettings", "flagSettings", "session", …
 	Text     string // "Bash(npm run *)"
 	// Root is the directory that path patterns starting with one slash are
-	// relative to; empty = Options.CWD.
+	// relative to; empty means Options.CWD.
 	Root string
 }
 
@@ -35,7 +35,7 @@ type rule struct {
 	Rule
 	tool    string         // as written, "Task" as "Agent"
 	toolRE  *regexp.Regexp // set when tool holds a *
-	content string         // without the parentheses; empty = the whole tool
+	content string         // without the parentheses; empty means the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
 	isStar  bool           // content was a single star
 	// param and value are set if content may be "param:value": a deny or ask rule then applies to calls with this
@@ -177,7 +177,7 @@ func matchSkill(content, name string) bool {
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
 }
 
-// textKind says what a pattern is matched with: a whole command line, where a star must not match a second command,
+// textKind specifies what a pattern is matched with: a whole command line, where a star must not match a second command,
 // or one simple command of it.
 type textKind int
 
@@ -212,7 +212,7 @@ func matchCommand(content, text string, kind textKind) bool {
 
 func ruleCode(source string) string { return "rule:" + source }
 
-// denySource returns the source of the first deny rule about a call; empty = none.
+// denySource returns the source of the first deny rule about a call; empty means none.
 func (s *ruleset) denySource(c *call) string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.matchesAnyPart(c) {
@@ -222,7 +222,7 @@ func (s *ruleset) denySource(c *call) string {
 	return ""
 }
 
-// pathDenySource returns the source of the first deny rule about files; empty = none.
+// pathDenySource returns the source of the first deny rule about files; empty means none.
 func (s *ruleset) pathDenySource() string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit") {

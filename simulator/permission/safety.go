@@ -11,7 +11,7 @@ import (
 )
 
 // sensitiveFileApproval asks about a file that configures commands which run automatically. Modes and rules that
-// allow edits do not apply to it. Nil = it is not such a file.
+// allow edits do not apply to it. Nil means it is not such a file.
 func (c *call) sensitiveFileApproval(abs string) *approval {
 	ask := func(message string) *approval {
 		return &approval{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetySensitive}
@@ -51,7 +51,7 @@ var windowsName = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // suspiciousRead asks about a file to read whose name Windows reads differently, unless a rule allows the whole tool;
-// nil = the name is not one of these.
+// nil means the name is not one of these.
 func (c *call) suspiciousRead() *Verdict {
 	if c.kind != claudecode.ClassRead || !windowsName().MatchString(c.path) ||
 		slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {

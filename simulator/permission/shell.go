@@ -33,7 +33,7 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictWithoutRule returns the question that the command line would cause without the ask rule; nil = only that
+// verdictWithoutRule returns the question that the command line would cause without the ask rule; nil means only that
 // it is not allowed. In that case the rule that names the command decides the text (observed with 2.1.330).
 func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
@@ -54,7 +54,7 @@ func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	return &v
 }
 
-// askRuleSource returns the source of an ask rule that names the command; false = none does.
+// askRuleSource returns the source of an ask rule that names the command; false means none does.
 func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked bool) {
 	for _, r := range c.judge.rules.rules {
 		if r.Behavior == BehaviorAsk && r.content != "" && r.coversTool(c.call) && r.matchesCommand(cmd) {
@@ -81,7 +81,7 @@ type commandVerdict struct {
 	byMode           bool      // only the mode allows it
 	byRule           bool      // an allow rule names exactly this command
 	changedDirectory bool      // it changes files in a directory that a cd in the same line has selected
-	approval         *approval // the question if it is not allowed; nil = a plain request for approval
+	approval         *approval // the question if it is not allowed; nil means a plain request for approval
 }
 
 // decidePart decides the simple command at i: by its form, by its paths, by rule, as read-only, or as a file
@@ -263,7 +263,7 @@ var wrapperPattern = sync.OnceValue(func() *regexp.Regexp {
 		`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)
 })
 
-// allowedByRule reports whether an allow rule is about the command, and whether it names it completely.
+// allowedByRule reports whether an allow rule applies to the command, and whether it names it completely.
 func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	type spelling struct {
 		text   string

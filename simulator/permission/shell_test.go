@@ -116,7 +116,7 @@ func TestReadDenied(t *testing.T) {
 	}
 	tests := []struct {
 		use  protocol.ToolUse
-		want string // the result; empty = the call runs
+		want string // the result; empty means the call runs
 	}{
 		{newCall("Bash", "ls d"), denied("ls d")},
 		{newCall("Bash", "ls d/"), denied("ls d/")},
@@ -180,7 +180,7 @@ func TestSensitiveFiles(t *testing.T) {
 	own := ", but you haven't granted it yet."
 	tests := []struct {
 		path string
-		want string // end of the message; empty = an ordinary file
+		want string // end of the message; empty means an ordinary file
 	}{
 		{".git/config", " which is a sensitive file."},
 		{"sub/.GIT/hooks/x", " which is a sensitive file."},

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// pathDenial refuses a command line that uses a path with a deny rule for reading or editing; nil = it uses none.
+// pathDenial refuses a command line that uses a path with a deny rule for reading or editing; nil means it uses none.
 // After a cd, paths are also resolved in the new directory, and that refusal comes first. It checks what the real CLI
 // checks (observed with 2.1.330): plain file names, but not globs, braces, redirections of compound commands, or
 // anything in a line with a list in a subshell.
@@ -88,7 +88,7 @@ func (c commandLine) denialAfterCD(places []string, name string, read []fileOper
 	return nil
 }
 
-// nestedDenyApproval asks about a script in a shell argument in which a rule denies a command; nil = none.
+// nestedDenyApproval asks about a script in a shell argument in which a rule denies a command; nil means none.
 func (c commandLine) nestedDenyApproval() *approval {
 	if c.kind != claudecode.ClassShell || !c.judge.rules.hasCommandRules(c.call) {
 		return nil

@@ -18,15 +18,15 @@ type approval struct {
 	message        string
 	reasonType     string
 	reason         string
-	blockedPath    string // the path in question; empty = none
+	blockedPath    string // the path in question; empty means none
 	safety         protocol.SafetyFinding
-	code           string // reason code; empty = unknown
+	code           string // reason code; empty means unknown
 	circuitBreaker string // name of the circuit breaker that caused the refusal, or empty
 	// suggestions are nil when a host is shown none at all.
 	suggestions []protocol.PermissionUpdate
 }
 
-// readRules are the rules that let the command read where it does; nil = the
+// readRules are the rules that let the command read where it does; nil means the
 // approval is not about that.
 func (q *approval) readRules() []protocol.PermissionRule {
 	if q == nil {
@@ -178,7 +178,7 @@ func (c *call) denyFile(message, source string) Verdict {
 	}
 }
 
-// denyByReadRule refuses to change a file that a deny rule protects from reading; nil = no rule does.
+// denyByReadRule refuses to change a file that a deny rule protects from reading; nil means no rule does.
 func (c *call) denyByReadRule() *Verdict {
 	if c.kind != claudecode.ClassWrite || c.name == "NotebookEdit" {
 		return nil
@@ -201,7 +201,7 @@ func (c *call) denyByReadRule() *Verdict {
 }
 
 // linkDenial refuses to change a file through a symbolic link, in every mode; links to directories are followed (observed
-// with 2.1.330). Nil = the file is not a link.
+// with 2.1.330). Nil means the file is not a link.
 func linkDenial(c *call) *Verdict {
 	dir, name := filepath.Split(c.path)
 	target := c.judge.resolver.resolve(c.path)
@@ -322,7 +322,7 @@ func approvalWithoutSuggestions(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason}
 }
 
-// obstacleApproval returns the question about a command line that cannot be analysed; nil = it can be. Harmless says
+// obstacleApproval returns the question about a command line that cannot be analysed; nil means it can be. Harmless says
 // that the commands themselves would be allowed.
 func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 	switch o.Kind {
@@ -381,7 +381,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 	}
 }
 
-// wrapperApproval asks about a command that runs others, even if a rule allows it; nil = it does not run others.
+// wrapperApproval asks about a command that runs others, even if a rule allows it; nil means it does not run others.
 func wrapperApproval(cmd shellcmd.Command) *approval {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
 		return unclearApproval("awk program contains system() which executes arbitrary commands").withCode(missSemantics)

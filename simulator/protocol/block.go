@@ -65,12 +65,12 @@ func (u ToolUse) DisplayInput() json.RawMessage {
 type AgentRef struct {
 	ID    string
 	Type  string // "general-purpose", …
-	Depth int    // 1 = started by the main conversation
-	Dir   string // of the worktree that it works in; empty = it works where the session does
-	// NoPrompts says that questions about its calls become denials without an event. This applies to the agent of a
+	Depth int    // 1 means started by the main conversation
+	Dir   string // of the worktree that it works in; empty means it works where the session does
+	// NoPrompts is true if questions about its calls become denials without an event. This applies to the agent of a
 	// skill that the user typed.
 	NoPrompts bool
-	Mode      string // permission mode of its calls; empty = that of the session
+	Mode      string // permission mode of its calls; empty means that of the session
 }
 
 // HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not
@@ -78,7 +78,7 @@ type AgentRef struct {
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
-	Origin   string // "settings", or [PluginHookPrefix] and the name; empty = hooks from several places
+	Origin   string // "settings", or [PluginHookPrefix] and the name; empty means hooks from several places
 }
 
 // PluginHookPrefix precedes the plugin's name in [HookVerdict.Origin].

@@ -383,7 +383,7 @@ type CompactMetadata struct {
 	PostTokens int    `json:"post_tokens"`
 	DurationMS int    `json:"duration_ms"`
 	Dropped    int    `json:"cumulative_dropped_tokens"`
-	// The messages that are kept unchanged after the summary; nil = none.
+	// The messages that are kept unchanged after the summary; nil means none.
 	Segment  *PreservedSegment  `json:"preserved_segment,omitempty"`
 	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
 }
@@ -436,8 +436,8 @@ func (s *System) uuidFirst() bool {
 type Frame struct {
 	Type      string
 	Fields    []Field
-	SessionID string // empty = left out
-	UUID      string // empty = left out
+	SessionID string // empty means left out
+	UUID      string // empty means left out
 }
 
 // CommandLifecycle reports the state of a prompt or a deferred call: queued, started, completed or

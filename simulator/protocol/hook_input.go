@@ -55,7 +55,7 @@ type PreToolUseHook struct {
 type PostToolUseHook struct {
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
-	ToolResponse any             `json:"tool_response"` // structured output; nil = null
+	ToolResponse any             `json:"tool_response"` // structured output; nil means null
 	ToolUseID    string          `json:"tool_use_id"`
 	DurationMS   *int            `json:"duration_ms,omitempty"`
 	MCPServer    *ServerRef      `json:"mcp_server,omitempty"`
@@ -89,7 +89,7 @@ type HookToolCall struct {
 type PermissionRequestHook struct {
 	ToolName    string             `json:"tool_name"`
 	ToolInput   json.RawMessage    `json:"tool_input"`
-	Suggestions []PermissionUpdate `json:"permission_suggestions,omitzero"` // nil = none are known
+	Suggestions []PermissionUpdate `json:"permission_suggestions,omitzero"` // nil means none are known
 	MCPServer   *ServerRef         `json:"mcp_server,omitempty"`
 }
 

@@ -17,7 +17,7 @@ type UserMessage struct {
 	NoQuery bool
 	// Verbatim turns off slash commands and file mentions in the text (the host's client_composed).
 	Verbatim bool
-	// Synthetic says that no person wrote the prompt (the host's isSynthetic).
+	// Synthetic is true if no person wrote the prompt (the host's isSynthetic).
 	Synthetic bool
 	// Source is where the prompt came from: "sdk" (default), "system", or "deferred" if the turn has no
 	// prompt and runs a deferred call instead.
@@ -48,7 +48,7 @@ type StopDetails struct {
 	Type        string  `json:"type"` // "refusal"
 }
 
-// SyntheticMessage makes a message that the CLI itself wrote, not a model.
+// SyntheticMessage creates a message that the CLI itself wrote, not a model.
 func SyntheticMessage(id, text, stop string) AssistantMessage {
 	return AssistantMessage{
 		Diagnostics: NullValue[struct{}](), Container: NullValue[struct{}](), StopDetails: NullValue[StopDetails](),

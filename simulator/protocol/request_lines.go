@@ -82,7 +82,7 @@ type RequestParams struct {
 	OutputConfig      *OutputConfig      `json:"output_config,omitempty"`
 }
 
-// RequestThinking says whether the model may think, and what is shown of it.
+// RequestThinking specifies whether the model may think, and what is shown of it.
 type RequestThinking struct {
 	BudgetTokens int    `json:"budget_tokens,omitempty"`
 	Type         string `json:"type"`              // "adaptive" or "enabled"

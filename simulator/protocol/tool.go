@@ -6,7 +6,7 @@ import "encoding/json"
 type Tool struct {
 	// Name is the canonical name: "Bash", "mcp__server__tool". Unique in a list.
 	Name        string
-	Title       string // human title; empty = none declared
+	Title       string // human title; empty means none declared
 	Description string
 	// InputSchema is the schema exactly as the tool's provider sent it; it may be nil.
 	InputSchema json.RawMessage
@@ -33,7 +33,7 @@ type ToolResult struct {
 	Output any
 	// Server is the configured name of the MCP server that answered; it may be empty.
 	Server string
-	// MCP is the form of an MCP result in transcripts; nil = the transcript contains Output.
+	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.
 	MCP *MCPResult
 
 	// How the call was permitted, as tool_result_meta shows it.
@@ -54,7 +54,7 @@ type MCPResult struct {
 type MCPCall struct {
 	Server, Tool string     // names as the server uses them
 	Result       *MCPResult // nil if there is only content
-	// NotReadOnly says why the tool may change something ("no_hint", "declared"); empty if it is
+	// NotReadOnly explains why the tool may change something ("no_hint", "declared"); empty if it is
 	// read-only or failed.
 	NotReadOnly string
 }
@@ -82,7 +82,7 @@ type PermissionDecision struct {
 	// The following are only in transcripts.
 	RuleSource     string `json:"-"` // source of the deciding rule
 	ReasonCode     string `json:"-"` // why it was refused or asked about: "rule:userSettings", "bashMiss:no-rule-match"…
-	GrantScope     string `json:"-"` // of a permission that a host gave: "once" or "session"; empty = saved in a file
+	GrantScope     string `json:"-"` // of a permission that a host gave: "once" or "session"; empty means saved in a file
 	CircuitBreaker string `json:"-"` // the check that no rule and no mode overrules: "dangerousRemoval"…
 }
 
@@ -141,11 +141,11 @@ type PermissionAnswer struct {
 	UpdatedPermissions []PermissionUpdate
 	Message            string // reason of a denial
 	Interrupt          bool   // a denial that also ends the turn
-	// Undecided says that no decision was made; the call is denied.
+	// Undecided is true if no decision was made; the call is denied.
 	Undecided bool
 	// AskFailure is the text of the tool result if asking failed (spec: cli-contract 6.3).
 	AskFailure string
-	// CallFailed says that with an AskFailure the call counts as failed, not as denied.
+	// CallFailed is true if with an AskFailure the call counts as failed, not as denied.
 	CallFailed bool
 	// Source overrides the displayed decision source; empty means user_temporary or user_reject.
 	Source string

@@ -12,14 +12,14 @@ type Trace interface {
 	trace()
 }
 
-// PromptQueued says that a prompt was accepted into the queue. It precedes all other events of the
+// PromptQueued means that a prompt was accepted into the queue. It precedes all other events of the
 // turn.
 type PromptQueued struct {
 	Content   Content
 	Timestamp string
 }
 
-// PromptAccepted says that a turn begins with this prompt. It precedes Init.
+// PromptAccepted means that a turn begins with this prompt. It precedes Init.
 type PromptAccepted struct {
 	UUID           string   // uuid of the prompt's transcript line
 	HostID         string   // the host's uuid for the prompt, if it gave one
@@ -44,16 +44,16 @@ type Expansion struct {
 	Tools []string // permission rules that the command grants
 }
 
-// PromptAbsorbed says that a prompt that arrived during the turn became part of it.
+// PromptAbsorbed means that a prompt that arrived during the turn became part of it.
 type PromptAbsorbed struct {
 	UUID      string // of the prompt
 	Content   Content
-	Origin    json.RawMessage // nil = absent
+	Origin    json.RawMessage // nil means absent
 	Notice    bool            // a notice about a background task, not a prompt
 	Timestamp string
 }
 
-// ConversationCompacted says that a summary replaces the conversation. It follows the boundary and
+// ConversationCompacted means that a summary replaces the conversation. It follows the boundary and
 // precedes the events that show the summary.
 type ConversationCompacted struct {
 	Summary        *User
@@ -91,7 +91,7 @@ type AttachmentAdded struct {
 	Attachment any    // an object with a type
 	Role       string // of the message in which the model reads it, "system" or "user"; empty if it does not
 	Rendered   string // the text for the model; empty if not kept
-	Tool       string // the built-in tool as whose use it counts; empty = none
+	Tool       string // the built-in tool as whose use it counts; empty means none
 	AgentID    string // agent whose conversation it belongs to; empty for the session's
 }
 

@@ -22,7 +22,7 @@ func (f Fault) String() string {
 }
 
 // Report formats faults as the real CLI prints them on stderr with text output,
-// with our own explanations; empty = no faults.
+// with our own explanations; empty means no faults.
 func Report(faults []Fault) string {
 	said := report(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
 		"variables that they set before may stay:", "These settings entries were skipped; the rest of each source is in effect:")
@@ -146,7 +146,7 @@ func kindOf(v any) string {
 	return plainjson.TypeOf(raw)
 }
 
-// ruleFault reports why a permission rule of a file is ignored; empty = it is
+// ruleFault reports why a permission rule of a file is ignored; empty means it is
 // valid.
 func ruleFault(text, behavior string) string {
 	rule := claudecode.ParseRuleText(text)
@@ -202,7 +202,7 @@ func isToolPattern(name string) bool {
 	return strings.Contains(name, "*")
 }
 
-// ToolPatternError returns the error for such a name; empty = allowed.
+// ToolPatternError returns the error for such a name; empty means allowed.
 func ToolPatternError(name string) string {
 	if !isToolPattern(name) {
 		return ""
@@ -264,9 +264,9 @@ type invalidHook struct {
 	path    string // its key
 	part    string // "entry" or "matcher"
 	problem string
-	// validTypes are the valid types; empty = its type is valid.
+	// validTypes are the valid types; empty means its type is valid.
 	validTypes []string
-	// field is a key with a value of type got instead of a string; empty = another
+	// field is a key with a value of type got instead of a string; empty means another
 	// problem.
 	field, actualType string
 }
@@ -301,7 +301,7 @@ func (o invalidHook) valueFault() (Fault, bool) {
 	return Fault{}, false
 }
 
-// pruneGroup is pruneHooks for one matcher; nil = nothing is left.
+// pruneGroup is pruneHooks for one matcher; nil means nothing is left.
 func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
@@ -346,7 +346,7 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook)
 	return out, found
 }
 
-// hookFault validates one hook; nil = valid.
+// hookFault validates one hook; nil means valid.
 func hookFault(at string, raw json.RawMessage) *invalidHook {
 	var value any
 	if json.Unmarshal(raw, &value) != nil || validHook(value) {

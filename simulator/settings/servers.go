@@ -21,7 +21,7 @@ type serverEntry struct {
 // Server holds the properties of a server that a [ServerList] checks.
 type Server struct {
 	Name    string
-	Command []string // with its arguments; empty = not a stdio server
+	Command []string // with its arguments; empty means not a stdio server
 	URL     string
 }
 

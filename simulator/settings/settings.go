@@ -22,30 +22,30 @@ const (
 type Options struct {
 	StateDir string // holds settings.json and .claude.json
 	CWD      string // absolute
-	// Sources are the file sources to read ("user", "project", "local"); nil = all,
-	// empty = none. Flag and managed settings are always read.
+	// Sources are the file sources to read ("user", "project", "local"); nil means all,
+	// empty means none. Flag and managed settings are always read.
 	Sources   []string
-	FlagValue string // --settings: JSON text or the path of a file; empty = none
+	FlagValue string // --settings: JSON text or the path of a file; empty means none
 	// HostSettings holds settings that the host sent later, by key, to be merged into those
 	// of --settings; both form one source.
 	HostSettings map[string]json.RawMessage
-	// Managed are settings that a host imposes, as JSON; nil = none. Only those that restrict the session count.
+	// Managed are settings that a host imposes, as JSON; nil means none. Only those that restrict the session count.
 	Managed []byte
-	// ManagedDir is the directory of the machine's managed-settings.json and managed-settings.d; empty = none.
+	// ManagedDir is the directory of the machine's managed-settings.json and managed-settings.d; empty means none.
 	ManagedDir string
-	// GlobalFile is .claude.json, which records trusted folders; empty = in
+	// GlobalFile is .claude.json, which records trusted folders; empty means in
 	// StateDir.
 	GlobalFile string
-	// ReadFile reads a file; nil = os.ReadFile.
+	// ReadFile reads a file; nil means os.ReadFile.
 	ReadFile func(path string) ([]byte, error)
-	// Glob lists the files that match a pattern, sorted; nil = filepath.Glob.
+	// Glob lists the files that match a pattern, sorted; nil means filepath.Glob.
 	Glob func(pattern string) ([]string, error)
 }
 
 // Layer holds the settings of one source.
 type Layer struct {
 	Source Source
-	Path   string // empty = not from a file
+	Path   string // empty means not from a file
 	Root   string // base directory of rules with one leading slash
 	Raw    json.RawMessage
 }
@@ -85,7 +85,7 @@ type Hooks struct {
 // Fault is a problem of a layer, or of one entry.
 type Fault struct {
 	Location  string // the file, or a name for the layer
-	Key       string // "permissions.allow"; empty = the layer as a whole
+	Key       string // "permissions.allow"; empty means the layer as a whole
 	Text      string
 	WholeFile bool // the whole layer is ignored
 }
@@ -111,9 +111,9 @@ type Settings struct {
 	Env         map[string]string
 	Hooks       []Hooks // rising precedence; without disabled ones
 	Agent       string  // agent of the session
-	// AvailableModels are the models that may be used in addition to the default; nil = all.
+	// AvailableModels are the models that may be used in addition to the default; nil means all.
 	AvailableModels []string
-	MemoryDir       string // directory of memories; empty = the default
+	MemoryDir       string // directory of memories; empty means the default
 	NoMemory        bool
 
 	DisableAllHooks            bool // except those of managed settings
@@ -130,7 +130,7 @@ type Settings struct {
 	// Faults are the same problems as the real CLI reports them with text output.
 	Faults []Fault
 	// TrustWarning is a message for stderr: allow rules of the project were ignored
-	// because the folder is not trusted. Empty = none.
+	// because the folder is not trusted. Empty means none.
 	TrustWarning string
 }
 
@@ -140,7 +140,7 @@ type FlagError struct{ text string }
 
 func (e *FlagError) Error() string { return e.text }
 
-// ManagedError says that a file of managed settings cannot be read, which prevents a run.
+// ManagedError means that a file of managed settings cannot be read, which prevents a run.
 type ManagedError struct{ Path string }
 
 func (e *ManagedError) Error() string {

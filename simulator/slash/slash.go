@@ -54,9 +54,9 @@ func ErrorOutput(text string) string {
 type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
-	Source string // where it was found: "projectSettings", "userSettings", "plugin", "mcp"; empty = unknown
+	Source string // where it was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
 	// Tools are the permission rules that the text brings for its turn, Model
-	// the model that answers it; empty = that of the session.
+	// the model that answers it; empty means that of the session.
 	Tools []string
 	Model string
 }
@@ -72,21 +72,21 @@ func (c Call) LocalTags(name string) string {
 // Outcome is the result of a built-in command.
 type Outcome struct {
 	Text string
-	// Name is the command's own name; empty = as it was typed.
+	// Name is the command's own name; empty means as it was typed.
 	Name string
-	// IsUnknown says that the command is not available here; the result then names no command.
+	// IsUnknown is true if the command is not available here; the result then names no command.
 	IsUnknown bool
-	// Title is the new name of the session; empty = it keeps its own.
+	// Title is the new name of the session; empty means it keeps its own.
 	Title string
-	// Model is the model that the session uses from now on; nil = it keeps its own. Init still names the former one.
+	// Model is the model that the session uses from now on; nil means it keeps its own. Init still names the former one.
 	Model *string
-	// Failed says that the command failed; Text is the reason.
+	// Failed is true if the command failed; Text is the reason.
 	Failed bool
-	// IsSilent says that the result does not contain the text.
+	// IsSilent is true if the result does not contain the text.
 	IsSilent bool
-	// Work runs the agent of a skill and returns its answer, which becomes the text; nil = there is no agent.
+	// Work runs the agent of a skill and returns its answer, which becomes the text; nil means there is no agent.
 	Work func(context.Context) (string, error)
-	// Result is the command's name in the result; empty = as it was typed.
+	// Result is the command's name in the result; empty means as it was typed.
 	Result string
 }
 

@@ -65,7 +65,7 @@ func unixMillis(t time.Time) float64 { return float64(t.UnixMilli()) }
 
 func milliseconds(d time.Duration) float64 { return float64(d / time.Millisecond) }
 
-// NewJob makes an unscheduled job, created now.
+// NewJob creates an unscheduled job, created now.
 func (s *Set) NewJob(c Schedule, prompt string) Job {
 	return Job{ID: strings.ReplaceAll(s.options.NewID(), "-", "")[:8], Cron: c, Prompt: prompt, Created: s.options.Now()}
 }

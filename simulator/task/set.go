@@ -17,8 +17,8 @@ import (
 // Options configures a [Set].
 type Options struct {
 	NewID func() string    // uuid v4; required
-	Now   func() time.Time // nil = always time.Time{}
-	// Dir returns the current directory of output files; nil or empty = no output
+	Now   func() time.Time // nil means always time.Time{}
+	// Dir returns the current directory of output files; nil or empty means no output
 	// files.
 	Dir func() string
 	// Ordered makes runs repeatable: background agents run one at a time between
@@ -63,7 +63,7 @@ type Set struct {
 	notices       []Notification
 	waitingAgents []func() // agents that run between turns (Ordered)
 	agentRunning  bool     // one of them is running
-	// isLaunching says that a call has started a background task, and that the reply to
+	// isLaunching is true if a call has started a background task, and if the reply to
 	// its result has not been shown yet.
 	isLaunching bool
 	scheduled   []Job
@@ -77,7 +77,7 @@ type queuedEvent struct {
 	inBackground bool
 }
 
-// New makes an empty set; it starts nothing.
+// New creates an empty set; it starts nothing.
 func New(o Options) *Set {
 	if o.Now == nil {
 		o.Now = func() time.Time { return time.Time{} }
@@ -393,7 +393,7 @@ func (s *Set) Stats() protocol.SubagentStats {
 	return stats
 }
 
-// CountRequest counts how an agent was requested: by run_in_background of the call, nil = not set.
+// CountRequest counts how an agent was requested: by run_in_background of the call, nil means not set.
 func (s *Set) CountRequest(background *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,16 +36,16 @@ type Info struct {
 	AgentType   string // agents only
 	Prompt      string // agents only
 	Command     string // commands only
-	Depth       int    // agents only; 1 = started by the main conversation
-	ParentID    string // task that started this one; empty = the main conversation
+	Depth       int    // agents only; 1 means started by the main conversation
+	ParentID    string // task that started this one; empty means the main conversation
 	Background  bool   // the tool call does not wait for it
 	IsAmbient   bool   // it is shown only at its start and its end, and not counted: the agent of a skill
 
-	// ID is the id of a task that continues after its end; empty = Start makes one:
+	// ID is the id of a task that continues after its end; empty means Start makes one:
 	// "a" and 16 characters, or "b" and 8.
 	ID    string
 	RunID string // set by Start
-	// OutputFile receives the output of the task; set by Start, empty = none.
+	// OutputFile receives the output of the task; set by Start, empty means none.
 	OutputFile string
 }
 
@@ -63,12 +63,12 @@ const (
 type End struct {
 	Status       Status
 	Summary      string
-	Notice       string // the summary for the model; empty = the same
-	Report       string // the report of a background agent; empty = none
+	Notice       string // the summary for the model; empty means the same
+	Report       string // the report of a background agent; empty means none
 	Usage        *Usage // agents only
-	Error        string // the error for observers; empty = none
+	Error        string // the error for observers; empty means none
 	KnownToModel bool   // the model was already notified
-	Event        string // the last event, reported with the end; empty = none
+	Event        string // the last event, reported with the end; empty means none
 }
 
 // Usage is the usage of an agent so far.

@@ -187,7 +187,7 @@ func (l *contextAttachments) changeAttachments(agentID string, now SessionContex
 	}
 }
 
-// directoryReminder tells the model which additional directories were added or removed; nil = none.
+// directoryReminder tells the model which additional directories were added or removed; nil means none.
 func (th *conversation) directoryReminder(before, now []string) *protocol.AttachmentLine {
 	change := environmentChange{"additionalWorkingDirectories", missingFrom(before, now), missingFrom(now, before)}
 	if len(change.Added)+len(change.Removed) == 0 {

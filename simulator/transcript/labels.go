@@ -11,7 +11,7 @@ import (
 // sessionLabels are the lines that lists of sessions read: titles, the last prompt, the tools used.
 type sessionLabels struct {
 	conversation      *conversation
-	title             string // empty = none
+	title             string // empty means none
 	hasUserTitle      bool   // this process gave the title
 	tools             []string
 	rawPrompt         protocol.Content // the prompt as the user wrote it

@@ -10,7 +10,7 @@ type lineWriter struct {
 	endsInPartialLine bool  // the transcript ends within a line
 	waitingLines      []any // lines that wait for the next ones
 	// pending gives the history to be copied before the first line of a fork, under
-	// the id of its first prompt; nil = nothing.
+	// the id of its first prompt; nil means nothing.
 	pending func(promptID string) []byte
 }
 

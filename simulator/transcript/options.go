@@ -16,36 +16,36 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options says which session to open and how to write it. With only StateDir, CWD and Clock set it
+// Options specifies which session to open and how to write it. With only StateDir, CWD and Clock set it
 // opens a new session.
 type Options struct {
 	StateDir string // holds projects/ and claudeless/
 	CWD      string // absolute; symbolic links are resolved here
-	Project  string // the directory that names the project folder; empty = CWD
+	Project  string // the directory that names the project folder; empty means CWD
 	ID       string // --session-id; a conversation that exists is an error
-	// DefaultID is the id of a fresh session without ID; empty = a new one. If it
+	// DefaultID is the id of a fresh session without ID; empty means a new one. If it
 	// exists its transcript is appended to.
 	DefaultID string
 	// RestartIDs restarts the ids of NewID for the n-th run, because ids that derive from a seed repeat the ids of
-	// the previous run. Nil = ids never repeat.
+	// the previous run. Nil means ids never repeat.
 	RestartIDs func(n int)
 
 	Resume    string  // --resume: session id, path of a .jsonl file, or title
 	ResumeAt  string  // --resume-session-at: uuid of the last line to keep
-	DropsTurn *string // --resume-drops-turn: uuid of the prompt after ResumeAt; nil = not given
+	DropsTurn *string // --resume-drops-turn: uuid of the prompt after ResumeAt; nil means not given
 	Continue  bool    // --continue: the most recent session of CWD, or a fresh one
 	Fork      bool    // --fork-session: continue in a copy with a new id
 	NoPersist bool    // --no-session-persistence: write nothing
 
-	Version    string // of the simulated CLI; empty = the default one
-	Entrypoint string // empty = sdk-cli
-	Agent      string // --agent; empty = none
-	Title      string // --name; empty = none
+	Version    string // of the simulated CLI; empty means the default one
+	Entrypoint string // empty means sdk-cli
+	Agent      string // --agent; empty means none
+	Title      string // --name; empty means none
 	Machine    Machine
-	Context    ContextSource // nil = nothing is known of the model
+	Context    ContextSource // nil means nothing is known of the model
 	Clock      Clock         // required
 	// OnLine receives every line after it was written, in order and without its
-	// newline (--session-mirror); nil = none. Not called with NoPersist.
+	// newline (--session-mirror); nil means none. Not called with NoPersist.
 	OnLine func(path string, line []byte)
 }
 
@@ -59,9 +59,9 @@ type Clock interface {
 type ContextSource interface {
 	SessionContext() SessionContext
 	CurrentModel() ModelContext
-	// PreviousDirectory returns the directory in which commands run now; empty = the directory at the start.
+	// PreviousDirectory returns the directory in which commands run now; empty means the directory at the start.
 	PreviousDirectory() string
-	// AgentDir is the worktree that an agent works in; empty = the directory of the session.
+	// AgentDir is the worktree that an agent works in; empty means the directory of the session.
 	AgentDir(agentID string) string
 	// RequestContext is what requests to the model contain besides messages; kind is the type of the sub-agent that sends
 	// them, empty for the session itself.
@@ -71,7 +71,7 @@ type ContextSource interface {
 // ModelContext describes the current model.
 type ModelContext struct {
 	Name          string // as commits name it
-	Effort        string // level; empty = the model has none
+	Effort        string // level; empty means the model has none
 	PerTurnEffort bool   // the level can change from turn to turn
 }
 
@@ -82,13 +82,13 @@ type RequestContext struct {
 	// first.
 	Tools    []protocol.Tool
 	Deferred []string
-	// SystemTurns says that the model takes reminders as separate messages instead of texts in those of the user.
+	// SystemTurns is true if the model takes reminders as separate messages instead of texts in those of the user.
 	SystemTurns bool
-	// MessageConfig is the configuration that messages have; nil = only the request has one.
+	// MessageConfig is the configuration that messages have; nil means only the request has one.
 	MessageConfig *protocol.OutputConfig
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
-	// VendorAPI says that the requests go to the vendor's own address, where they are cached more widely.
+	// VendorAPI is true if the requests go to the vendor's own address, where they are cached more widely.
 	VendorAPI bool
 }
 
@@ -106,15 +106,15 @@ type Machine struct {
 	Shell      string
 	IsGitRepo  bool
 	IsWorktree bool                      // a linked one
-	Worktree   *protocol.WorktreeSession // that the session works in; nil = none
+	Worktree   *protocol.WorktreeSession // that the session works in; nil means none
 }
 
 // SessionContext is the context that the model reads in addition to the first prompt. Nil lists are
 // left out of transcripts.
 type SessionContext struct {
 	Model           string
-	ModelName       string // as people call it; empty = unknown
-	KnowledgeCutoff string // month of the knowledge cutoff; empty = unknown
+	ModelName       string // as people call it; empty means unknown
+	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
 	// ShellMode is the permission mode if the model has Bash and Edit; in some modes the model is asked to prefer
 	// Bash. Empty without these tools.
 	ShellMode protocol.PermissionMode
@@ -132,17 +132,17 @@ type Listing struct {
 	BuiltIn bool
 }
 
-// NotFoundError says that --resume names no conversation. Its text is that of the real CLI.
+// NotFoundError means that --resume names no conversation. Its text is that of the real CLI.
 type NotFoundError struct{ ID string }
 
 func (e *NotFoundError) Error() string { return "No conversation found with session ID: " + e.ID }
 
-// InUseError says that --session-id names an existing conversation.
+// InUseError means that --session-id names an existing conversation.
 type InUseError struct{ ID string }
 
 func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already in use." }
 
-// TitleError says that the value of --resume is neither a session id nor a known title.
+// TitleError means that the value of --resume is neither a session id nor a known title.
 type TitleError struct{ Value string }
 
 func (e *TitleError) Error() string {
@@ -150,7 +150,7 @@ func (e *TitleError) Error() string {
 		fmt.Sprintf("%q", e.Value) + " is not a UUID and does not match any session title."
 }
 
-// AmbiguousTitleError says that several sessions have the title given to --resume.
+// AmbiguousTitleError means that several sessions have the title given to --resume.
 type AmbiguousTitleError struct {
 	Title    string
 	Sessions []string // ids with the times of their last changes, newest first

@@ -33,7 +33,7 @@ type parsedTranscript struct {
 	aiTitle            string
 	tools              []string
 	prompt             string                  // of the last last-prompt line
-	costs              *protocol.CostStateLine // last one; nil = none
+	costs              *protocol.CostStateLine // last one; nil means none
 	hasEnded           bool                    // the file ends in a newline, or is empty
 	deferred           string                  // id of the last deferred call
 	turns              int                     // prompts, as the lines count them

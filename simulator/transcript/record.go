@@ -27,10 +27,10 @@ type recorder struct {
 	awaitsReply   bool             // the history ends without an answer
 
 	structured structuredOutput // of the last call
-	fallback   *protocol.System // the change of model whose line is to be written; nil = none
+	fallback   *protocol.System // the change of model whose line is to be written; nil means none
 }
 
-// newRecorder makes a recorder for a conversation without lines.
+// newRecorder creates a recorder for a conversation without lines.
 func newRecorder(th *conversation) *recorder {
 	r := &recorder{conversation: th, labels: &sessionLabels{conversation: th}}
 	r.lines = &lineWriter{conversation: th, labels: r.labels}

@@ -15,7 +15,7 @@ import (
 // line holds, and the requests themselves. The words of the system prompt are claudeless's own.
 type requestLog struct {
 	conversation  *conversation
-	conversations map[string]*modelInput // by agent; "" = the main one
+	conversations map[string]*modelInput // by agent; "" means the main one
 	written       map[string]bool        // hashes of shapes and messages, by file
 }
 
@@ -27,7 +27,7 @@ type modelInput struct {
 	replyID       string         // id of the message that answered it
 	context       RequestContext // of the last request
 	snapshots     int            // prompt_snapshot attachments so far
-	describedDirs *[]string      // additional directories that the model knows; nil = those of the first request
+	describedDirs *[]string      // additional directories that the model knows; nil means those of the first request
 	effortSent    bool           // the model was told its effort
 	silentReplies int            // replies in a row that hold calls and no text
 }
@@ -471,7 +471,7 @@ func requestTools(list []protocol.Tool) []protocol.RequestTool {
 	return tools
 }
 
-// querySource says who sends a request.
+// querySource describes who sends a request.
 func querySource(kind string) string {
 	switch {
 	case kind == "":

@@ -18,7 +18,7 @@ type conversation struct {
 	forked      bool // resumed under its own id
 	wasCleared  bool // begun by /clear
 
-	leaves   map[string]string // last line by agent; "" = the main conversation
+	leaves   map[string]string // last line by agent; "" means the main conversation
 	promptID string            // of the prompt to which the next lines belong
 	writer   transcriptWriter
 }

@@ -27,7 +27,7 @@ type Transcript struct {
 	conversation     *conversation
 	recorder         *recorder
 	history          []Message
-	previousReply    *PreviousReply    // the last reply in it; nil = none
+	previousReply    *PreviousReply    // the last reply in it; nil means none
 	readFiles        map[string]string // content of the files that its calls read or wrote
 	instructionFiles []string          // instruction files that were loaded between its calls
 	hookTexts        []string          // the texts of SessionStart hooks in it
@@ -123,7 +123,7 @@ func (th *conversation) chooseID() error {
 // maxRuns is the maximum number of stored runs with the same seed.
 const maxRuns = 10_000
 
-// RefusedError says that the history cannot be cut as ResumeAt and DropsTurn require.
+// RefusedError means that the history cannot be cut as ResumeAt and DropsTurn require.
 type RefusedError struct {
 	SessionID string // of the session that was to be resumed
 	Message   string

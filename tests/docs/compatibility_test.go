@@ -81,7 +81,7 @@ func parityCases(t *testing.T) (names []string) {
 	return names
 }
 
-// excusedDifferences returns the differences that known.toml excuses in this case but not in all cases; empty = none. It ignores
+// excusedDifferences returns the differences that known.toml excuses in this case but not in all cases; empty means none. It ignores
 // transcripts and estimated tokens, which have separate rows.
 func excusedDifferences(all *parity.KnownFile, name string) string {
 	for _, k := range all.Known {

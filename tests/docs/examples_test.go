@@ -14,7 +14,7 @@ import (
 // example is a project in examples/.
 type example struct {
 	name     string
-	runner   string   // what PAGES_RUNNERS must name (`make packages`, `make balancer`); "" = nothing has to be installed
+	runner   string   // what PAGES_RUNNERS must name (`make packages`, `make balancer`); "" means nothing has to be installed
 	programs []string // that it starts
 }
 

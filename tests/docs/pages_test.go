@@ -145,7 +145,7 @@ func skippedCommands() map[string]string {
 	}
 }
 
-// missingPrerequisite returns why a command cannot be run here; empty = it can.
+// missingPrerequisite returns why a command cannot be run here; empty means it can.
 func missingPrerequisite(command string) string {
 	for part, why := range skippedCommands() {
 		if strings.Contains(command, part) {

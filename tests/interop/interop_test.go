@@ -25,7 +25,7 @@ import (
 // command that runs a program with them.
 type sdkProject struct {
 	name, programs string
-	// program that must be installed, otherwise the project is skipped; "" = it must not be skipped
+	// program that must be installed, otherwise the project is skipped; "" means it must not be skipped
 	tool    string
 	api     bool   // its programs ask the Messages API, whose address is API
 	pins    string // file that names the versions

@@ -74,7 +74,7 @@ func playDialogue(t *testing.T, file string) {
 	}
 }
 
-// dialogueGolden makes a golden of the events of a dialogue, for its scenario.
+// dialogueGolden creates a golden of the events of a dialogue, for its scenario.
 func dialogueGolden(t *testing.T, lines []string) (g *golden, args []string) {
 	t.Helper()
 	g = &golden{}

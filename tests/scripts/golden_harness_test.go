@@ -16,7 +16,7 @@ func TestMatcher(t *testing.T) {
 	const u1, u2 = "6f0b2f9e-0000-4000-8000-000000000001", "6f0b2f9e-0000-4000-8000-000000000002"
 	for _, tt := range []struct {
 		name, want, got string
-		problem         string // "" = they match
+		problem         string // "" means they match
 	}{
 		{"same", `{"a":[1,"x",null,true]}`, `{"a":[1,"x",null,true]}`, ""},
 		{"ids", `{"a":"<uuid-1>","b":"<uuid-2>","c":"<uuid-1>"}`, `{"a":"` + u1 + `","b":"` + u2 + `","c":"` + u1 + `"}`, ""},

@@ -321,7 +321,7 @@ func compareOrder(want []json.RawMessage, stdout string) (problems []string) {
 	return problems
 }
 
-// keysOf names an event and its keys in their order; "" = not to be compared.
+// keysOf names an event and its keys in their order; "" means not to be compared.
 func keysOf(raw []byte) (kind string, keys []string) {
 	var event map[string]any
 	if json.Unmarshal(raw, &event) != nil || event["isMeta"] != nil || event["type"] == "result" && event["terminal_reason"] == nil {

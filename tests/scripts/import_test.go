@@ -228,7 +228,7 @@ func (c apiClient) converse(t *testing.T, prompts []string) {
 	}
 }
 
-// turn runs one prompt to its end and returns the conversation; nil = it failed.
+// turn runs one prompt to its end and returns the conversation; nil means it failed.
 func (c apiClient) turn(t *testing.T, messages []any) []any {
 	t.Helper()
 	var tools []any
@@ -261,7 +261,7 @@ func (c apiClient) turn(t *testing.T, messages []any) []any {
 	return nil
 }
 
-// ask returns the blocks of the answer, streamed or not; nil = it failed.
+// ask returns the blocks of the answer, streamed or not; nil means it failed.
 func (c apiClient) ask(t *testing.T, body []byte) []map[string]any {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, bytes.NewReader(body))

@@ -225,7 +225,7 @@ func parseEvents(text string) ([]any, error) {
 	}
 }
 
-// valueAt follows a dotted path; numbers are array indexes, negative ones count from the end. nil = missing or null.
+// valueAt follows a dotted path; numbers are array indexes, negative ones count from the end. nil means missing or null.
 func valueAt(v any, path string) any {
 	for key := range strings.SplitSeq(path, ".") {
 		switch x := v.(type) {

@@ -32,7 +32,7 @@ type program struct {
 	name, url string
 	cmd       *exec.Cmd
 	in        io.WriteCloser
-	out       io.Reader // nil = not read
+	out       io.Reader // nil means not read
 	stderr    string    // file
 	samples   []sample
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // wireOf says which documents of docs/wire contain the requirements that the tests of a directory name. The longest
-// prefix applies; "" = any document.
+// prefix applies; "" means any document.
 var wireOf = [...]struct{ prefix, docs string }{
 	{"", ""},
 	{"fixtures", "mcp"},
@@ -62,7 +62,7 @@ func TestCitations(t *testing.T) {
 	}
 }
 
-// unresolved returns the first reference of a citation that does not exist; "" = all exist. References are separated
+// unresolved returns the first reference of a citation that does not exist; "" means all exist. References are separated
 // by commas and "and". A number alone refers to the document named before it. Text after a semicolon is a remark.
 func unresolved(places string, docs map[string]wireDoc, shapes string) string {
 	places, _, _ = strings.Cut(places, ";")

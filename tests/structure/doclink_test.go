@@ -37,7 +37,7 @@ func TestDocLinks(t *testing.T) {
 }
 
 // scopeOf returns the scope of a dotted name: that of the package itself, or of an imported package whose name the
-// rest then leaves out; nil = it is not a Go name.
+// rest then leaves out; nil means it is not a Go name.
 func scopeOf(p checkedPackage, f *ast.File, name string) (scope *types.Scope, rest []string) {
 	parts := strings.Split(name, ".")
 	switch other := importedPackage(p, f, parts[0]); {

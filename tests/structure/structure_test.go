@@ -202,7 +202,7 @@ func methodSetsOf(p checkedPackage) []figure {
 // methods of the same names: it is the reason for the interface.
 func singleImplementations(t *testing.T, ps []checkedPackage) (one []string, all int) {
 	t.Helper()
-	var implementers []map[string]string // method name → signature; "" = any
+	var implementers []map[string]string // method name → signature; "" means any
 	doubles := map[string]map[string]string{}
 	for _, s := range tree.Sources(t) {
 		for _, d := range s.File.Decls {

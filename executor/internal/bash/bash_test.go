@@ -43,7 +43,7 @@ func TestTimeoutBounds(t *testing.T) {
 func TestLongCommandIsShown(t *testing.T) {
 	tests := []struct {
 		name  string
-		ends  time.Duration // 0 = never
+		ends  time.Duration // 0 means never
 		limit time.Duration
 		want  outcome
 		shown bool

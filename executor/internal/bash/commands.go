@@ -18,13 +18,13 @@ type Options struct {
 	Shell *tool.Shell
 	Clock tool.Clock   // names saved output
 	Files *files.Files // is notified of files whose content a command has printed
-	// Tasks holds background commands; nil = no background commands.
+	// Tasks holds background commands; nil means no background commands.
 	Tasks *task.Set
 	// Snapshot returns the state of the repository of a directory, if results contain what a command has changed there,
 	// otherwise nil. The function itself may be nil.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
 	// OutputDir is the directory for output that is too large to show; it is
-	// created when needed. Empty = such output is truncated.
+	// created when needed. Empty means such output is truncated.
 	OutputDir string
 }
 

@@ -96,7 +96,7 @@ func isPicture(data []byte) bool {
 	return err == nil
 }
 
-// staleHint returns the hint about files that the session knows and a command has modified; "" = none.
+// staleHint returns the hint about files that the session knows and a command has modified; "" means none.
 func (c *Commands) staleHint(before files.Versions) string {
 	const most = 5
 	paths := c.options.Files.Modified(before)

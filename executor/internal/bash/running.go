@@ -24,11 +24,11 @@ type runningCommand struct {
 	staysInBackground bool // the command does not change the shell's directory, because an agent runs it
 	cmd               *tool.ShellCommand
 	done              <-chan struct{} // closed at the end of cmd
-	task              *task.Task      // nil = not shown as a task
+	task              *task.Task      // nil means not shown as a task
 
 	files          *files.Files          // as the caller knows them
 	versionsBefore files.Versions        // of the known files, if the command edits files in place
-	repository     *gitworktree.Snapshot // before the command; nil = the result does not contain changes
+	repository     *gitworktree.Snapshot // before the command; nil means the result does not contain changes
 }
 
 // start starts the command in the shell's directory. Its output goes to the file of
@@ -83,7 +83,7 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 	}
 }
 
-// outcome says why waiting for a command ended.
+// outcome explains why waiting for a command ended.
 type outcome int
 
 const (

@@ -33,9 +33,9 @@ type editOutput struct {
 	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
 	UserModified    bool            `json:"userModified"`
 	ReplaceAll      bool            `json:"replaceAll"`
-	// StaleRecovered says that the file has changed since the model read it.
+	// StaleRecovered is true if the file has changed since the model read it.
 	StaleRecovered bool `json:"staleRecovered,omitempty"`
-	// NotInContext says that the model has not read the file.
+	// NotInContext is true if the model has not read the file.
 	NotInContext bool `json:"contentNotInModelContext,omitempty"`
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access says whether a file may be read without asking. A file that may not is
+// Access specifies whether a file may be read without asking. A file that may not is
 // also not written or edited before it has been read.
 type Access interface {
 	IsReadable(path string) bool
@@ -27,7 +27,7 @@ type Access interface {
 type Options struct {
 	Paths  *tool.Shell // its working directory
 	Clock  tool.Clock  // provides ids of new cells
-	Access Access      // nil = all files may be read
+	Access Access      // nil means all files may be read
 }
 
 // Tools returns the tools of this package.
@@ -60,7 +60,7 @@ func (f *Files) ForCall(ctx context.Context) *Files {
 	return f.ForAgent(agent)
 }
 
-// ForAgent returns the files as an agent knows them; nil = the session.
+// ForAgent returns the files as an agent knows them; nil means the session.
 func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
 	if agent == nil {
 		return f
@@ -124,7 +124,7 @@ func (f *Files) RecordViewed(file string) {
 }
 
 // Reread returns the file that a call wrote if its content has changed since then, and records the new content as
-// not seen by the model; "" = none.
+// not seen by the model; "" means none.
 func (f *Files) Reread(call protocol.ToolUse) string {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
@@ -161,7 +161,7 @@ func (f *Files) Modified(since Versions) []string {
 	return paths
 }
 
-// TargetFile returns the file that a call reads or writes, as an absolute path; empty = none.
+// TargetFile returns the file that a call reads or writes, as an absolute path; empty means none.
 func (f *Files) TargetFile(call protocol.ToolUse) string {
 	var in struct {
 		Path     string `json:"file_path"`
@@ -187,7 +187,7 @@ func (f *Files) TargetFile(call protocol.ToolUse) string {
 }
 
 // ObservedInput returns a call's input as hooks and hosts see it: with the path of a
-// read, written or edited file made absolute. Nil = the input is unchanged.
+// read, written or edited file made absolute. Nil means the input is unchanged.
 func (f *Files) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	switch call.Name {
 	case "Read", "Write", "Edit":

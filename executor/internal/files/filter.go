@@ -36,7 +36,7 @@ func matchGlob(pattern, rel string) bool {
 	return ok && err == nil
 }
 
-// fileType returns the file patterns of a type; nil = unknown.
+// fileType returns the file patterns of a type; nil means unknown.
 func fileType(name string) []string {
 	if slices.Contains(strings.Fields("go java lua sql swift css csv dart zig txt toml proto json php"), name) {
 		return []string{"*." + name}

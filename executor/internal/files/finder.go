@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// SearchAccess says whether a deny rule forbids reading a file.
+// SearchAccess specifies whether a deny rule forbids reading a file.
 type SearchAccess interface {
 	IsHidden(path string) bool
 }
@@ -18,14 +18,14 @@ type SearchAccess interface {
 type FinderOptions struct {
 	Paths  *tool.Shell  // its working directory
 	Clock  tool.Clock   // measures the duration of searches
-	Access SearchAccess // nil = nothing is hidden
+	Access SearchAccess // nil means nothing is hidden
 }
 
 // Finder searches files for a session. Its methods may be called from many
 // goroutines.
 type Finder struct{ options FinderOptions }
 
-// NewFinder makes a Finder; it accesses no file.
+// NewFinder creates a Finder; it accesses no file.
 func NewFinder(o FinderOptions) *Finder {
 	if o.Access == nil {
 		o.Access = openSearchAccess{}

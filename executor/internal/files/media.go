@@ -49,7 +49,7 @@ func readImage(path string, data []byte) protocol.ToolResult {
 	}
 }
 
-// sizeOf returns the size of an image; nil = unknown.
+// sizeOf returns the size of an image; nil means unknown.
 func sizeOf(data []byte) *dimensions {
 	config, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {

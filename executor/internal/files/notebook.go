@@ -34,7 +34,7 @@ func parseNotebook(data []byte) (*notebook, error) {
 	return nb, nil
 }
 
-// notebookError describes an invalid notebook, in the words of the real CLI (observed with 2.1.330).
+// notebookError describes an invalid notebook, as the real CLI words it (observed with 2.1.330).
 type notebookError string
 
 func (e notebookError) Error() string { return "Notebook file is " + string(e) }

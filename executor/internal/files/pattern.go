@@ -38,7 +38,7 @@ type patternRewriter struct {
 	pattern    string
 	to         strings.Builder
 	openGroups []int // start positions of the enclosing groups in to
-	itemStart  int   // start of the repeatable item in to; -1 = none
+	itemStart  int   // start of the repeatable item in to; -1 means none
 	repeated   bool  // the item is already repeated
 
 	nested bool // nested counts exceed the limit

@@ -21,7 +21,7 @@ type patternError struct {
 // groupOpening is the prefix that ripgrep adds to a pattern.
 const groupOpening = "(?:"
 
-// patternErrorText formats the error of a pattern as ripgrep does; empty = the pattern is valid. err is the error
+// patternErrorText formats the error of a pattern as ripgrep does; empty means the pattern is valid. err is the error
 // of Go's engine, which accepts a brace without a count as a literal.
 func patternErrorText(pattern string, err error) string {
 	whole := groupOpening + pattern + ")"
@@ -81,7 +81,7 @@ func escapeEnd(whole string, i int) int {
 	return i
 }
 
-// wordBoundaryEnd returns the last byte of a word boundary; 0 = none at i.
+// wordBoundaryEnd returns the last byte of a word boundary; 0 means none at i.
 func wordBoundaryEnd(pattern string, i int) int {
 	for _, place := range []string{`\<`, `\>`, `\b{start}`, `\b{end}`, `\b{start-half}`, `\b{end-half}`} {
 		if strings.HasPrefix(pattern[i:], place) {

@@ -19,7 +19,7 @@ func matchQuotes(content, before, after string) (from, to string) {
 // straightQuotes replaces curly quotes by straight ones.
 var straightQuotes = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`)
 
-// findQuoted finds a text whose quotes may be curly in the file; "" = not found.
+// findQuoted finds a text whose quotes may be curly in the file; "" means not found.
 func findQuoted(content, old string) string {
 	from := []rune(content)
 	at := strings.Index(straightQuotes.Replace(content), straightQuotes.Replace(old))

@@ -83,7 +83,7 @@ const (
 		"anyway, delete it first, then Write it."
 )
 
-// encodingProblem says why Edit and Write must not replace a file's content; empty = they
+// encodingProblem explains why Edit and Write must not replace a file's content; empty means they
 // may.
 func encodingProblem(data []byte) string {
 	content := decodeText(data)

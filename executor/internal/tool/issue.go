@@ -48,7 +48,7 @@ func (i Issue) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(plain(i))
 }
 
-// order is the order of an issue's keys; 0 = that of its fields.
+// order is the order of an issue's keys; 0 means that of its fields.
 type order int
 
 const (

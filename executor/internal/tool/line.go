@@ -16,7 +16,7 @@ import (
 // command.
 const longSleepSeconds = 25
 
-// DescribeLongSleep describes a command that begins with a long sleep; empty = it does not.
+// DescribeLongSleep describes a command that begins with a long sleep; empty means it does not.
 func DescribeLongSleep(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || !BeginsWithSleep(command) || len(script.Commands) == 0 || len(script.Commands[0].Args) != 2 {
@@ -68,7 +68,7 @@ var editsInPlace = sync.OnceValue(func() *regexp.Regexp {
 // EditsInPlace reports whether Claude Code expects that a command changes existing files.
 func EditsInPlace(command string) bool { return editsInPlace().MatchString(command) }
 
-// PrintedFile returns the file whose content the command prints unchanged, as in "cat FILE"; empty = none.
+// PrintedFile returns the file whose content the command prints unchanged, as in "cat FILE"; empty means none.
 func PrintedFile(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || script.IsOpaque || len(script.Commands) != 1 || len(script.Redirects) > 0 {
@@ -82,7 +82,7 @@ func PrintedFile(command string) string {
 }
 
 // ViewedFile returns the file that the command prints parts of, as in "head -n 3 FILE"
-// or "grep -n x FILE"; empty = none (observed with 2.1.329).
+// or "grep -n x FILE"; empty means none (observed with 2.1.329).
 func ViewedFile(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || script.IsOpaque || len(script.Commands) != 1 || len(script.Redirects) > 0 || len(script.Commands[0].Redirects) > 0 {

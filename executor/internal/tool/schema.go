@@ -10,17 +10,17 @@ import (
 // Schema describes one value of a tool's input. Both the JSON schema that clients
 // see and the validation are derived from it.
 type Schema struct {
-	Type          string // JSON type; "" = any
+	Type          string // JSON type; "" means any
 	Description   string
 	Enum          []string
 	Items         *Schema    // of an array
 	Properties    []Property // of an object, in the order shown
 	AllowsUnknown bool       // an object that may have other keys
 	Min           int        // minimum number of items or characters
-	Max           int        // maximum number of items or characters; 0 = no limit
+	Max           int        // maximum number of items or characters; 0 means no limit
 	NonNegative   bool       // a number that must not be negative
 	URL           bool       // a string that must be a URL
-	EmptyMessage  string     // message for an empty string; "" = it may be empty
+	EmptyMessage  string     // message for an empty string; "" means it may be empty
 }
 
 // Property is one key of an object.

@@ -23,7 +23,7 @@ type ShellOptions struct {
 	Dirs    []string
 	Environ []string // environment of the commands ("K=V"); PWD is added
 	// Script is shell code that runs before each command, in its shell. If it
-	// fails, the command does not run. Nil = none.
+	// fails, the command does not run. Nil means none.
 	Script func() string
 }
 
@@ -39,7 +39,7 @@ type Shell struct {
 	closed         bool
 }
 
-// NewShell makes a shell. It starts nothing and touches no file.
+// NewShell creates a shell. It starts nothing and touches no file.
 func NewShell(o ShellOptions) *Shell { return &Shell{options: o, startDir: o.CWD, dir: o.CWD} }
 
 // Dir returns the current directory.
@@ -92,7 +92,7 @@ type ShellCommand struct {
 	shell  *Shell
 	job    *proc.Job
 	output *os.File
-	dir    string // where the command ended; "" = unknown
+	dir    string // where the command ended; "" means unknown
 }
 
 // cwdFD is the descriptor on which a command reports the directory it ended in:
@@ -106,7 +106,7 @@ const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claude
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
 // Start runs a command line in the shell's directory. Its output goes to the file
-// output, which is created; empty = a private file. ctx bounds only the start.
+// output, which is created; empty means a private file. ctx bounds only the start.
 func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, error) {
 	if err := checkSystem(runtime.GOOS); err != nil {
 		return nil, err

@@ -20,13 +20,13 @@ type Tool struct {
 	ReadOnly          bool
 	Input             Schema
 	Run               Run
-	// Check finds out, before permissions are asked, whether a valid call is impossible; nil = no check.
+	// Check finds out, before permissions are asked, whether a valid call is impossible; nil means no check.
 	Check Check
-	// Prepare changes an input before it is shown and reports whether it did; nil = no change.
+	// Prepare changes an input before it is shown and reports whether it did; nil means no change.
 	Prepare func(*Keys) bool
 	// RenameAliases renames alternative keys that models tend to use to the keys of the
 	// tool, and reports whether it did; note is appended to a successful result. It
-	// runs before the input is validated, and the shown call is unchanged. Nil = no
+	// runs before the input is validated, and the shown call is unchanged. Nil means no
 	// aliases.
 	RenameAliases func(*Keys) (note string, changed bool)
 }
@@ -34,7 +34,7 @@ type Tool struct {
 type (
 	// Run runs a call with valid input.
 	Run func(context.Context, protocol.ToolUse) Result
-	// Check refuses an input; nil = accepted.
+	// Check refuses an input; nil means accepted.
 	Check func(context.Context, json.RawMessage) *protocol.ToolResult
 	// Keys are the keys of an input, in order.
 	Keys = plainjson.Object
@@ -121,7 +121,7 @@ func RenameAnyKey(in *Keys, from, to string) bool {
 	return true
 }
 
-// TypedRun makes a Run function from a function of the tool's state and the decoded
+// TypedRun creates a Run function from a function of the tool's state and the decoded
 // input.
 func TypedRun[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
 	return TypedWithEvents(state, func(ctx context.Context, state S, in In) Result { return ResultOf(f(ctx, state, in)) })
@@ -145,7 +145,7 @@ func TypedWithCall[S, In any](state S, f func(context.Context, S, protocol.ToolU
 	}
 }
 
-// TypedCheck makes a Check function from a function of the tool's state and the
+// TypedCheck creates a Check function from a function of the tool's state and the
 // decoded input. Input that cannot be decoded is left to the validation.
 func TypedCheck[S, In any](state S, f func(context.Context, S, In) *protocol.ToolResult) Check {
 	return func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {

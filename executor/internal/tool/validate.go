@@ -27,7 +27,7 @@ func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 	return InvalidInput(call.Name, s.issues([]any{}, raw))
 }
 
-// issues validates a value; nil = the value is missing.
+// issues validates a value; nil means the value is missing.
 func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	got, want := plainjson.TypeOf(raw), s.Type
 	if want == "integer" {

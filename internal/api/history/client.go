@@ -10,7 +10,7 @@ import (
 // Client holds what the headers say about the sender.
 type Client struct {
 	Namespace, Path string
-	Session, Agent  string // sent by Claude Code; "" = unknown
+	Session, Agent  string // sent by Claude Code; "" means unknown
 	UserAgent       string
 	Betas           []string
 	Retries         int         // how often an SDK has repeated the request

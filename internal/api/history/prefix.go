@@ -10,7 +10,7 @@ import (
 type Prefix struct {
 	Key      Digest        // of the content, without cache marks
 	Size     int           // bytes so far
-	CacheTTL time.Duration // how long the cache mark at its end keeps it; 0 = no mark
+	CacheTTL time.Duration // how long the cache mark at its end keeps it; 0 means no mark
 }
 
 // prefixBuilder collects the prefixes of a request.
@@ -62,7 +62,7 @@ func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 	})
 }
 
-// cacheLifetime returns the lifetime in a cache_control; 0 = there is no cache_control.
+// cacheLifetime returns the lifetime in a cache_control; 0 means there is no cache_control.
 func cacheLifetime(raw json.RawMessage) time.Duration {
 	var control struct {
 		Type string `json:"type"`

@@ -10,7 +10,7 @@ import (
 type RefusalError struct {
 	Status  int
 	Message string
-	Code    string // details.error_code; "" = no details
+	Code    string // details.error_code; "" means no details
 	NoRetry bool   // x-should-retry: false
 }
 

@@ -33,7 +33,7 @@ type Request struct {
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 
 	cacheControl json.RawMessage // cache_control of the whole request
-	threadType   string          // "" = none
+	threadType   string          // "" means none
 	UnknownKeys  []string        // keys that are not part of the known API
 
 	raw [][]byte // the messages

@@ -11,7 +11,7 @@ import (
 // Toolset is the list of tools that a request offers. It is parsed once for all requests that offer
 // the same.
 type Toolset struct {
-	Raw   json.RawMessage // as received; nil = none
+	Raw   json.RawMessage // as received; nil means none
 	Names []string
 	err   error // set if the list is invalid
 }

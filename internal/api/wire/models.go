@@ -91,7 +91,7 @@ func ModelInfoFor(id string) ModelInfo {
 	}
 }
 
-// modelFamily returns the family of a model; nil = unknown.
+// modelFamily returns the family of a model; nil means unknown.
 func modelFamily(id string) *string {
 	for _, line := range []string{"haiku", "sonnet", "opus", "fable"} {
 		if strings.Contains(id, line) {

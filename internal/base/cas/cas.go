@@ -14,8 +14,8 @@ import (
 
 // Options limit a store. Zero values select the defaults.
 type Options struct {
-	MaxBytes int64 // of all values together, see Stats.Bytes; the newest value is kept even if it alone is larger; 0 = 16 MiB
-	MaxValue int64 // of one value; 0 = 64 MiB
+	MaxBytes int64 // of all values together, see Stats.Bytes; the newest value is kept even if it alone is larger; 0 means 16 MiB
+	MaxValue int64 // of one value; 0 means 64 MiB
 }
 
 const (
@@ -51,7 +51,7 @@ type value struct {
 	data []byte
 }
 
-// New makes an empty store.
+// New creates an empty store.
 func New(o Options) *Store {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes

@@ -19,9 +19,9 @@ import (
 // Options select the sources of time and randomness. The zero value needs Now and
 // NewID.
 type Options struct {
-	Seed  *int64     // nil = ids from NewID, no seeded randomness
+	Seed  *int64     // nil means ids from NewID, no seeded randomness
 	Salt  string     // mixed into the seed, so that a resumed run differs from its first part
-	Start *time.Time // nil = Now; with a seed, time is frozen at this value
+	Start *time.Time // nil means Now; with a seed, time is frozen at this value
 
 	Now   func() time.Time
 	NewID func() string
@@ -32,11 +32,11 @@ type Source struct {
 	o Options
 
 	mu     sync.Mutex
-	rand   *rand.Rand    // nil = not seeded
+	rand   *rand.Rand    // nil means not seeded
 	offset time.Duration // how far a frozen clock was moved; otherwise Start minus the real start
 }
 
-// New makes a source.
+// New creates a source.
 func New(o Options) *Source {
 	s := &Source{o: o}
 	if o.Seed != nil {
@@ -48,7 +48,7 @@ func New(o Options) *Source {
 	return s
 }
 
-// SelectRun makes a seeded source produce the ids of its n-th run; the first run uses the seed alone.
+// SelectRun creates a seeded source produce the ids of its n-th run; the first run uses the seed alone.
 func (s *Source) SelectRun(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Source) NewID() string {
 	return id.String()
 }
 
-// Rand returns a new random source, seeded like the run; nil = the run has no seed.
+// Rand returns a new random source, seeded like the run; nil means the run has no seed.
 func (s *Source) Rand() *rand.Rand {
 	if s.o.Seed == nil {
 		return nil

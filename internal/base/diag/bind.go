@@ -20,7 +20,7 @@ type Binding struct {
 	index     *Index
 	list      List
 	cache     map[reflect.Type]*structFields
-	topFields *structFields // of the whole file; nil = not known yet
+	topFields *structFields // of the whole file; nil means not known yet
 }
 
 // Bind decodes a generic tree, as a TOML or JSON parser returns it, into the struct
@@ -81,7 +81,7 @@ func (b *Binding) report(off int, hint, format string, args ...any) {
 	b.list = append(b.list, d)
 }
 
-// bind stores v in dst. key is the name of the field in messages; "" = unknown.
+// bind stores v in dst. key is the name of the field in messages; "" means unknown.
 func (b *Binding) bind(v Value, dst reflect.Value, key string) {
 	if dst.CanAddr() && dst.Kind() != reflect.Pointer {
 		switch t := dst.Addr().Interface().(type) {

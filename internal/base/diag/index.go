@@ -94,7 +94,7 @@ func (ix *Index) Text() string { return ix.src }
 func (ix *Index) Root() Value { return ix.root }
 
 // FirstProblem returns the first position that was not read with certainty, so that the
-// format's own parser must judge it. Nil = the whole file was read and is valid.
+// format's own parser must judge it. Nil means the whole file was read and is valid.
 func (ix *Index) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil

@@ -26,7 +26,7 @@ func (s *scanner) fail(off int, message string) bool {
 	return false
 }
 
-// peek returns the next byte; 0 = end of text.
+// peek returns the next byte; 0 means end of text.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.src) {
 		return s.src[s.pos]

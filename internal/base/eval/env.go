@@ -18,7 +18,7 @@ type Env struct {
 // Object is an example value for a map[string]any with exactly these keys.
 type Object map[string]any
 
-// NewEnv makes an Env from an example of each variable's value; nil is a value of any type. Elements of lists may be
+// NewEnv creates an Env from an example of each variable's value; nil is a value of any type. Elements of lists may be
 // structs, whose fields are named by the tag `expr:"name"`; a variable itself must not be a struct but an [Object].
 func NewEnv(names map[string]any) *Env {
 	return (&Env{}).WithNames(names)

@@ -9,7 +9,7 @@ import (
 	"github.com/expr-lang/expr/file"
 )
 
-// withUnknownNames combines errors about unknown names with another error; nil = no other error.
+// withUnknownNames combines errors about unknown names with another error; nil means no other error.
 func withUnknownNames(all CompileErrors, other *Error) error {
 	if other != nil && !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
 		all = append(all, other)

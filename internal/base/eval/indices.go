@@ -11,9 +11,9 @@ import (
 // ListIndex is a list element that an expression accesses by number.
 type ListIndex struct {
 	Name   string // of the list
-	Value  int    // from 0; negative = from the end
+	Value  int    // from 0; negative means from the end
 	Offset int    // of the name, in characters from the beginning of the source
-	// Unconditional says that the access is unconditional.
+	// Unconditional is true if the access is unconditional.
 	Unconditional bool
 }
 

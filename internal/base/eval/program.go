@@ -19,10 +19,10 @@ const maxSource = 16 << 10
 type Error struct {
 	Message string
 	Offset  int    // in characters from the beginning of the source
-	Name    string // the unknown name; "" = another problem
+	Name    string // the unknown name; "" means another problem
 	// Known are the names that may have been meant.
 	Known []string
-	// Hint says what to write instead; "" = no hint.
+	// Hint specifies what to write instead; "" means no hint.
 	Hint string
 }
 

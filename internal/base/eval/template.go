@@ -84,7 +84,7 @@ func (c *Compiler) Template(src string) (*Template, error) {
 }
 
 // findClosing returns the position of the "}}" that ends an expression, ignoring those
-// in strings and those that close braces of the expression. -1 = not found.
+// in strings and those that close braces of the expression. -1 means not found.
 func findClosing(s string) int {
 	depth := 0
 	var quote byte

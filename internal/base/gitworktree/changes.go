@@ -17,8 +17,8 @@ import (
 type Snapshot struct {
 	git    Git
 	top    string
-	commit string                // empty = the repository has no commit yet
-	dirty  map[string]*fileState // nil = deleted
+	commit string                // empty means the repository has no commit yet
+	dirty  map[string]*fileState // nil means deleted
 }
 
 // fileState is one file at one time.
@@ -37,7 +37,7 @@ type Change struct {
 	IsCreated, IsDeleted bool
 	IsText               bool      // both contents are text, and not too large
 	OnlyMode             bool      // the contents are equal
-	Modified             time.Time // of the file as it is now; zero = it was deleted
+	Modified             time.Time // of the file as it is now; zero means it was deleted
 }
 
 const (
@@ -112,7 +112,7 @@ func compare(before, after *fileState) *Change {
 	return c
 }
 
-// committed returns a file of the commit of the snapshot; nil = the commit does not have it. Git keeps no other mode than whether it can be
+// committed returns a file of the commit of the snapshot; nil means the commit does not have it. Git keeps no other mode than whether it can be
 // executed.
 func (s *Snapshot) committed(ctx context.Context, path string) *fileState {
 	if s.commit == "" {
@@ -130,7 +130,7 @@ func (s *Snapshot) committed(ctx context.Context, path string) *fileState {
 	return &fileState{executable: mode == "100755", content: content, size: int64(len(content))}
 }
 
-// changedPaths returns the commit of HEAD (empty = none) and the paths, relative to top, of files that differ from it or are new.
+// changedPaths returns the commit of HEAD (empty means none) and the paths, relative to top, of files that differ from it or are new.
 func (g Git) changedPaths(ctx context.Context, top string) (commit string, paths []string, err error) {
 	out, err := g.output(ctx, top, "--no-optional-locks", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
 	for entry := range strings.SplitSeq(string(out), "\x00") {
@@ -146,7 +146,7 @@ func (g Git) changedPaths(ctx context.Context, top string) (commit string, paths
 	return commit, paths, err
 }
 
-// RepositoryOf returns the top directory of the repository that contains a directory; empty = none. It does not run git.
+// RepositoryOf returns the top directory of the repository that contains a directory; empty means none. It does not run git.
 func RepositoryOf(dir string) string {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -158,7 +158,7 @@ func RepositoryOf(dir string) string {
 	}
 }
 
-// readState reads a regular file; nil = it does not exist.
+// readState reads a regular file; nil means it does not exist.
 func readState(name string) *fileState {
 	info, err := os.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {

@@ -23,8 +23,8 @@ type Git struct{ Environ []string }
 type Worktree struct {
 	Top     string // of the repository it belongs to
 	Path    string
-	Branch  string // "" = none
-	Base    string // the commit that work in it is counted from; "" = unknown
+	Branch  string // "" means none
+	Base    string // the commit that work in it is counted from; "" means unknown
 	Resumed bool   // it existed before
 }
 
@@ -35,10 +35,10 @@ type UnsavedWork struct{ Files, Commits int }
 type Options struct {
 	Top  string // of the repository
 	Name string // of its directory; "/" becomes "+"
-	Lock string // the reason of the lock; "" = it is not locked
+	Lock string // the reason of the lock; "" means it is not locked
 }
 
-// failure is a message in the words of the real CLI.
+// failure is a message as the real CLI words it.
 type failure string
 
 func (f failure) Error() string { return string(f) }
@@ -77,7 +77,7 @@ const maxName = 64
 
 var segmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
 
-// CheckName returns the error text of the real CLI for an invalid worktree name; "" = valid.
+// CheckName returns the error text of the real CLI for an invalid worktree name; "" means valid.
 func CheckName(name string) string {
 	if len(name) > maxName {
 		return fmt.Sprintf("Invalid worktree name: must be %d characters or fewer (got %d)", maxName, len(name))
@@ -201,7 +201,7 @@ func (g Git) UnsavedWork(ctx context.Context, w Worktree) UnsavedWork {
 	return u
 }
 
-// Branch returns the branch of a directory; empty = none.
+// Branch returns the branch of a directory; empty means none.
 func (g Git) Branch(ctx context.Context, dir string) string {
 	name, _ := g.run(ctx, dir, "branch", "--show-current")
 	return name
@@ -221,7 +221,7 @@ func (g Git) Remove(ctx context.Context, w Worktree) error {
 	return nil
 }
 
-// RandomName makes a name for a worktree without a name; n, which is not negative, chooses its words.
+// RandomName creates a name for a worktree without a name; n, which is not negative, chooses its words.
 func RandomName(n int64) string {
 	words := [3][]string{
 		{"quiet", "amber", "brisk", "gentle", "lucid", "mellow", "nimble", "sunny"},

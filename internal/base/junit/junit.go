@@ -12,7 +12,7 @@ import (
 // Suite is a test report.
 type Suite struct {
 	Name  string
-	Time  time.Duration // total time; 0 = unknown
+	Time  time.Duration // total time; 0 means unknown
 	Cases []Case
 }
 
@@ -28,14 +28,14 @@ type Case struct {
 	Out     *OutputText `xml:"system-out,omitempty"`
 }
 
-// Failure says why a case failed.
+// Failure explains why a case failed.
 type Failure struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr"`
 	Text    string `xml:",chardata"`
 }
 
-// Skipped says why a case was not run.
+// Skipped explains why a case was not run.
 type Skipped struct {
 	Message string `xml:"message,attr"`
 }

@@ -15,15 +15,15 @@ import (
 	"strings"
 )
 
-// Access says who may send requests. The zero value allows only programs and pages
+// Access specifies who may send requests. The zero value allows only programs and pages
 // of this machine; listening on other addresses needs a token.
 type Access struct {
 	// Token, if set, is required of every request: as a bearer token or, if Browser
 	// is set, as ?token=, which a browser then keeps in a cookie.
 	Token string
-	// CookieName is the name of that cookie; empty = no cookie.
+	// CookieName is the name of that cookie; empty means no cookie.
 	CookieName string
-	// TokenHeader is another header that may contain the token, for clients that send their own key; empty = none.
+	// TokenHeader is another header that may contain the token, for clients that send their own key; empty means none.
 	TokenHeader string
 	// TokenCheckDelegated means that the handler itself requires the token where it is needed.
 	TokenCheckDelegated bool
@@ -193,7 +193,7 @@ func isLocalHost(host string) bool {
 	return false
 }
 
-// WriteToken makes a new token and writes it to a file that only its owner can read; an empty file name skips that.
+// WriteToken creates a new token and writes it to a file that only its owner can read; an empty file name skips that.
 func WriteToken(newID func() string, file string) (string, error) {
 	if file == "" {
 		return "", nil

@@ -12,7 +12,7 @@ type requestCounter struct {
 
 	mu     sync.Mutex
 	active int
-	idle   chan struct{} // closed when the count is 0; nil = no waiter
+	idle   chan struct{} // closed when the count is 0; nil means no waiter
 }
 
 func (f *requestCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {

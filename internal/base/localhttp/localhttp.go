@@ -27,7 +27,7 @@ type Options struct {
 	// Grace is how long Run waits for running requests after its context ended; 0
 	// means 500 ms. After that, open connections are closed.
 	Grace time.Duration
-	// Access says who may send requests.
+	// Access specifies who may send requests.
 	Access Access
 	// BodyTime is how long the body of a request may take, plus one second for each
 	// 64 KiB; 0 means 30 s.

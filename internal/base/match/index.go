@@ -125,7 +125,7 @@ func (c counts) rarestPiece(literal string) (rarest uint32) {
 // grams is a hash table of pieces with their matchers.
 type grams struct {
 	shift int
-	heads []int32 // by slot: an index into cells, +1; 0 = empty
+	heads []int32 // by slot: an index into cells, +1; 0 means empty
 	cells []cell
 }
 
@@ -141,7 +141,7 @@ func newGrams(n int) grams {
 	return grams{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]cell, 0, n)}
 }
 
-// cellIndex returns the index of a piece in cells, +1; 0 = not found.
+// cellIndex returns the index of a piece in cells, +1; 0 means not found.
 func (g *grams) cellIndex(gram uint32) int32 {
 	c := g.heads[hashSlot(gram, g.shift)]
 	for c > 0 && g.cells[c-1].gram != gram {

@@ -10,7 +10,7 @@ import (
 type MismatchPoint struct {
 	// At is the position in the text, in bytes, up to which the pattern matches.
 	At int
-	// Want is the part of the pattern that does not match there; empty = the pattern ended before the text.
+	// Want is the part of the pattern that does not match there; empty means the pattern ended before the text.
 	Want string
 	// Pattern is the whole pattern; Want is its end.
 	Pattern string

@@ -14,7 +14,7 @@ type regexScan struct {
 	depth   int
 	hasAtom bool // a quantifier may follow
 
-	runStart       int // start of the literal run at depth 0; -1 = none
+	runStart       int // start of the literal run at depth 0; -1 means none
 	hasAlternative bool
 	info           regexInfo
 }

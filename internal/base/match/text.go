@@ -52,7 +52,7 @@ func (t Text) Match(s string) (Captures, bool) {
 	return t.m.match(s)
 }
 
-// Explain says why s does not match, such as "the text does not contain "x"". The
+// Explain explains why s does not match, such as "the text does not contain "x"". The
 // pattern is passed to hide before it is truncated and shown; nil shows it
 // unchanged.
 func (t Text) Explain(s string, hide Redactor) string {
@@ -216,10 +216,10 @@ func Regex(expr string) (Text, error) {
 
 type regex struct {
 	expr    string
-	literal string // every match contains it; "" = unknown
+	literal string // every match contains it; "" means unknown
 	names   []string
 
-	re atomic.Pointer[regexp.Regexp] // nil = not yet compiled
+	re atomic.Pointer[regexp.Regexp] // nil means not yet compiled
 }
 
 // compiledExpr returns the expression, which was found to be valid. Goroutines that need it first at the same time compile

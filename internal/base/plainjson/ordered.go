@@ -47,7 +47,7 @@ func Parse(raw json.RawMessage) (Object, error) {
 	return o, nil
 }
 
-// Get returns a value; nil = the key is missing.
+// Get returns a value; nil means the key is missing.
 func (o Object) Get(key string) json.RawMessage {
 	for _, m := range slices.Backward(o) {
 		if m.Key == key {

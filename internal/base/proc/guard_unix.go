@@ -43,7 +43,7 @@ func watchDir(dir string) guard { return newGuard(0, dirScript, dir) }
 // K=V, in their environment, including those that have left the group of the run.
 func watchRun(dir, variable string) guard { return newGuard(0, runScript, dir, variable) }
 
-// newGuard starts a guard in a group; 0 = a new group. A system without a shell
+// newGuard starts a guard in a group; 0 means a new group. A system without a shell
 // gets no guard; it is only needed after a SIGKILL.
 func newGuard(pgid int, script string, args ...string) guard {
 	input, hold, err := os.Pipe()

@@ -28,7 +28,7 @@ type Job struct {
 	pid      int
 	done     <-chan struct{}
 	state    func() *os.ProcessState // valid after done
-	noteFile *os.File                // nil = none, or already read
+	noteFile *os.File                // nil means none, or already read
 
 	mu      sync.Mutex
 	guard   guard
@@ -126,7 +126,7 @@ type AttachOptions struct {
 	// readers and writers are copied. Nil is the null device.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal says that Stdin is a terminal: the command becomes its foreground
+	// Terminal is true if Stdin is a terminal: the command becomes its foreground
 	// group.
 	Terminal bool
 	// OwnTerminal makes Stdin, which must be a terminal, the controlling terminal of
@@ -138,7 +138,7 @@ type AttachOptions struct {
 	Files []*os.File
 }
 
-// ErrNetwork says that the system does not allow a separate network namespace.
+// ErrNetwork means that the system does not allow a separate network namespace.
 var ErrNetwork = errors.New("creating a network namespace is not allowed here")
 
 // Attached is a command that uses this program's standard streams. The caller must
@@ -148,7 +148,7 @@ type Attached struct {
 	guard    guard
 	done     <-chan struct{}
 	cmd      *exec.Cmd // its state is valid after done
-	terminal *os.File  // nil = none
+	terminal *os.File  // nil means none
 }
 
 // Attach starts a command in its own process group. ctx bounds only the start.

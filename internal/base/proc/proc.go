@@ -18,7 +18,7 @@ type Command struct {
 	// Env is the complete environment ("K=V", of duplicate keys the last counts);
 	// nil is an empty environment, not this process's.
 	Env []string
-	Dir string // empty = this process's directory
+	Dir string // empty means this process's directory
 	// Isolated runs the command in its own network and process namespaces: it has no network access, and all
 	// processes that it starts end with it. Start fails if the system does not allow that.
 	Isolated bool
@@ -28,11 +28,11 @@ type Command struct {
 type Options struct {
 	Command
 	// Stderr receives a copy of the child's standard error as it is written. Write
-	// is called from one goroutine and must not block; nil = no copy.
+	// is called from one goroutine and must not block; nil means no copy.
 	Stderr io.Writer
-	// StdinLimit bounds the input that the child has not read yet; 0 = 64 MB.
+	// StdinLimit bounds the input that the child has not read yet; 0 means 64 MB.
 	StdinLimit int
-	// Grace is how long Stop waits after closing stdin, TermGrace how long after SIGTERM; 0 = 500 ms each.
+	// Grace is how long Stop waits after closing stdin, TermGrace how long after SIGTERM; 0 means 500 ms each.
 	Grace, TermGrace time.Duration
 }
 
@@ -161,7 +161,7 @@ func (pp *pipes) fromChild(stream *io.Writer) *os.File {
 	return r
 }
 
-// passFD gives a command the descriptor fd to write to; nil = none.
+// passFD gives a command the descriptor fd to write to; nil means none.
 func (pp *pipes) passFD(cmd *exec.Cmd, fd int) *os.File {
 	const first = 3 // after the standard streams
 	if fd < first || !inheritsFiles {
@@ -344,7 +344,7 @@ func closedWithin(done <-chan struct{}, d time.Duration) bool {
 // Exit is the exit status of a process.
 type Exit struct {
 	Code   int    // exit status; 128 + number for a signal
-	Signal string // "killed", "terminated"…; empty = it exited
+	Signal string // "killed", "terminated"…; empty means it exited
 }
 
 // String returns "exit status 3" or "signal: killed".

@@ -19,7 +19,7 @@ const (
 // Shell runs command lines of hooks and helpers.
 const Shell = "/bin/sh"
 
-// inheritsFiles says that a child can inherit more than three descriptors.
+// inheritsFiles means that a child can inherit more than three descriptors.
 const inheritsFiles = true
 
 // groupAttr makes the child the leader of a new process group. There is deliberately no death signal: when this

@@ -17,7 +17,7 @@ const (
 // Shell runs command lines of hooks and helpers: the one of Git for Windows, if it is on PATH.
 const Shell = "sh"
 
-// inheritsFiles says that a child can inherit more than three descriptors.
+// inheritsFiles means that a child can inherit more than three descriptors.
 const inheritsFiles = false
 
 func groupAttr() *syscall.SysProcAttr {

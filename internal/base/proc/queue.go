@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// ErrQueueFull says that the reader is too slow.
+// ErrQueueFull means that the reader is too slow.
 var ErrQueueFull = errors.New("queue full: the reader does not keep up")
 
-// ErrQueueClosed says that a queue was closed, or that its writer failed.
+// ErrQueueClosed means that a queue was closed, or that its writer failed.
 var ErrQueueClosed = errors.New("queue closed")
 
 // Queue is a writer that never blocks: written data is queued, in order and up to a limit, for a slow reader. All

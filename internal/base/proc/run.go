@@ -17,17 +17,17 @@ type RunOptions struct {
 	Stdin []byte // input of the command, followed by end of file
 	// Combined merges standard error into Result.Stdout, in the order written.
 	Combined bool
-	// Limit bounds each captured stream; the rest is read and discarded. 0 = 10 MB.
+	// Limit bounds each captured stream; the rest is read and discarded. 0 means 10 MB.
 	Limit int
 	// Tee receives a copy of standard output as it is written, without a limit.
-	// Write is called from one goroutine and must not fail; nil = no copy.
+	// Write is called from one goroutine and must not fail; nil means no copy.
 	Tee io.Writer
-	// Timeout ends the command; 0 = none.
+	// Timeout ends the command; 0 means none.
 	Timeout time.Duration
-	// KillAfter is how long after SIGTERM the group is killed; 0 = 500 ms.
+	// KillAfter is how long after SIGTERM the group is killed; 0 means 500 ms.
 	KillAfter time.Duration
 	// NoteFD is a descriptor, 3 or more, on which the command may write a note
-	// apart from its output; 0 = none. Windows does not support it.
+	// apart from its output; 0 means none. Windows does not support it.
 	NoteFD int
 }
 
@@ -136,7 +136,7 @@ func noteOf(aside *os.File) []byte {
 	return left[:n]
 }
 
-// waitWithTimeout waits for the end of a command and terminates it after its time-out. It reports whether Timeout was the
+// waitWithTimeout waits for the end of a command and terminates it after its timeout. It reports whether Timeout was the
 // reason.
 func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
@@ -175,7 +175,7 @@ func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
 // capture keeps the first limit bytes of a stream and discards the rest.
 type capture struct {
 	limit     int
-	tee       io.Writer // nil = none
+	tee       io.Writer // nil means none
 	buf       bytes.Buffer
 	truncated bool
 }

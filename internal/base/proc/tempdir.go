@@ -16,7 +16,7 @@ type TempDir struct {
 	err   error
 }
 
-// MakeTempDir makes a directory whose name begins with prefix. The caller must call
+// MakeTempDir creates a directory whose name begins with prefix. The caller must call
 // Remove.
 func MakeTempDir(prefix string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", prefix)

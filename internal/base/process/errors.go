@@ -21,13 +21,13 @@ const (
 	exitSIGTERM = 143
 )
 
-// VerbatimError is an error in the words of the real CLI: it is printed unchanged,
+// VerbatimError is an error as the real CLI words it: it is printed unchanged,
 // without the prefix "claudeless: error:".
 type VerbatimError struct{ Text string }
 
 func (e *VerbatimError) Error() string { return e.Text }
 
-// Verbatimf makes a [VerbatimError].
+// Verbatimf creates a [VerbatimError].
 func Verbatimf(format string, args ...any) error {
 	return &VerbatimError{Text: fmt.Sprintf(format, args...)}
 }

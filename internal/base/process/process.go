@@ -38,11 +38,11 @@ type System struct {
 	StdinIsTTY     bool
 	StdoutIsTTY    bool
 	StderrIsTTY    bool
-	// Terminal is the terminal of stdin and stdout; nil = one of them is none.
+	// Terminal is the terminal of stdin and stdout; nil means one of them is none.
 	Terminal Terminal
 	UID      int // -1 on systems without user ids
 	PID      int
-	// Lifetime reports signals and the parent process; nil = none.
+	// Lifetime reports signals and the parent process; nil means none.
 	Lifetime Lifetime
 }
 
@@ -114,7 +114,7 @@ func (s *System) ManagedDir() string {
 // ${CLAUDELESS_BIN} in a server configuration may be named claude.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
-// Progress returns the writer for temporary progress messages; nil = show none.
+// Progress returns the writer for temporary progress messages; nil means show none.
 func (s *System) Progress() io.Writer {
 	if s.StderrIsTTY {
 		return s.Stderr

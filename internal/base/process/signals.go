@@ -26,7 +26,7 @@ type Lifetime interface {
 
 // processLifetime is the Lifetime of the current process.
 type processLifetime struct {
-	// early holds signals that arrived before a handler was registered; nil = none.
+	// early holds signals that arrived before a handler was registered; nil means none.
 	early chan os.Signal
 }
 

@@ -13,7 +13,7 @@ type Terminal interface {
 	io.Writer
 	// Raw switches off echo, line editing and signals of keys. The returned function restores the modes.
 	Raw() (restore func() error, err error)
-	// Size returns the numbers of columns and rows; zeros = unknown.
+	// Size returns the numbers of columns and rows; zeros means unknown.
 	Size() (cols, rows int)
 }
 

@@ -18,7 +18,7 @@ type optionGrammar struct {
 	longWithNumber  string // those of longWithValue whose value is a number
 	allowsDigits    bool   // -5 is an option
 	plusOptions     bool   // operands begin with a plus sign
-	maxOperands     int    // maximum number of operands; 0 = any number, -1 = none
+	maxOperands     int    // maximum number of operands; 0 means any number, -1 means none
 	stopsAtOperand  bool   // the first operand ends the options
 }
 
@@ -61,7 +61,7 @@ func (g optionGrammar) needsNumber(option string) bool {
 	return len(option) == 1 && strings.Contains(g.flagsWithNumber+g.numeric, option) || len(option) > 1 && strings.Contains(g.longWithNumber, option)
 }
 
-// parseOption parses a word of options. value is the option whose value is the next word; empty = none.
+// parseOption parses a word of options. value is the option whose value is the next word; empty means none.
 func (g optionGrammar) parseOption(word string) (known bool, value string) {
 	long, isLong := strings.CutPrefix(word, "--")
 	if !isLong {

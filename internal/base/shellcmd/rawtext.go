@@ -55,7 +55,7 @@ var equalsExpansion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustC
 // hasQuotedBrace looks for a quote after an open, unquoted brace.
 func hasQuotedBrace(cmd string) bool {
 	open := false
-	var quote byte // the current quote; 0 = none
+	var quote byte // the current quote; 0 means none
 	for i := 0; i < len(cmd); i++ {
 		c := cmd[i]
 		if open && (c == '\'' || c == '"') {

@@ -11,7 +11,7 @@ import (
 // maxRepairs bounds how often a script is parsed again because the parser read a comment past its end.
 const maxRepairs = 64
 
-// ErrUncertain says that an independent check of the script does not confirm the
+// ErrUncertain means that an independent check of the script does not confirm the
 // parser's result: the shell may run other commands than Parse returns.
 var ErrUncertain = errors.New("the shell may read this command differently than it was parsed")
 

@@ -20,21 +20,21 @@ type Script struct {
 	Commands []Command
 	// Redirects are redirections of compound commands: `{ a; b; } > file`.
 	Redirects []Redirect
-	// IsOpaque says that the script has parts whose effect the list of commands does not show: function
+	// IsOpaque is true if the script has parts whose effect the list of commands does not show: function
 	// definitions, background jobs, coprocesses, declarations, arithmetic commands.
 	IsOpaque bool
 	// Obstacle is the first construct that prevents judging the script by its commands alone.
 	Obstacle Obstacle
-	// IsPipeline says that the output of a command is the input of another.
+	// IsPipeline is true if the output of a command is the input of another.
 	IsPipeline bool
-	// SubshellList says that statements in a subshell end in a semicolon or run in the background: ( …; … ).
+	// SubshellList is true if statements in a subshell end in a semicolon or run in the background: ( …; … ).
 	SubshellList bool
 }
 
 // Command is one simple command.
 type Command struct {
 	// Args are the words with their quoting removed; a word whose value is unknown before the script runs is
-	// unchanged. Args[0] is the program; empty = only assignments or redirections.
+	// unchanged. Args[0] is the program; empty means only assignments or redirections.
 	Args []string
 	// Text is the source of assignments and words, without redirections.
 	Text string
@@ -43,12 +43,12 @@ type Command struct {
 	Redirects   []Redirect
 	// Words describes each argument.
 	Words []Word
-	// IsTimed says that the command follows the word time, and Interleaved that a redirection precedes one of its words
+	// IsTimed is true if the command follows the word time, and Interleaved if a redirection precedes one of its words
 	// other than the first, or that time has an option. Text then contains the option, or the redirections before the last word.
 	IsTimed, Interleaved bool
-	// Redirected says that the command begins with a redirection.
+	// Redirected is true if the command begins with a redirection.
 	Redirected bool
-	// IsContinued says that a line continuation separates the command from its pipe.
+	// IsContinued is true if a line continuation separates the command from its pipe.
 	// Text then contains the backslash.
 	IsContinued bool
 }
@@ -57,15 +57,15 @@ type Command struct {
 type Redirect struct {
 	Op     string // as written: ">", ">>", "2>&1" has ">&"
 	Target string // file name, descriptor or here-string
-	// WritesFile says that a file other than /dev/null may be written.
+	// WritesFile is true if a file other than /dev/null may be written.
 	WritesFile bool
-	// ReadsFile says that a file may be read.
+	// ReadsFile is true if a file may be read.
 	ReadsFile bool
 	// Word describes the target.
 	Word Word
 }
 
-// Name returns the program's name as written; empty = none.
+// Name returns the program's name as written; empty means none.
 func (c Command) Name() string {
 	if len(c.Args) == 0 {
 		return ""

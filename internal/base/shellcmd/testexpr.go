@@ -68,7 +68,7 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// literalText returns a word of literal text without its quoting; empty = the word is not
+// literalText returns a word of literal text without its quoting; empty means the word is not
 // literal.
 func literalText(w *syntax.Word) string {
 	var b strings.Builder

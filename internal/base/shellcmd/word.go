@@ -14,20 +14,20 @@ const maxExpansions = 256
 
 // Word describes a word before it runs.
 type Word struct {
-	// IsDynamic says that the word contains an expansion or an unquoted glob.
+	// IsDynamic is true if the word contains an expansion or an unquoted glob.
 	IsDynamic bool
-	// Paths are the names that the word expands to, one for each brace alternative; nil = unknown.
+	// Paths are the names that the word expands to, one for each brace alternative; nil means unknown.
 	Paths []Path
-	// StartsWithTilde says that the word begins with ~user, ~+ or ~-.
+	// StartsWithTilde is true if the word begins with ~user, ~+ or ~-.
 	StartsWithTilde bool
-	// IsDollarQuoted says that the word contains $'…' or $"…", or a line end.
+	// IsDollarQuoted is true if the word contains $'…' or $"…", or a line end.
 	IsDollarQuoted bool
 	// Source is the word as written.
 	Source string
-	// HasExtraSpace says that more than one space, or a tab, precedes the word.
+	// HasExtraSpace is true if more than one space, or a tab, precedes the word.
 	HasExtraSpace bool
 	// Value is the text of the word if all its variables were set to a text before,
-	// in the same script; empty = it has none, or others.
+	// in the same script; empty means it has none, or others.
 	Value string
 	// Shape is the word without its quoting, with placeholders such as [ShapeOutput] for
 	// expansions.
@@ -38,9 +38,9 @@ type Word struct {
 // globs.
 type Path struct {
 	Home bool   // Name is below the home directory
-	Name string // with its quoting removed; empty = the home directory itself
+	Name string // with its quoting removed; empty means the home directory itself
 	// Glob is the pattern form of Name if it has unquoted stars, question marks or
-	// brackets, with all other special characters escaped; empty = none.
+	// brackets, with all other special characters escaped; empty means none.
 	Glob string
 }
 
@@ -68,7 +68,7 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	return b.String(), known
 }
 
-// value returns the text of a word whose variables the script has set; empty = it has none, or others.
+// value returns the text of a word whose variables the script has set; empty means it has none, or others.
 func (r *scriptReader) value(w *syntax.Word) string {
 	s := wordExpander{values: r.values}
 	for _, part := range w.Parts {
@@ -104,7 +104,7 @@ func startsWithTilde(w *syntax.Word) bool {
 	return ok && len(lit.Value) > 1 && lit.Value[0] == '~' && lit.Value[1] != '/'
 }
 
-// expandBraces expands the braces of a word; nil = unknown.
+// expandBraces expands the braces of a word; nil means unknown.
 func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 	words := []*syntax.Word{w}
 	if split := (&syntax.Word{Parts: append([]syntax.WordPart(nil), w.Parts...)}); syntax.SplitBraces(split) {
@@ -284,7 +284,7 @@ func appendLiteral(b *strings.Builder, part syntax.WordPart) bool {
 	}
 }
 
-// appendUnescaped writes an unquoted literal; false = it contains a glob, a brace
+// appendUnescaped writes an unquoted literal; false means it contains a glob, a brace
 // expansion or a tilde and may become other words.
 func appendUnescaped(b *strings.Builder, s string) bool {
 	for i := 0; i < len(s); i++ {

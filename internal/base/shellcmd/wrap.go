@@ -178,7 +178,7 @@ func (c Command) Innermost() Command {
 	return c
 }
 
-// HasOnlyHarmlessAssignments says that the variables set before the command cannot change its effect.
+// HasOnlyHarmlessAssignments means that the variables set before the command cannot change its effect.
 func (c Command) HasOnlyHarmlessAssignments() bool {
 	return !slices.ContainsFunc(c.Assignments, func(n string) bool { return !isHarmlessVariable(n) })
 }

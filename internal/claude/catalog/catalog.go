@@ -22,7 +22,7 @@ import (
 
 // Options say where to find agents, commands, skills, styles and plugins. The zero value has only the built-in ones.
 type Options struct {
-	// UserDir is the state directory and ProjectDir the project's .claude directory; empty = do not search it.
+	// UserDir is the state directory and ProjectDir the project's .claude directory; empty means do not search it.
 	UserDir, ProjectDir string
 	AddedDirs           []string // other directories, absolute, of which only the skills in .claude are used
 	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
@@ -31,9 +31,9 @@ type Options struct {
 	// directory with the list of known marketplaces.
 	Enabled      []string
 	Marketplaces string
-	// Agents is --agents: a JSON object by name; empty = none.
+	// Agents is --agents: a JSON object by name; empty means none.
 	Agents string
-	// Open returns the file tree of an absolute directory; nil = nothing is read from disk.
+	// Open returns the file tree of an absolute directory; nil means nothing is read from disk.
 	Open func(dir string) fs.FS
 	// Disabled omits everything that is not built in, except the names of plugins, and omits the agent for
 	// customization (--safe-mode).
@@ -48,14 +48,14 @@ type Agent struct {
 	Name        string          `json:"-"`
 	Description string          `json:"description"`
 	Prompt      string          `json:"prompt"`
-	Tools       []string        `json:"tools"` // nil = all tools
+	Tools       []string        `json:"tools"` // nil means all tools
 	Disallowed  []string        `json:"disallowedTools"`
 	Model       string          `json:"model"`
 	MaxTurns    int             `json:"maxTurns"`
 	Background  *bool           `json:"background"`
 	Isolation   string          `json:"isolation"`      // "worktree" = it works in a separate git worktree
 	Mode        string          `json:"permissionMode"` // of its calls; empty or unknown = that of the session
-	Hooks       json.RawMessage `json:"hooks"`          // active while it runs, in the form of settings files; nil = none
+	Hooks       json.RawMessage `json:"hooks"`          // active while it runs, in the form of settings files; nil means none
 	Skills      []string        `json:"skills"`         // loaded before its prompt
 	Source      string          `json:"-"`              // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
 }
@@ -65,24 +65,24 @@ type Command struct {
 	Name         string // without the slash; "plugin:name" of a plugin
 	Description  string
 	ArgumentHint string // the key argument-hint of the front matter
-	// Arguments are the names of the arguments, in order; nil = the arguments have no names.
+	// Arguments are the names of the arguments, in order; nil means the arguments have no names.
 	Arguments []string
 	Body      string
 	Source    string
 	Skill     bool
-	Dir       string // directory of a skill; empty = a command
+	Dir       string // directory of a skill; empty means a command
 	// Title is another name, from the front matter of a skill.
 	Title string
 	Tools []string // tools that it may use without permission questions
-	Model string   // model that runs it; empty = the model of the session
-	// RunsInAgent says that it runs in a sub-agent of the kind Agent. If Agent is empty or unknown, the kind is
+	Model string   // model that runs it; empty means the model of the session
+	// RunsInAgent is true if it runs in a sub-agent of the kind Agent. If Agent is empty or unknown, the kind is
 	// general-purpose.
 	RunsInAgent bool
 	Agent       string
 	// HiddenFromModel hides it from the model, HiddenFromUser from the user.
 	HiddenFromModel, HiddenFromUser bool
 	HasDescription                  bool // the front matter has a description
-	// Hooks are active after it was first used, in the form of settings files; nil = none.
+	// Hooks are active after it was first used, in the form of settings files; nil means none.
 	Hooks json.RawMessage
 }
 
@@ -215,7 +215,7 @@ func (k Command) ListedDescription() string {
 // IsListed reports whether the command is listed for the model. Commands of plugins are listed only with a description.
 func (k Command) IsListed() bool { return k.HasDescription || k.Source != pluginSource }
 
-// Alias returns the short name of a plugin's skill; empty = none.
+// Alias returns the short name of a plugin's skill; empty means none.
 func (k Command) Alias() string {
 	if _, short, ok := strings.Cut(k.Name, ":"); ok && k.Skill && k.Source == pluginSource {
 		return short
@@ -235,7 +235,7 @@ func (c *Catalog) Counts() (plugins, skills int) {
 	return len(c.plugins), skills
 }
 
-// Style returns the text of an output style file; empty = the style is not a file.
+// Style returns the text of an output style file; empty means the style is not a file.
 func (c *Catalog) Style(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,7 +46,7 @@ func parseLines(head string) map[string]any {
 	return front
 }
 
-// text returns a scalar as text; empty = absent.
+// text returns a scalar as text; empty means absent.
 func (d document) text(key string) string {
 	switch v := d.frontMatter[key].(type) {
 	case string:
@@ -65,7 +65,7 @@ func (d document) text(key string) string {
 	return ""
 }
 
-// list returns a list, or the parts of a scalar with commas; nil = absent.
+// list returns a list, or the parts of a scalar with commas; nil means absent.
 func (d document) list(key string) []string {
 	switch v := d.frontMatter[key].(type) {
 	case string:
@@ -88,7 +88,7 @@ func (d document) list(key string) []string {
 	return nil
 }
 
-// names returns a list, or the words of a text, without empty names and numbers; nil = absent.
+// names returns a list, or the words of a text, without empty names and numbers; nil means absent.
 func (d document) names(key string) []string {
 	var found []string
 	switch v := d.frontMatter[key].(type) {
@@ -112,7 +112,7 @@ func (d document) number(key string) int {
 	return n
 }
 
-// bool returns a boolean; nil = absent or not a boolean.
+// bool returns a boolean; nil means absent or not a boolean.
 func (d document) bool(key string) *bool {
 	b, err := strconv.ParseBool(d.text(key))
 	if err != nil {
@@ -121,7 +121,7 @@ func (d document) bool(key string) *bool {
 	return &b
 }
 
-// object returns a table as JSON; nil = absent or not a table.
+// object returns a table as JSON; nil means absent or not a table.
 func (d document) object(key string) json.RawMessage {
 	table, ok := d.frontMatter[key].(map[string]any)
 	if !ok {

@@ -15,9 +15,9 @@ import (
 
 // MemoryOptions say where to find instruction files.
 type MemoryOptions struct {
-	UserDir string // the state directory; empty = it has no instruction files
+	UserDir string // the state directory; empty means it has no instruction files
 	CWD     string // absolute
-	Home    string // home directory for ~; empty = ~ is not expanded
+	Home    string // home directory for ~; empty means ~ is not expanded
 	// Project includes the files of the project, and Local the user's private files for the project.
 	Project, Local bool
 	// AddedDirs are other directories whose instructions are read at the start, as those of the project.
@@ -28,11 +28,11 @@ type MemoryOptions struct {
 type Memory struct {
 	Path   string
 	Type   string // User, Project, Local
-	Parent string // file that imports it; empty = it is not imported
+	Parent string // file that imports it; empty means it is not imported
 	Text   string // content without front matter and comments
-	Raw    string // the unchanged content; empty = the same as Text
+	Raw    string // the unchanged content; empty means the same as Text
 	Rule   bool   // it is in a rules directory
-	// Globs are patterns (as in .gitignore) of the paths below Base to which it applies; nil = it always applies.
+	// Globs are patterns (as in .gitignore) of the paths below Base to which it applies; nil means it always applies.
 	Globs []string
 	Base  string
 }
@@ -148,7 +148,7 @@ type memoryReader struct {
 	home     string
 	cwd      string
 	seen     map[string]bool
-	target   string // the file whose instructions are needed; empty = those that always apply
+	target   string // the file whose instructions are needed; empty means those that always apply
 	memories []Memory
 }
 
@@ -198,7 +198,7 @@ func (r *memoryReader) isApplicable(m Memory) bool {
 	})
 }
 
-// globs returns the patterns of the paths to which a file applies, with braces expanded; nil = all paths.
+// globs returns the patterns of the paths to which a file applies, with braces expanded; nil means all paths.
 func globs(d document) []string {
 	var all []string
 	given := d.list("paths")
@@ -268,7 +268,7 @@ func (r *memoryReader) readRules(dir, kind, base string) {
 	})
 }
 
-// resolveImport returns the file that an import names; empty = none.
+// resolveImport returns the file that an import names; empty means none.
 func (r *memoryReader) resolveImport(name, dir string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		if r.home == "" {

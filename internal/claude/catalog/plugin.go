@@ -18,8 +18,8 @@ import (
 // in.
 type PluginParts struct {
 	Name, Dir string
-	Hooks     json.RawMessage // an object by event, as in settings files; nil = none
-	Servers   json.RawMessage // an object by name, as in .mcp.json; nil = none
+	Hooks     json.RawMessage // an object by event, as in settings files; nil means none
+	Servers   json.RawMessage // an object by name, as in .mcp.json; nil means none
 }
 
 // rootVariable is the placeholder for a plugin's directory in its files.
@@ -158,7 +158,7 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 }
 
 // pluginObject returns the object under a key of a plugin's manifest, or the content of the file that the manifest
-// names there, or of the default file; nil = none.
+// names there, or of the default file; nil means none.
 func pluginObject(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
 	if declared = bytes.TrimSpace(declared); len(declared) > 0 && declared[0] == '{' {
 		return expandRoot(declared, dir)

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrUnknown says that no prompt has the id. Its text is the real CLI's.
+// ErrUnknown means that no prompt has the id. Its text is the real CLI's.
 const ErrUnknown = unknownPromptError("No file checkpoint found for this message.")
 
 type unknownPromptError string
@@ -28,13 +28,13 @@ func (e unknownPromptError) Error() string { return string(e) }
 type Options struct {
 	// CWD is the working directory, absolute; files below it are named by their relative path.
 	CWD        string
-	Transcript Transcript // nil = copies stay in memory, and nothing is recorded
-	Clock      Clock      // nil = the zero time
+	Transcript Transcript // nil means copies stay in memory, and nothing is recorded
+	Clock      Clock      // nil means the zero time
 }
 
 // Transcript stores history lines and knows where copies are.
 type Transcript interface {
-	// HistoryDir returns the current directory for copies; "" = keep copies in memory.
+	// HistoryDir returns the current directory for copies; "" means keep copies in memory.
 	HistoryDir() string
 	// Record writes an event to the transcript. The events of a history are *[protocol.CustomLine].
 	Record(ev protocol.Event) error
@@ -62,13 +62,13 @@ type checkpoint struct {
 
 // backup is one version of a file.
 type backup struct {
-	File      *string `json:"backupFileName"` // name of the copy; nil = the file did not exist
+	File      *string `json:"backupFileName"` // name of the copy; nil means the file did not exist
 	Version   int     `json:"version"`
 	Time      string  `json:"backupTime"`
 	ParentDir string  `json:"realParentDir"`
 }
 
-// New makes an empty history. Nothing is read or written yet.
+// New creates an empty history. Nothing is read or written yet.
 func New(o Options) *History {
 	return &History{o: o, store: store{memory: map[string][]byte{}}, callMessages: map[string]string{}}
 }
@@ -255,7 +255,7 @@ func (h *History) writeLine(l line) error {
 	return h.o.Transcript.Record(&protocol.CustomLine{Line: raw})
 }
 
-// dir returns the current directory for copies; "" = memory.
+// dir returns the current directory for copies; "" means memory.
 func (h *History) dir() string {
 	if h.o.Transcript == nil {
 		return ""

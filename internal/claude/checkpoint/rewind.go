@@ -25,7 +25,7 @@ type Change struct {
 // restoreTarget is the content that a file gets; nil content = the file is removed.
 type restoreTarget struct {
 	content []byte
-	parent  string // real path of the parent directory; empty = unknown
+	parent  string // real path of the parent directory; empty means unknown
 }
 
 // Preview returns what [History.Rewind] would change, without symbolic links.
@@ -126,7 +126,7 @@ func hasLink(path, parent string) bool {
 	return parent != "" && now != "" && now != parent
 }
 
-// realPath returns a directory's real path; empty = none.
+// realPath returns a directory's real path; empty means none.
 func realPath(dir string) string {
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -135,7 +135,7 @@ func realPath(dir string) string {
 	return path
 }
 
-// readFile returns a file's content; nil = no such file.
+// readFile returns a file's content; nil means no such file.
 func readFile(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

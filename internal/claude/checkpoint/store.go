@@ -11,8 +11,8 @@ import (
 
 // store keeps versions of files by name: in a directory, or in memory.
 type store struct {
-	dir       string // directory of the versions; empty = memory
-	sourceDir string // directory with the versions of the resumed session; empty = none
+	dir       string // directory of the versions; empty means memory
+	sourceDir string // directory with the versions of the resumed session; empty means none
 	memory    map[string][]byte
 }
 
@@ -58,7 +58,7 @@ func (s *store) put(dir, name string, content []byte) error {
 	return os.WriteFile(filepath.Join(dir, name), content, 0o644)
 }
 
-// get returns a version; nil = the file did not exist then.
+// get returns a version; nil means the file did not exist then.
 func (s *store) get(name *string) ([]byte, error) {
 	if name == nil {
 		return nil, nil

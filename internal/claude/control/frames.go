@@ -54,7 +54,7 @@ type cancelFrame struct {
 	RequestID string `json:"request_id"`
 }
 
-// responseFrame answers a request of the host.
+// responseFrame handles a request of the host.
 type responseFrame struct {
 	Type     string `json:"type"` // "control_response"
 	Response any    `json:"response"`

@@ -12,7 +12,7 @@ import (
 // SDK's type SDKControlInitializeRequest).
 type Handshake struct {
 	InitializeResult json.RawMessage `json:"initializeResult"`
-	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil = ask the server
+	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil means ask the server
 }
 
 // hostServers holds the state of the MCP servers inside the host: stored handshakes, and whether
@@ -20,7 +20,7 @@ type Handshake struct {
 type hostServers struct {
 	mu               sync.Mutex
 	parkedHandshakes map[string]Handshake // by server; each answer is used once
-	// released is closed to allow messages to servers that are not connected; nil = they are allowed now.
+	// released is closed to allow messages to servers that are not connected; nil means they are allowed now.
 	released  chan struct{}
 	connected func(server string) bool
 }
@@ -32,7 +32,7 @@ func (g *hostServers) parkHandshakes(handshakes map[string]Handshake) {
 	g.parkedHandshakes = handshakes
 }
 
-// answerParked answers a message from the stored handshake. It returns false if the server has to be asked.
+// answerParked handles a message from the stored handshake. It returns false if the server has to be asked.
 func (g *hostServers) answerParked(server string, message json.RawMessage) (json.RawMessage, bool) {
 	in := plainjson.Read[struct {
 		ID     json.RawMessage `json:"id"`
@@ -95,7 +95,7 @@ func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 // initialConnect tracks the connecting of the host's servers that an initialize request names.
 type initialConnect struct {
 	mu        sync.Mutex
-	onContact func() // called when a message is sent to one of the servers; nil = not needed
+	onContact func() // called when a message is sent to one of the servers; nil means not needed
 	answered  <-chan struct{}
 }
 

@@ -125,7 +125,7 @@ func requestOf(f incomingFrame) Request {
 	return Request{ID: f.RequestID, Subtype: plainjson.String(keys["subtype"]), Body: f.Request}
 }
 
-// serveSlow runs a slow handler in a goroutine, answers the request and then calls then. A request
+// serveSlow runs a slow handler in a goroutine, handles the request and then calls then. A request
 // that the host has cancelled gets no answer.
 func (p *Conn) serveSlow(ctx context.Context, f incomingFrame, run func(ctx context.Context) (Answer, error), then func()) {
 	id := string(f.RequestID)
@@ -160,7 +160,7 @@ func (p *Conn) respond(id json.RawMessage, a Answer, err error) {
 // interruptResult is the answer to an interrupt request.
 type interruptResult struct {
 	StillQueued []string `json:"still_queued"`
-	Cancelled   []string `json:"cancelled,omitzero"` // nil = the host did not ask for it
+	Cancelled   []string `json:"cancelled,omitzero"` // nil means the host did not ask for it
 }
 
 // interrupt ends the current turn, or the next one if its prompt was already sent, and the agents
@@ -181,7 +181,7 @@ func (p *Conn) interrupt(f incomingFrame) {
 	})
 }
 
-// initialize answers the initialize request. Other requests except interrupt wait for the answer,
+// initialize handles the initialize request. Other requests except interrupt wait for the answer,
 // and turns wait until the host's own servers are connected.
 func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	answered := make(chan struct{})
@@ -211,7 +211,7 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.begin(spoken, answered)
-	p.pending.group.Go(func() { // ends with the servers' time-outs, and with the session
+	p.pending.group.Go(func() { // ends with the servers' timeouts, and with the session
 		run()
 		p.scheduler.endConnecting()
 		p.initialConnect.end()

@@ -31,14 +31,14 @@ type lineWriter struct {
 	size    int // bytes waiting or being written
 	closed  bool
 	holds   int   // number of holders that keep turns from writing
-	haltErr error // why turns may no longer write; nil = they may
+	haltErr error // why turns may no longer write; nil means they may
 	err     error // error of w; nothing is written after it
 }
 
 // queuedLine is a line, or a function that writes several.
 type queuedLine struct {
 	line  []byte
-	write func(w io.Writer) error // nil = use line
+	write func(w io.Writer) error // nil means use line
 }
 
 func newLineWriter(w io.Writer) *lineWriter {

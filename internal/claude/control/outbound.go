@@ -33,7 +33,7 @@ type canUseTool struct {
 	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
 	SuppressRule       bool                        `json:"suppress_always_allow_rule,omitempty"`
 	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
-	ServerAskOnly      *bool                       `json:"server_policy_ask_only,omitempty"` // nil = omitted
+	ServerAskOnly      *bool                       `json:"server_policy_ask_only,omitempty"` // nil means omitted
 	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
 	ToolUseID          string                      `json:"tool_use_id"`
 	AgentID            string                      `json:"agent_id,omitempty"` // set for the call of a sub-agent

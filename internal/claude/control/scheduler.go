@@ -20,7 +20,7 @@ type scheduler struct {
 
 	mu          sync.Mutex // guards what follows
 	queue       queue
-	firstPrompt *prompt // played before all others; nil = none
+	firstPrompt *prompt // played before all others; nil means none
 	turn        runningTurn
 	input       input
 	initialize  initializeState
@@ -28,8 +28,8 @@ type scheduler struct {
 
 // runningTurn is the turn in progress.
 type runningTurn struct {
-	prompt    *prompt                 // nil = none
-	interrupt context.CancelCauseFunc // nil = the turn has not started
+	prompt    *prompt                 // nil means none
+	interrupt context.CancelCauseFunc // nil means the turn has not started
 	count     int                     // turns started so far
 }
 

@@ -26,7 +26,7 @@ type Options struct {
 	SeparateTurns bool
 	// BackgroundLimit is how long background work may run after the last prompt.
 	BackgroundLimit time.Duration
-	// StateEvents says whether session_state_changed events are written.
+	// StateEvents specifies whether session_state_changed events are written.
 	StateEvents StateEvents
 }
 
@@ -37,7 +37,7 @@ type FrameMetadata interface {
 	Timestamp() string // the time now
 }
 
-// StateEvents says whether the stream contains state events (spec: cli-contract 1.3, 3.4).
+// StateEvents specifies whether the stream contains state events (spec: cli-contract 1.3, 3.4).
 type StateEvents int
 
 // The zero value shows no state events; HostOnly marks them as not for users.
@@ -87,9 +87,9 @@ type BackgroundWorker interface {
 	TakeNotice() (protocol.UserMessage, bool)
 }
 
-// RequestServer answers the host's control requests.
+// RequestServer handles the host's control requests.
 type RequestServer interface {
-	// Serve answers a request of every subtype except those of [Initializer].
+	// Serve handles a request of every subtype except those of [Initializer].
 	Serve(ctx context.Context, r Request) (Answer, error)
 	// IsSlow reports whether requests of a subtype may block. Others are served by the goroutine
 	// that reads stdin and are answered before the next line is read.
@@ -112,7 +112,7 @@ type Request struct {
 	Body    json.RawMessage // the request as it was sent; it may not be an object
 }
 
-// Answer is the result of a request: the payload of the success response (nil = none) and the
+// Answer is the result of a request: the payload of the success response (nil means none) and the
 // events to write directly before and after it.
 type Answer struct {
 	Payload                   any

@@ -37,7 +37,7 @@ func checkAgents(s *process.System, f *Flags) error {
 	return nil
 }
 
-// agentsFaults describes problems of agents, by name, in the words of the real CLI.
+// agentsFaults describes problems of agents, by name, as the real CLI words it.
 func agentsFaults(raw json.RawMessage) []string {
 	if err := plainjson.SyntaxError(raw); err != nil {
 		return []string{"invalid JSON: " + err.Error()}
@@ -64,7 +64,7 @@ func agentFaults(name string, agent plainjson.Object) []string {
 	var faults []string
 	for _, key := range []struct {
 		name  string
-		fault func(json.RawMessage) string // text after the key; empty = none
+		fault func(json.RawMessage) string // text after the key; empty means none
 	}{
 		{"description", stringWith("Description cannot be empty", func(text string) bool { return text != "" })},
 		{"tools", stringsFault},

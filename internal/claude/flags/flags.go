@@ -63,7 +63,7 @@ type SessionFlags struct {
 	Continue             bool
 	Resume               string // id, title or path of a transcript
 	Worktree             string // name of the git worktree to work in
-	WorktreeDir          string // directory of the worktree, once created; empty = the run stays in its start directory
+	WorktreeDir          string // directory of the worktree, once created; empty means the run stays in its start directory
 	ResumeSessionAt      string
 	ResumeDropsTurn      string
 	ForkSession          bool
@@ -79,7 +79,7 @@ type ModelFlags struct {
 	FallbackModel     string
 	Effort            string
 	Betas             []string
-	MaxTurns          int // 0 = no limit; negative = only one turn
+	MaxTurns          int // 0 means no limit; negative means only one turn
 	MaxBudgetUSD      float64
 	MaxThinkingTokens int
 	Thinking          string
@@ -103,7 +103,7 @@ type ToolFlags struct {
 	Tools                           []string
 	AllowedTools                    []string
 	DisallowedTools                 []string
-	PermissionMode                  string // camelCase, both "manual" and "default" as "default"; "" = not given
+	PermissionMode                  string // camelCase, both "manual" and "default" as "default"; "" means not given
 	PermissionPromptTool            string
 	PermissionPrompts               string // host or none
 	DangerouslySkipPermissions      bool

@@ -15,13 +15,13 @@ import (
 // field.
 type option struct {
 	argv.Option
-	help    string   // "" = not in --help
+	help    string   // "" means not in --help
 	env     string   // environment variable of a claudeless flag
 	choices []string // choices shown in --help and validated by Set
 	note    string   // text in --help after the choices
 }
 
-// newOption makes a flag that --help shows, hiddenOption one that only clients use, claudelessOption one that the
+// newOption creates a flag that --help shows, hiddenOption one that only clients use, claudelessOption one that the
 // real CLI does not have.
 func newOption(flags, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
@@ -330,7 +330,7 @@ func setBudget(target *float64) func(string) error {
 	}
 }
 
-// windowError describes an invalid size, in the words of the real CLI.
+// windowError describes an invalid size, as the real CLI words it.
 type windowError string
 
 func (e windowError) Error() string { return string(e) }
@@ -347,7 +347,7 @@ func setWindow(target *string) func(string) error {
 	}
 }
 
-// ContextWindow returns the size, in tokens, of --autocompact; 0 = determined by the
+// ContextWindow returns the size, in tokens, of --autocompact; 0 means determined by the
 // model.
 func ContextWindow(value string) int {
 	digits := strings.TrimRight(strings.ToLower(value), "km")

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //
 // Ids are counted: the first one made is id-1. Lines longer than 400 bytes are cut. The session is a fake whose turns
 // follow from their prompts: "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for
-// permission; "hook D" calls hook_0 with a time-out; "message S" sends one to a server; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error, "give-up" with a result that is one.
+// permission; "hook D" calls hook_0 with a timeout; "message S" sends one to a server; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error, "give-up" with a result that is one.
 // With the flag -update the "<" and "=" lines are rewritten.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -270,7 +270,7 @@ type fakeSession struct {
 	servers    *mcp.Manager
 	model      string
 	rewind     bool
-	background chan struct{} // nil = no background work; closed when it has ended
+	background chan struct{} // nil means no background work; closed when it has ended
 	noticed    bool
 }
 

@@ -21,13 +21,13 @@ type Description struct {
 	ClaudeCodeVersion     string    `json:"claude_code_version"`
 	PermissionMode        string    `json:"current_permission_mode"`
 	HooksApplied          bool      `json:"hooks_applied,omitempty"`
-	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil = the request named none
-	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil = the request named none
+	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil means the request named none
+	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil means the request named none
 
 	// ManifestsParked says for each server whether the handshake in the request was stored.
 	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
 
-	AuthConflict *AuthConflict `json:"auth_conflict,omitempty"` // nil = none
+	AuthConflict *AuthConflict `json:"auth_conflict,omitempty"` // nil means none
 
 	OnFailureSupported  bool         `json:"hook_on_failure_supported"`
 	HooksKept           int          `json:"hooks_when_unanswered_kept"`

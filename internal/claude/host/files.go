@@ -97,7 +97,7 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 		AbsPath   string `json:"absPath"`
 		Truncated bool   `json:"truncated,omitempty"`
 		Encoding  string `json:"encoding,omitempty"`
-		Lossy     *bool  `json:"lossy,omitempty"` // nil = the contents are exact
+		Lossy     *bool  `json:"lossy,omitempty"` // nil means the contents are exact
 		Path      string `json:"requested_path"`
 	}{AbsPath: abs, Path: path}
 	limit := byteLimit(in.keys["max_bytes"])

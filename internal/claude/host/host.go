@@ -78,7 +78,7 @@ func (h *Host) Session() *session.Session { return h.session }
 // Events returns the writer for events that follow the last turn; see [control.Conn.Events].
 func (h *Host) Events() io.Writer { return h.conn.Events() }
 
-// Serve plays the host's prompts until none are left, and answers its requests. It starts the
+// Serve plays the host's prompts until none are left, and handles its requests. It starts the
 // session but does not close it.
 func (h *Host) Serve(ctx context.Context) error {
 	if err := h.session.Start(ctx); err != nil {
@@ -107,7 +107,7 @@ func (d controlSession) IsSlow(subtype string) bool {
 	return h.slow
 }
 
-// Serve answers a request.
+// Serve handles a request.
 func (d controlSession) Serve(ctx context.Context, r control.Request) (control.Answer, error) {
 	h, ok := handlerFor(r.Subtype)
 	if !ok {

@@ -17,7 +17,7 @@ func (h *hostedSession) CLIVersion() (version, built string) {
 // Directory returns the directory of the session.
 func (h *hostedSession) Directory() string { return h.session.Plan().CWD }
 
-// Describe answers requests that only read the session's state.
+// Describe handles requests that only read the session's state.
 func (h *hostedSession) Describe(subtype string) (any, bool) {
 	switch subtype {
 	case "get_context_usage":
@@ -90,7 +90,7 @@ func (h *hostedSession) reloadPlugins() reloadAnswer {
 	return reloadAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
 }
 
-// describeSession answers a request that only reads the session's state.
+// describeSession handles a request that only reads the session's state.
 func describeSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	reply, ok := r.describer.Describe(in.Subtype)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// requestServer answers the host's requests: it reads the keys of a request, calls the part of the
+// requestServer handles the host's requests: it reads the keys of a request, calls the part of the
 // session that implements it and builds the answer.
 type requestServer struct {
 	conn        *control.Conn
@@ -69,7 +69,7 @@ type InitializeOptions struct {
 	Agents             json.RawMessage                   `json:"agents"`      // an object by name
 	ToolAliases        map[string]string                 `json:"toolAliases"` // by the name that the model writes
 	Title              string                            `json:"title"`
-	Skills             []string                          `json:"skills"` // nil = all
+	Skills             []string                          `json:"skills"` // nil means all
 	ForwardSubagent    bool                              `json:"forwardSubagentText"`
 	Plugins            []json.RawMessage                 `json:"plugins"`
 	MCPServers         json.RawMessage                   `json:"mcpServers"`
@@ -77,7 +77,7 @@ type InitializeOptions struct {
 
 // SDKServer is the configuration of one of the host's own servers.
 type SDKServer struct {
-	TimeoutMS int `json:"timeout"` // of a tool call; 0 = the default
+	TimeoutMS int `json:"timeout"` // of a tool call; 0 means the default
 }
 
 // settingsUpdater changes settings.
@@ -121,7 +121,7 @@ type sideAnswer struct {
 
 // describer describes the session.
 type describer interface {
-	// Describe answers requests that only read the session's state. It returns false for other
+	// Describe handles requests that only read the session's state. It returns false for other
 	// subtypes.
 	Describe(subtype string) (reply any, ok bool)
 	// CLIVersion returns the version of the CLI and its build time.
@@ -170,7 +170,7 @@ func (r request) typeError(key, want string) error {
 	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
 }
 
-// acceptWithoutEffect answers with success for requests that change something a simulated session
+// acceptWithoutEffect responds with success for requests that change something a simulated session
 // does not have.
 func acceptWithoutEffect(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{}, nil
@@ -200,7 +200,7 @@ func endSession(_ context.Context, r *requestServer, _ request) (control.Answer,
 	return control.Answer{}, nil
 }
 
-// generateTitle answers that the model proposes no title.
+// generateTitle responds that the model proposes no title.
 func generateTitle(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	if _, err := in.text("description"); err != nil {
 		return control.Answer{}, err
@@ -227,7 +227,7 @@ func claimSession(context.Context, *requestServer, request) (control.Answer, err
 	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }
 
-// submitFeedback answers that feedback is disabled; nothing leaves the machine.
+// submitFeedback responds that feedback is disabled; nothing leaves the machine.
 func submitFeedback(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{Payload: struct {
 		ID     json.RawMessage `json:"feedback_id"`

@@ -37,7 +37,7 @@ type ruleState struct {
 	Directories []permission.Directory `json:"workspaceDirectories"`
 }
 
-// permissionRules answers list_permission_rules: allow, ask and deny rules, grouped by source.
+// permissionRules handles list_permission_rules: allow, ask and deny rules, grouped by source.
 func permissionRules(s *session.Session) ruleAnswer {
 	list := []ruleRow{}
 	for _, r := range s.Policy().Rules() {

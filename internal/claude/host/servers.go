@@ -18,7 +18,7 @@ type serverStatus struct {
 	Status     string          `json:"status"`
 	ServerInfo *mcp.ServerInfo `json:"serverInfo,omitempty"`
 	Error      string          `json:"error,omitempty"`
-	Config     *serverConfig   `json:"config,omitempty"` // nil = the server is inside the host
+	Config     *serverConfig   `json:"config,omitempty"` // nil means the server is inside the host
 	Transport  string          `json:"transport"`
 	Scope      string          `json:"scope"`
 	Source     string          `json:"source"`
@@ -256,7 +256,7 @@ func (r *requestServer) refuseLogin(in request, format, kind string) error {
 	return &control.HostError{Text: fmt.Sprintf(format, kind)}
 }
 
-// mcpCallbackURL answers that no login waits for its callback.
+// mcpCallbackURL responds that no login waits for its callback.
 func mcpCallbackURL(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	return control.Answer{}, &control.HostError{Text: "No active OAuth flow for server: " + name}

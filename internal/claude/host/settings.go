@@ -32,7 +32,7 @@ type hostedSession struct {
 
 	mu           sync.Mutex                 // guards what follows
 	hostSettings map[string]json.RawMessage // set by the host; they override --settings
-	reloaded     *settings.Settings         // all settings after the last reload; nil = unchanged since the start
+	reloaded     *settings.Settings         // all settings after the last reload; nil means unchanged since the start
 }
 
 // currentSettings returns the settings as they are now; h.mu is held.
@@ -313,8 +313,8 @@ type settingsSource struct {
 
 // settingsResult is the part of the answer that reports the effect of the settings.
 type settingsResult struct {
-	Advisor             *string `json:"advisor"` // nil = none
-	Effort              *string `json:"effort"`  // nil = the model has no effort levels
+	Advisor             *string `json:"advisor"` // nil means none
+	Effort              *string `json:"effort"`  // nil means the model has no effort levels
 	LaunchEnvLeft       bool    `json:"launchEnvLeftOwnFilesInPlace"`
 	Model               string  `json:"model"`
 	CountLaunchFolders  bool    `json:"outsideBlocksCountLaunchFoldersOnly"`
@@ -352,7 +352,7 @@ func (h *hostedSession) settings() settingsAnswer {
 	return out
 }
 
-// hooks answers get_hooks_listing.
+// hooks handles get_hooks_listing.
 func (h *hostedSession) hooks() any {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // usageAnswer is the answer to get_usage.
 type usageAnswer struct {
-	Behaviors        *struct{}    `json:"behaviors"` // nil = unknown, like the next fields
+	Behaviors        *struct{}    `json:"behaviors"` // nil means unknown, like the next fields
 	RateLimits       *struct{}    `json:"rate_limits"`
 	LimitsAvailable  bool         `json:"rate_limits_available"`
 	Session          sessionUsage `json:"session"`
@@ -59,8 +59,8 @@ type usageSquare struct {
 // contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
 type contextUsage struct {
 	Agents           []agentUsage       `json:"agents"`
-	APIUsage         *requestUsage      `json:"apiUsage"`                       // nil = no turn has ended
-	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 = automatic compaction is off
+	APIUsage         *requestUsage      `json:"apiUsage"`                       // nil means no turn has ended
+	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 means automatic compaction is off
 	CompactSource    string             `json:"autocompactSource"`
 	Categories       []usageCategory    `json:"categories"`
 	Grid             [][]usageSquare    `json:"gridRows"`

@@ -99,7 +99,7 @@ func toolNames(rules []string) []string {
 	return names
 }
 
-// memoryOptions says where to find instruction files; nil = they are not used.
+// memoryOptions describes where to find instruction files; nil means they are not used.
 func (r *resolver) memoryOptions() *catalog.MemoryOptions {
 	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted || envEnabled(r.sys, "CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
 		return nil

@@ -65,7 +65,7 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 // envEnabled reports whether a variable enables something.
 func envEnabled(sys *process.System, name string) bool { return process.IsEnabled(sys.Getenv(name)) }
 
-// envInt reads a whole number from the environment; 0 = it is not a number.
+// envInt reads a whole number from the environment; 0 means it is not a number.
 func envInt(sys *process.System, name string) int {
 	n, err := strconv.Atoi(sys.Getenv(name))
 	if err != nil {
@@ -83,7 +83,7 @@ func envMillis(sys *process.System, name string, fallback time.Duration) time.Du
 	return fallback
 }
 
-// timeoutFor returns a time-out: that of the scenario, else of the environment, else the given default.
+// timeoutFor returns a timeout: that of the scenario, else of the environment, else the given default.
 func timeoutFor(sys *process.System, scenario *int, name string, fallback time.Duration) time.Duration {
 	if scenario != nil {
 		return time.Duration(*scenario) * time.Millisecond
@@ -91,7 +91,7 @@ func timeoutFor(sys *process.System, scenario *int, name string, fallback time.D
 	return envMillis(sys, name, fallback)
 }
 
-// maxRetries returns how often a failed request is retried; -1 = never.
+// maxRetries returns how often a failed request is retried; -1 means never.
 func maxRetries(sys *process.System) int {
 	switch value := sys.Getenv("CLAUDE_CODE_MAX_RETRIES"); value {
 	case "":
@@ -125,7 +125,7 @@ func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	}
 }
 
-// credentials returns the path of the file with the OAuth credentials of servers; empty = none.
+// credentials returns the path of the file with the OAuth credentials of servers; empty means none.
 func (p *Plan) credentials() string {
 	if p.State == "" {
 		return ""

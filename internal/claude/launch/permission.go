@@ -171,7 +171,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 	return said + settings.ReportByFile(p.Settings.Faults)
 }
 
-// incompleteRules returns a notice about the entries of a list that are not complete rules; empty = none.
+// incompleteRules returns a notice about the entries of a list that are not complete rules; empty means none.
 func incompleteRules(behavior, flag string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
 		text := claudecode.ParseRuleText(rule)

@@ -46,7 +46,7 @@ type Plan struct {
 	Output        Output
 	Records       Records
 	Host          Host
-	Worktree      *Worktree // that the run has moved into; nil = none
+	Worktree      *Worktree // that the run has moved into; nil means none
 }
 
 // Worktree is the git worktree of --worktree.
@@ -60,13 +60,13 @@ type Worktree struct {
 // Directories are the working directory of the run and the directories where it stores files.
 type Directories struct {
 	CWD        string // absolute
-	Start      string // where the program was started: the base of relative paths in flags; empty = CWD
-	State      string // state directory; empty = no state is kept
+	Start      string // where the program was started: the base of relative paths in flags; empty means CWD
+	State      string // state directory; empty means no state is kept
 	Home       string
 	Temp       string // for sockets
-	TaskTemp   string // for the output of tasks; empty = a directory that is removed at the end of the run
+	TaskTemp   string // for the output of tasks; empty means a directory that is removed at the end of the run
 	Store      mcpcmd.Store
-	Executable string // this very program; empty = unknown
+	Executable string // this very program; empty means unknown
 	UID, PID   int
 	Started    time.Time
 }
@@ -75,7 +75,7 @@ type Directories struct {
 type DebugStreams struct {
 	Stdout   io.Writer // for faults that spoil it
 	Stderr   io.Writer // for warnings
-	Progress io.Writer // for a temporary line about what the run waits for; nil = none
+	Progress io.Writer // for a temporary line about what the run waits for; nil means none
 }
 
 func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
@@ -93,10 +93,10 @@ type Identity struct {
 // Scenario is the scripted model.
 type Scenario struct {
 	*scenarios.Scenario
-	Name    string // as given; empty = it was found by its default name
-	Path    string // of its file; empty = not from a file
+	Name    string // as given; empty means it was found by its default name
+	Path    string // of its file; empty means not from a file
 	Engine  scenarios.EngineOptions
-	Failure *scenarios.Failure // every request fails with it; nil = as the scenario says
+	Failure *scenarios.Failure // every request fails with it; nil means as the scenario says
 }
 
 // Settings are the settings at the start of the run, and the options with which they were read.
@@ -105,17 +105,17 @@ type Settings struct {
 	Options settings.Options
 }
 
-// Customization says which additions of the user apply.
+// Customization specifies which additions of the user apply.
 type Customization struct {
-	Agent      string // that the session is; empty = none
+	Agent      string // that the session is; empty means none
 	Title      string // --name
-	Setup      string // trigger of Setup hooks; empty = they are not run
+	Setup      string // trigger of Setup hooks; empty means they are not run
 	NoCommands bool   // --disable-slash-commands
 	Bare       bool
 	Restricted bool
 	SafeMode   bool
 	Memories   []catalog.Memory // the files of instructions
-	// MemorySources says where to find further instruction files; nil = nowhere.
+	// MemorySources specifies where to find further instruction files; nil means nowhere.
 	MemorySources *catalog.MemoryOptions
 }
 
@@ -131,7 +131,7 @@ type Servers struct {
 
 // Model is the model at start.
 type Model struct {
-	Requested string // by a flag or by the agent that the session is; empty = not set
+	Requested string // by a flag or by the agent that the session is; empty means not set
 	Name      string // at start
 	// a flag, an agent or the environment chose it; otherwise a continued session keeps its own model
 	IsExplicit bool
@@ -139,7 +139,7 @@ type Model struct {
 	Effort     string
 	Betas      []string // of the flags, as far as they are known
 	Aliases    Aliases
-	Subagents  string // model of agents that name none; empty = Name
+	Subagents  string // model of agents that name none; empty means Name
 }
 
 // Aliases are the models that the environment sets for short names; an empty one is not set.
@@ -148,29 +148,29 @@ type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 // Prompt is the system prompt, and the schema of the answer.
 type Prompt struct {
 	System, Append string
-	Schema         string // JSON Schema of the answer; empty = none
+	Schema         string // JSON Schema of the answer; empty means none
 	SchemaFlag     bool   // the schema was given by a flag
-	SchemaAttempts int    // answers that do not fit before the turn fails; 0 = the default
+	SchemaAttempts int    // answers that do not fit before the turn fails; 0 means the default
 }
 
 // Limits bound a run in turns, money, attempts and time. Zero means the default of the part that uses the limit.
 type Limits struct {
 	MaxTurns          int
 	MaxBudgetUSD      float64
-	MaxRetries        int           // -1 = none
-	RetryScale        float64       // factor for the waits between retries; 1 = as in the real CLI
+	MaxRetries        int           // -1 means none
+	RetryScale        float64       // factor for the waits between retries; 1 means as in the real CLI
 	ResponseDelay     time.Duration // before every prompt's first reply
 	StopBlockCap      int
-	ContextWindow     int    // tokens to which a conversation may grow; 0 = the model's limit
+	ContextWindow     int    // tokens to which a conversation may grow; 0 means the model's limit
 	NoAutoCompact     bool   // a full conversation is not compacted
 	NoCompactCommand  bool   // DISABLE_COMPACT: the command /compact does not compact either
-	GatewayHost       string // host of an API that is not the vendor's; empty = the vendor's API
+	GatewayHost       string // host of an API that is not the vendor's; empty means the vendor's API
 	HookTimeout       time.Duration
 	CompactDelay      time.Duration
 	BackgroundCeiling time.Duration // how long background work may continue after the last prompt
 }
 
-// Tools says which built-in tools the session has.
+// Tools specifies which built-in tools the session has.
 type Tools struct {
 	Requested  []string // --tools, or the tools of the session's agent
 	Restricted bool     // only the tools in Requested are available, even if it is empty
@@ -186,7 +186,7 @@ type Permission struct {
 	Rules         []permission.Rule
 	Directories   []permission.Directory // besides the working directory
 	NoPrompts     bool                   // the run asks no permission questions
-	PromptTool    string                 // who answers questions: stdio = the host, otherwise a tool of an MCP server; empty = no one
+	PromptTool    string                 // who answers questions: stdio = the host, otherwise a tool of an MCP server; empty means no one
 	BypassAllowed bool
 }
 
@@ -198,7 +198,7 @@ type Output struct {
 	ReplayPrompts            bool   // echo the prompts
 	HookEvents               bool
 	AgentText                bool   // write the texts of sub-agents that a turn waits for
-	ThinkingDisplay          string // how events mark thinking; empty = they do not
+	ThinkingDisplay          string // how events mark thinking; empty means they do not
 	FailOnMissedExpectations bool   // a missed expectation of the scenario gives an exit code
 	DeferVerdict             bool   // another process judges the expectations
 	MirrorTranscript         bool   // repeat the transcript lines on stdout
@@ -206,13 +206,13 @@ type Output struct {
 
 // Records say where a run is recorded, and which debugger its calls go to.
 type Records struct {
-	Capture       string // the journal's file; empty = none
-	Gates         string // directory of the gates that steps wait at; empty = none
+	Capture       string // the journal's file; empty means none
+	Gates         string // directory of the gates that steps wait at; empty means none
 	Run           journal.Run
 	Debug         bool   // a debug log is written
-	DebugFile     string // where to; empty = stderr, or next to the sessions
+	DebugFile     string // where to; empty means stderr, or next to the sessions
 	DebugToStderr bool
-	DebuggerURL   string // empty = no debugger
+	DebuggerURL   string // empty means no debugger
 	DebuggerToken string
 	Telemetry     telemetry.Config
 }

@@ -94,7 +94,7 @@ func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, erro
 	return clock.New(o), nil
 }
 
-// parseFailure returns the failure that --failure names; nil = none.
+// parseFailure returns the failure that --failure names; nil means none.
 func parseFailure(name string) (*scenarios.Failure, error) {
 	if name == "" {
 		return nil, nil

@@ -19,7 +19,7 @@ type Events = iter.Seq2[protocol.Event, error]
 // Encoder writes a whole run to w. It returns the stream's error, or the first error of w.
 type Encoder func(w io.Writer, events Events) error
 
-// publicEvent returns an event in the form that is shown; false = it is not shown.
+// publicEvent returns an event in the form that is shown; false means it is not shown.
 func publicEvent(ev protocol.Event) (protocol.Event, bool) {
 	if said, ok := ev.(*protocol.Assistant); ok && said.Final != nil && said.Final.Displayed != nil {
 		text := *said.Final.Displayed

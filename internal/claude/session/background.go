@@ -35,7 +35,7 @@ type background struct {
 // tempDir is a directory that is removed at the end of the run.
 type tempDir struct {
 	once sync.Once
-	dir  *proc.TempDir // nil = not made
+	dir  *proc.TempDir // nil means not made
 }
 
 // newBackground prepares agents and tasks. It starts nothing.

@@ -108,7 +108,7 @@ type skillLibrary struct {
 	catalog    *catalog.Catalog
 	policy     *policy
 	hooks      *hooks
-	allowed    atomic.Pointer[[]string] // skills that the model may load; nil = all
+	allowed    atomic.Pointer[[]string] // skills that the model may load; nil means all
 	shell      command.Shell
 	state      *simulator.SessionState
 	hooksAdded sync.Map // names of the skills whose hooks are active

@@ -35,7 +35,7 @@ func (s *Session) State() *simulator.SessionState { return s.state }
 // Policy returns the policy that decides about calls.
 func (s *Session) Policy() *permission.Policy { return s.policy.Policy }
 
-// Servers returns the MCP servers; nil = the session can have none.
+// Servers returns the MCP servers; nil means the session can have none.
 func (s *Session) Servers() *mcp.Manager { return s.servers.manager }
 
 // Hooks returns the active hooks.
@@ -44,11 +44,11 @@ func (s *Session) Hooks() *hook.Runner { return s.hooks.Runner }
 // Tasks returns the background tasks.
 func (s *Session) Tasks() *task.Set { return s.background.tasks }
 
-// Checkpoints returns the copies of files; nil = the session keeps none.
+// Checkpoints returns the copies of files; nil means the session keeps none.
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
-// PlanFile returns the file of the plan, empty = none is saved, and the plan that was written in
-// plan mode, empty = none.
+// PlanFile returns the file of the plan, empty means none is saved, and the plan that was written in
+// plan mode, empty means none.
 func (s *Session) PlanFile() (path, plan string) {
 	path = s.background.planFile()
 	if text, err := os.ReadFile(path); path != "" && err == nil {
@@ -87,8 +87,8 @@ func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversat
 // HostConfiguration are options that a host may set before the first turn and that flags set
 // otherwise.
 type HostConfiguration struct {
-	SystemPrompt *string // nil = unchanged
-	AppendPrompt string  // empty = unchanged
+	SystemPrompt *string // nil means unchanged
+	AppendPrompt string  // empty means unchanged
 	Schema       string  // of the structured output; an invalid one is ignored
 	ToolAliases  map[string]string
 }
@@ -114,7 +114,7 @@ func (s *Session) Configure(c HostConfiguration) error {
 // HostOptions are options that a host may set at any time.
 type HostOptions struct {
 	AgentTexts bool     // shows the texts of agents that a turn waits for
-	Skills     []string // that the model may load; nil = unchanged
+	Skills     []string // that the model may load; nil means unchanged
 }
 
 // Apply sets options of a host.

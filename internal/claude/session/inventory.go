@@ -157,7 +157,7 @@ func (v *inventory) isDisallowed(name string) bool { return slices.Contains(v.pl
 
 // toolListing holds the options that decide which built-in tools a session lists.
 type toolListing struct {
-	// Tools is --tools; nil = not given, one "default" = the default list.
+	// Tools is --tools; nil means not given, one "default" = the default list.
 	Tools        []string
 	ToolsGiven   bool // --tools was given, even if empty
 	Allowed      []string

@@ -58,7 +58,7 @@ func (t *toolbox) builtinTools(call protocol.ToolUse) *builtin.Tools {
 	return t.builtin
 }
 
-// Reread returns the current content of the file that a call wrote, if it has changed since; "" = unchanged.
+// Reread returns the current content of the file that a call wrote, if it has changed since; "" means unchanged.
 func (t *toolbox) Reread(call protocol.ToolUse) string { return t.builtinTools(call).Reread(call) }
 
 // builtinCalls runs the calls of built-in tools, those of agents that work in a worktree with their own.
@@ -80,7 +80,7 @@ func (b builtinCalls) Execute(ctx context.Context, call protocol.ToolUse) (execu
 	return b.builtinTools(call).Execute(ctx, call)
 }
 
-// Isolate makes a worktree for an agent (observed with 2.1.330).
+// Isolate creates a worktree for an agent (observed with 2.1.330).
 func (b *background) Isolate(ctx context.Context, id string) (dir string, err error) {
 	t := b.tools
 	git := gitworktree.Git{Environ: t.options.Environ}

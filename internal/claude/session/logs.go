@@ -71,7 +71,7 @@ type debugLog struct {
 }
 
 // openDebug opens the log that the plan asks for: on stderr, in a file, or in the state directory;
-// nil = no log.
+// nil means no log.
 func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, err error) {
 	path := plan.Records.DebugFile
 	switch {

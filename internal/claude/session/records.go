@@ -34,12 +34,12 @@ type recorder struct {
 	noHints     bool     // hints of claudeless are not written
 	transcript  *transcript.Transcript
 	scenario    *scenarioProgress
-	mirror      *mirror                         // nil = no --session-mirror
-	journal     *journal.Journal                // nil = no --capture
+	mirror      *mirror                         // nil means no --session-mirror
+	journal     *journal.Journal                // nil means no --capture
 	journalFile io.Closer                       // closed with the journal
-	debug       *debugLog                       // nil = no --debug
-	telemetry   *telemetryExport                // nil = none is sent
-	checkpoints *checkpoint.History             // nil = files are not kept
+	debug       *debugLog                       // nil means no --debug
+	telemetry   *telemetryExport                // nil means none is sent
+	checkpoints *checkpoint.History             // nil means files are not kept
 	lastInit    atomic.Pointer[protocol.Init]   // the init event that was yielded last
 	lastResult  atomic.Pointer[protocol.Result] // the result that was yielded last
 	clock       *clock.Source

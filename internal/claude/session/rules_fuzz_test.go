@@ -57,7 +57,7 @@ func ruleGrammar() map[string][]string {
 type ruleSettings struct {
 	name string
 	mode protocol.PermissionMode
-	// forbiddenEffect returns the forbidden effect of a command that ran without permission; "" = none.
+	// forbiddenEffect returns the forbidden effect of a command that ran without permission; "" means none.
 	forbiddenEffect func(before, after map[string]string, said string) string
 }
 

@@ -16,13 +16,13 @@ import (
 // scriptedModelOptions configure a scriptedModel. Engine, Names and Records are required.
 type scriptedModelOptions struct {
 	Engine *scenarios.Engine
-	// Failure is the failure of every reply; nil = the scenario answers.
+	// Failure is the failure of every reply; nil means the scenario answers.
 	Failure *scenarios.Failure
-	// Fault is a fault of the whole run by its name; empty = none.
+	// Fault is a fault of the whole run by its name; empty means none.
 	Fault string
 	// Stdout is the output that faults of a reply corrupt.
 	Stdout io.Writer
-	// Gates is the directory of the gates; empty = none.
+	// Gates is the directory of the gates; empty means none.
 	Gates   string
 	Names   modelNames
 	Records runLog

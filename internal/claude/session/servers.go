@@ -52,8 +52,8 @@ type servers struct {
 	records     *recorder
 	requests    serverRequests
 	results     resultStore
-	progress    io.Writer       // for a line about servers that are still starting; nil = no line
-	manager     *mcp.Manager    // nil = no servers
+	progress    io.Writer       // for a line about servers that are still starting; nil means no line
+	manager     *mcp.Manager    // nil means no servers
 	callContext context.Context // of Start, without its cancellation; for requests to servers outside of calls
 	dynamic     *dynamicServers
 
@@ -229,11 +229,11 @@ func (v *servers) isDeferred(t protocol.Tool) bool {
 	return executor.DeferredByDefault(t) && !loaded
 }
 
-// serverRequests answers the requests of MCP servers to their client.
+// serverRequests handles the requests of MCP servers to their client.
 type serverRequests struct {
 	scenario launch.Scenario
 	model    string // that samples, where the scenario names none
-	host     Host   // nil = no host
+	host     Host   // nil means no host
 }
 
 // elicit answers a server's question to the user: from the scenario, else from the host, else like
@@ -260,7 +260,7 @@ func (v *servers) setRoots(dirs []string) {
 	}
 }
 
-// sampler returns a function that answers sampling requests from the scenario; nil = the scenario
+// sampler returns a function that answers sampling requests from the scenario; nil means the scenario
 // has no answers.
 func (a serverRequests) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	if len(a.scenario.MCP.Sampling) == 0 {
@@ -326,7 +326,7 @@ type resultStore struct {
 	clock   *clock.Source
 }
 
-// callLog returns a log that records the calls of servers for --capture and expectations; nil = it is not needed.
+// callLog returns a log that records the calls of servers for --capture and expectations; nil means it is not needed.
 func (r resultStore) callLog(capture bool) *mcp.CallLog {
 	if !capture {
 		return nil

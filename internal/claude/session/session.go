@@ -44,7 +44,7 @@ type Session struct {
 // conversation holds the simulator and what is recorded between its turns.
 type conversation struct {
 	records  *recorder
-	endCause func() error // the cause of the end of Start's context; nil = it has not ended
+	endCause func() error // the cause of the end of Start's context; nil means it has not ended
 
 	mu     sync.Mutex // guards what follows
 	sim    *simulator.Simulator
@@ -343,7 +343,7 @@ func (s *Session) RemainingFrames() Events {
 	}
 }
 
-// LastResult returns the result that was yielded last; nil = none.
+// LastResult returns the result that was yielded last; nil means none.
 func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Load() }
 
 // MissedExpectations compares what the process did with the scenario's expectations and returns a

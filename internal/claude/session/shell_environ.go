@@ -39,7 +39,7 @@ func agentName(version, part string) string {
 	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
 }
 
-// MessagingSocket returns the path where the real CLI listens for messages; empty = it does not listen.
+// MessagingSocket returns the path where the real CLI listens for messages; empty means it does not listen.
 // Nothing listens here. A repeatable run shows no process id.
 func MessagingSocket(plan launch.Plan) string {
 	if plan.Customization.Bare || plan.Customization.Restricted {

@@ -29,7 +29,7 @@ type telemetryExport struct {
 	ctx      context.Context // of the start, without its cancellation
 }
 
-// startTelemetry starts the telemetry that the environment requests; nil = none.
+// startTelemetry starts the telemetry that the environment requests; nil means none.
 func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcript, state *simulator.SessionState, hooks *hook.Runner) *telemetryExport {
 	if !plan.Records.Telemetry.Enabled() {
 		return nil

@@ -117,7 +117,7 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 	return ready
 }
 
-// EarlyRefusal says when the refusal of a call comes while its message is still being streamed. Tools that write
+// EarlyRefusal describes when the refusal of a call comes while its message is still being streamed. Tools that write
 // files look at them first.
 func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
 	if t.policy.canned.HasResult(call) {
@@ -162,7 +162,7 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	return new(executor.ResultOf(executor.UnknownToolResult(call.Name, names)))
 }
 
-// Server returns the MCP server of a tool; nil = none.
+// Server returns the MCP server of a tool; nil means none.
 func (t *toolbox) Server(tool string) *protocol.ServerRef {
 	if def, ok := t.Tool(tool); ok && def.Server != "" {
 		return &protocol.ServerRef{Name: def.Server, Source: def.ServerSource}
@@ -228,8 +228,8 @@ func (t *toolbox) deferred(tools []protocol.Tool) []string {
 // callGates are the breakpoints around calls: the scenario's and, inside them, those of a debugger. The debugger
 // shows a call as the scenario's breakpoints changed it, and decides about its result first.
 type callGates struct {
-	script   *debug.ScriptedGate // nil = the scenario has no breakpoints
-	debugger *rest.Client        // nil = no --debugger
+	script   *debug.ScriptedGate // nil means the scenario has no breakpoints
+	debugger *rest.Client        // nil means no --debugger
 }
 
 func newCallGates(plan launch.Plan, t *toolbox) (callGates, error) {
@@ -325,7 +325,7 @@ func (callObserver) ShapeResult(call protocol.ToolUse, text string) protocol.Too
 	return builtin.ShapeResult(call, text)
 }
 
-// CallSite describes the sub-agent that makes a call; nil = the main conversation.
+// CallSite describes the sub-agent that makes a call; nil means the main conversation.
 func (callObserver) CallSite(call protocol.ToolUse) json.RawMessage {
 	if call.Agent == nil {
 		return nil
@@ -470,7 +470,7 @@ func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []sim
 	return []simulator.ContextFile{{Text: text}}
 }
 
-// instructionText returns the text of the instruction files for the model; empty = none.
+// instructionText returns the text of the instruction files for the model; empty means none.
 func instructionText(memories []catalog.Memory) string {
 	var files strings.Builder
 	for _, m := range memories {

@@ -148,7 +148,7 @@ func commitCommand() *regexp.Regexp {
 
 func pullRequestCommand() *regexp.Regexp { return regexp.MustCompile(`\bgh\s+pr\s+create\b`) }
 
-// language returns the language of a file by its extension; empty = unknown.
+// language returns the language of a file by its extension; empty means unknown.
 func language(path string) string {
 	return map[string]string{
 		".go": "Go", ".py": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".ts": "TypeScript", ".tsx": "TypeScript",

@@ -26,7 +26,7 @@ const (
 
 // Config is the telemetry configuration of the environment. The zero value is off.
 type Config struct {
-	// Metrics, Logs and Traces say where each signal goes; nil = nowhere.
+	// Metrics, Logs and Traces say where each signal goes; nil means nowhere.
 	Metrics, Logs, Traces *Target
 
 	Prompts      bool        // OTEL_LOG_USER_PROMPTS: texts of prompts are not redacted
@@ -38,7 +38,7 @@ type Config struct {
 	NoSessionID  bool        // OTEL_METRICS_INCLUDE_SESSION_ID=false
 	AppVersion   bool        // OTEL_METRICS_INCLUDE_VERSION=true
 	FlushTimeout time.Duration
-	Terminal     string // terminal.type; empty = unknown
+	Terminal     string // terminal.type; empty means unknown
 }
 
 // Target is where the exporter of one signal sends.
@@ -84,7 +84,7 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 // Enabled reports whether anything is sent.
 func (c Config) Enabled() bool { return c.Metrics != nil || c.Logs != nil || c.Traces != nil }
 
-// readTarget returns where a signal goes; nil = nowhere.
+// readTarget returns where a signal goes; nil means nowhere.
 func readTarget(getenv func(string) string, signal string) (*Target, string) {
 	name := "OTEL_" + signal + "_EXPORTER"
 	wanted := false

@@ -23,7 +23,7 @@ type state struct {
 	traceID       hexID
 	turnStart     time.Time
 	prompts       values                        // attributes of the interaction span
-	conversations map[string]*conversationState // by agent id; "" = the main conversation
+	conversations map[string]*conversationState // by agent id; "" means the main conversation
 	servers       map[string]string             // sources of MCP servers
 	connected     map[string]time.Time          // when each MCP server was connected
 }
@@ -40,7 +40,7 @@ type conversationState struct {
 	skill         string    // last skill that the turn has loaded
 	server        string    // MCP server and tool whose result the running request contains
 	tool          string
-	agent         string // kind of the agent; empty = the main conversation
+	agent         string // kind of the agent; empty means the main conversation
 	messages      int
 	tools         int
 	startedAt     time.Time

@@ -83,7 +83,7 @@ type counter struct {
 	sum        float64
 }
 
-// Open returns a recorder; nil = telemetry is off.
+// Open returns a recorder; nil means telemetry is off.
 func Open(o Options) *Recorder {
 	if !o.Enabled() {
 		return nil
@@ -172,7 +172,7 @@ func (r *Recorder) Sent() map[string]int {
 	return maps.Clone(r.sent)
 }
 
-// Err returns why the last request that failed was not accepted; nil = none failed.
+// Err returns why the last request that failed was not accepted; nil means none failed.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

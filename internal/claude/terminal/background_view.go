@@ -11,7 +11,7 @@ import (
 
 // backgroundTask is an agent or a command that runs in the background.
 type backgroundTask struct {
-	id, name, kind string // kind of an agent; empty = it is a command
+	id, name, kind string // kind of an agent; empty means it is a command
 	startedAt      time.Time
 }
 
@@ -68,7 +68,7 @@ func countWithNoun(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// receive applies an event of a task. It returns the text that reports the end of an agent; empty = nothing to report.
+// receive applies an event of a task. It returns the text that reports the end of an agent; empty means nothing to report.
 func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	fields := map[string]any{}
 	for _, f := range ev.Fields {

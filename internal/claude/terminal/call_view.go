@@ -61,7 +61,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	return []entry{at}
 }
 
-// server returns the MCP server of the call; empty = the tool is built in.
+// server returns the MCP server of the call; empty means the tool is built in.
 func (c *callView) server() string {
 	server, _, ok := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
 	if !ok || !strings.HasPrefix(c.use.Name, "mcp__") {
@@ -83,7 +83,7 @@ func (c *callView) title() string {
 	return "$ " + c.input.Command
 }
 
-// takeCall removes and returns a running call; nil = unknown.
+// takeCall removes and returns a running call; nil means unknown.
 func (v *eventView) takeCall(id string) *callView {
 	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
 	if at < 0 {
@@ -153,7 +153,7 @@ func (c *callView) fileEntries() (rows []entry) {
 	return rows
 }
 
-// summary replaces a call that has ended; empty = the call stays.
+// summary replaces a call that has ended; empty means the call stays.
 func (c *callView) summary(failed bool) (text string) {
 	switch {
 	case c.use.Name == "Bash":
@@ -228,7 +228,7 @@ func drawBox(rows []string, width int) []string {
 	return append(box, "╰"+strings.Repeat(ruleGlyph, inner+2)+"╯")
 }
 
-// changeSummary says how many lines an edit added and removed.
+// changeSummary describes how many lines an edit added and removed.
 func changeSummary(rows []string) string {
 	var added, removed int
 	for _, row := range rows {

@@ -23,13 +23,13 @@ const (
 // option is one line that can be selected.
 type option struct {
 	label     string
-	detail    string // under the label; empty = none
+	detail    string // under the label; empty means none
 	checkbox  checkbox
 	isInput   bool   // the user can type text instead of the label
 	isAction  bool   // the option has no number, such as Next and Submit
 	lineAbove bool   // a horizontal line is drawn above it
 	truncate  bool   // a long label is cut instead of wrapped
-	note      string // second line under the label; empty = none
+	note      string // second line under the label; empty means none
 }
 
 // amendHintText is shown in the last row while Yes or No is selected.
@@ -78,19 +78,19 @@ type dialog struct {
 	selected    int
 	foot        []string
 	indent      int    // columns before the options
-	topRule     string // glyph of the horizontal line above the dialog; empty = no line
+	topRule     string // glyph of the horizontal line above the dialog; empty means no line
 	owner       dialogOwner
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
 	slotValues      map[string]string
 	toolDescription []string // rows that describe the tool
 	// isOverlay makes the dialog fill a full screen. The rows between body and question are empty.
 	isOverlay     bool
-	overlayHeight int // overlayHeight of an overlay; 0 = as many rows as needed
+	overlayHeight int // overlayHeight of an overlay; 0 means as many rows as needed
 }
 
 // dialogOwner decides what an answer means.
 type dialogOwner interface {
-	// choose is called once with the answer. It returns the dialog to show next; nil = none.
+	// choose is called once with the answer. It returns the dialog to show next; nil means none.
 	choose(d *dialog, c choice) *dialog
 }
 
@@ -197,7 +197,7 @@ func (d *dialog) pressDigits(text string) (*dialog, bool) {
 	return nil, false
 }
 
-// digitOf returns the digit that selects an option; empty = no digit does.
+// digitOf returns the digit that selects an option; empty means no digit does.
 func (d *dialog) digitOf(i int) string {
 	if !d.showNumbers || d.options[i].isAction {
 		return ""

@@ -18,7 +18,7 @@ type eventView struct {
 	screen       *screen
 	player       *player
 	clock        interface{ Now() time.Time }
-	verbRand     *rand.Rand // chooses the verbs; nil = the run has no seed
+	verbRand     *rand.Rand // chooses the verbs; nil means the run has no seed
 	verbIndex    int        // verb of the current turn
 	cwd          string
 	runningCalls []*callView // calls without a result

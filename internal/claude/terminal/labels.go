@@ -24,7 +24,7 @@ const (
 // anchors (package anchors). All other texts are defined in this package or come from captured pages.
 type labels struct {
 	anchors []book.Anchor
-	pages   *pages // contain the full labels; nil = no captured pages
+	pages   *pages // contain the full labels; nil means no captured pages
 }
 
 // loadLabels returns the labels for a version: those of the newest known version up to it, or else of the oldest

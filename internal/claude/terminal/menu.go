@@ -98,7 +98,7 @@ func (m *menu) isOpen() bool {
 	return !m.closed && strings.HasPrefix(m.draft, "/") && !strings.ContainsAny(m.draft, " \n")
 }
 
-// press handles a key while the menu is open. It returns the completed draft (empty = unchanged), and whether the menu
+// press handles a key while the menu is open. It returns the completed draft (empty means unchanged), and whether the menu
 // uses the key.
 func (m *menu) press(k keyName) (completed string, handled bool) {
 	if !m.isOpen() || len(m.matches) == 0 && k != keyEscape {

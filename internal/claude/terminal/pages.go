@@ -54,7 +54,7 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// find returns the page of a state that uses the most of these slots; nil = none.
+// find returns the page of a state that uses the most of these slots; nil means none.
 func (p *pages) find(state string, values map[string]string) *book.Page {
 	if p == nil {
 		return nil
@@ -101,7 +101,7 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 	})
 }
 
-// optionLabel returns the full label of the option that begins with some words; empty = no page has it.
+// optionLabel returns the full label of the option that begins with some words; empty means no page has it.
 func (p *pages) optionLabel(state, begin string) string {
 	if p == nil {
 		return ""
@@ -175,7 +175,7 @@ func filledRows(rows []string) []string {
 	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }
 
-// headerRows returns the rows at the top of a session; nil = no page has them.
+// headerRows returns the rows at the top of a session; nil means no page has them.
 func (p *pages) headerRows(values map[string]string) []string {
 	page := p.find("idle/start", values)
 	if page == nil {
@@ -189,7 +189,7 @@ func (p *pages) headerRows(values map[string]string) []string {
 	return append(filledRows(trimRows(rows[:end-1])), "") // the row above the input field has a hint
 }
 
-// rowsBelowInput returns the rows below the input field of a page; nil = no page has them.
+// rowsBelowInput returns the rows below the input field of a page; nil means no page has them.
 func (p *pages) rowsBelowInput(state string) []string {
 	page := p.find(state, nil)
 	if page == nil {
@@ -205,7 +205,7 @@ func (p *pages) rowsBelowInput(state string) []string {
 	return trimRows(rows)
 }
 
-// paragraph returns the text of a page that begins with some words, up to the next empty row; empty = no page has it.
+// paragraph returns the text of a page that begins with some words, up to the next empty row; empty means no page has it.
 func (p *pages) paragraph(state, begin string) string {
 	page := p.find(state, nil)
 	if page == nil {
@@ -224,7 +224,7 @@ func trimRows(rows []string) []string {
 	return rows
 }
 
-// tip returns the row under the spinner; empty = none.
+// tip returns the row under the spinner; empty means none.
 func (p *pages) tip() string {
 	page := p.find("busy/turn", nil)
 	if page == nil {

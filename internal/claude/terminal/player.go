@@ -17,13 +17,13 @@ type player struct {
 
 	mu         sync.Mutex
 	turn       int                // number of the last turn; the first is 1
-	cancelTurn context.CancelFunc // interrupts the running turn; nil = none is running
+	cancelTurn context.CancelFunc // interrupts the running turn; nil means none is running
 }
 
 // Messages of the mailbox, besides events of the session.
 type (
 	turnStarted struct {
-		prompts []string // nil = it follows from background work
+		prompts []string // nil means it follows from background work
 		turn    int      // its number
 	}
 	turnEnded struct{}
@@ -33,7 +33,7 @@ type (
 	questionWithdrawn struct{ question *pendingQuestion }
 )
 
-// interrupt ends the running turn and returns its number; 0 = no turn is running.
+// interrupt ends the running turn and returns its number; 0 means no turn is running.
 func (p *player) interrupt() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 type form struct {
 	input     json.RawMessage
 	questions []formQuestion
-	answers   []string // by question; empty = not answered
+	answers   []string // by question; empty means not answered
 	pages     []*dialog
 	pageIndex int
 	prompter  *prompter

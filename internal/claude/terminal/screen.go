@@ -13,7 +13,7 @@ type entry struct {
 	isError     bool   // the entry is an error of the API
 	blinks      bool   // the glyph comes and goes while the call runs
 	noGap       bool   // no empty row precedes the entry
-	callID      string // id of the running call that the entry announces; empty = none
+	callID      string // id of the running call that the entry announces; empty means none
 }
 
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
@@ -23,17 +23,17 @@ type screen struct {
 	inTmux       bool
 	header       []string
 	entries      []entry
-	settledCount int // entries that the inline renderer no longer redraws; -1 = the header is not drawn yet
+	settledCount int // entries that the inline renderer no longer redraws; -1 means the header is not drawn yet
 	composer     composer
 	queued       []string
 	dialog       *dialog
-	progress     *progress // the running turn; nil = no turn is running
+	progress     *progress // the running turn; nil means no turn is running
 	mode         string
 	hints
 	background      backgroundView
 	menu            menu
 	interruptedTurn int    // number of the turn that the user has interrupted
-	composerHint    string // shown in the empty input field; empty = none
+	composerHint    string // shown in the empty input field; empty means none
 	effort          string
 	faults          faultSet
 	labels          labels
@@ -45,7 +45,7 @@ type hints struct {
 	aboveInput    string    // replaces the text above the input field
 	deletedAt     time.Time // when Ctrl-U last deleted text
 	showShortcuts bool      // the list of keys is shown
-	lastPaste     string    // pasted text that the last key replaced with a placeholder; empty = none
+	lastPaste     string    // pasted text that the last key replaced with a placeholder; empty means none
 }
 
 // progress is the running turn as the screen shows it.
@@ -53,10 +53,10 @@ type progress struct {
 	startedAt       time.Time
 	verbs           [2]string // while the turn runs, and after it
 	spinnerFrame    int       // index of the spinner's glyph
-	retryText       string    // replaces the verb; empty = no retry
+	retryText       string    // replaces the verb; empty means no retry
 	hasReply        bool      // the model has answered something
 	tokens          int       // of the replies, about
-	prompts         []string  // of the turn; nil = it follows from background work
+	prompts         []string  // of the turn; nil means it follows from background work
 	turn            int       // number of the turn
 	hadQueued       bool      // prompts were waiting when the turn was interrupted
 	endsWithRefusal bool      // an answer of the user ends the turn
@@ -82,7 +82,7 @@ func (s *screen) title() string {
 type frame struct {
 	settledRows          []string // rows that no longer change; the inline renderer lets them scroll away
 	liveRows             []string
-	bottomIndex          int  // index in liveRows of the rows at the bottom of a full screen; -1 = none
+	bottomIndex          int  // index in liveRows of the rows at the bottom of a full screen; -1 means none
 	cursorRow, cursorCol int  // of the cursor in live
 	blankTop             bool // the first row of a full screen stays empty if not all rows fit
 }

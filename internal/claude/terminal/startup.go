@@ -23,7 +23,7 @@ import (
 type startup struct {
 	console      *Console
 	plan         *launch.Plan
-	apiKey       string // empty = none
+	apiKey       string // empty means none
 	globalConfig plainjson.Object
 	answers      Answers
 	err          error // error of saving an answer, or ErrQuit

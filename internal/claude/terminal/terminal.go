@@ -24,7 +24,7 @@ type Terminal struct {
 	plan          launch.Plan
 	commandLine   []string // without the program's name; for the hint how to resume
 	spinnerTicker *time.Ticker
-	armedKey      keyName     // key that has another effect if it is pressed again; 0 = none
+	armedKey      keyName     // key that has another effect if it is pressed again; 0 means none
 	disarmTimer   *time.Timer // resets armedKey
 	interruptNext bool        // the user has interrupted a turn that is about to start
 	quit          bool
@@ -73,7 +73,7 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 func (t *Terminal) Session() *session.Session { return t.player.session }
 
 // Run plays the session until the user ends it. first is a prompt that is sent at once;
-// empty = none. The error is that of the session or the cause of ctx's end.
+// empty means none. The error is that of the session or the cause of ctx's end.
 func (t *Terminal) Run(ctx context.Context, first string) error {
 	c := t.console
 	c.measure()

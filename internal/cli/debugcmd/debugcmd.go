@@ -162,7 +162,7 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 	return localhttp.Serve(ctx, ln, h, o)
 }
 
-// newServerManager makes the manager of external servers; nil = no servers were requested.
+// newServerManager makes the manager of external servers; nil means no servers were requested.
 func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (none *debug.ServerManager, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return none, nil

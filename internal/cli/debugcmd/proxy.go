@@ -24,7 +24,7 @@ type proxyOptions struct {
 	Command proc.Command
 	Stdin   io.Reader
 	Stdout  io.Writer
-	Stderr  io.Writer // the server's standard error; nil = discarded
+	Stderr  io.Writer // the server's standard error; nil means discarded
 	PID     int       // of this process
 	Started float64   // of this process, Unix seconds
 }
@@ -264,7 +264,7 @@ type params struct {
 }
 
 // runDecided runs a call that is not skipped, as the decision says, and returns the
-// response for the client; nil = none.
+// response for the client; nil means none.
 func (p *proxy) runDecided(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
 	var err error
 	switch d.Action {
@@ -314,7 +314,7 @@ func (p *proxy) forward(ctx context.Context, c *call, m message, line []byte) {
 	}
 }
 
-// callServer sends a call to the server and waits for the response; nil = there will
+// callServer sends a call to the server and waits for the response; nil means there will
 // be no response.
 func (p *proxy) callServer(ctx context.Context, c *call, m message, line []byte) json.RawMessage {
 	p.mu.Lock()

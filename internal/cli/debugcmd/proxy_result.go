@@ -13,7 +13,7 @@ import (
 // toolResult is a result built by the proxy.
 type toolResult struct {
 	Content    protocol.Content
-	Structured json.RawMessage // an object; nil = none
+	Structured json.RawMessage // an object; nil means none
 	IsError    bool
 }
 
@@ -44,7 +44,7 @@ func encode(id json.RawMessage, r toolResult) json.RawMessage {
 // outputSchema holds the parts of a tool's output schema that are used here.
 type outputSchema struct {
 	isDeclared bool // the tool declares an output schema
-	// wrappedResult is the schema of the property "result", in which servers wrap values that are not objects; nil = the
+	// wrappedResult is the schema of the property "result", in which servers wrap values that are not objects; nil means the
 	// schema has other properties.
 	wrappedResult *struct{ Type any }
 }

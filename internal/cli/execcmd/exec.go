@@ -101,10 +101,10 @@ type Exec struct {
 // realFlag is the value of --real, which is optional.
 type realFlag struct {
 	isSet bool
-	path  string // empty = search for it
+	path  string // empty means search for it
 }
 
-// IsBool says that the flag needs no value.
+// IsBool means that the flag needs no value.
 func (l *realFlag) IsBool() bool { return true }
 
 // Decode reads the value after an equals sign.

@@ -18,7 +18,7 @@ type Terminal struct {
 	Screens  string   `placeholder:"DIR" help:"Write the screens and a recording (asciicast) to DIR, with secrets masked (with --tty)"`
 }
 
-// terminalOptions checks the flags and returns the pseudo-terminal of the command; nil = none.
+// terminalOptions checks the flags and returns the pseudo-terminal of the command; nil means none.
 func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool) (*runner.Terminal, error) {
 	switch {
 	case f.TTY && withFaults:

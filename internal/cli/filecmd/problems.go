@@ -20,7 +20,7 @@ import (
 
 // CheckOptions configure a check. The zero value is ready to use.
 type CheckOptions struct {
-	Dir     string   // working directory, absolute; "" = relative paths stay relative
+	Dir     string   // working directory, absolute; "" means relative paths stay relative
 	Environ []string // for variables in MCP configurations
 	Target  string   // "api" also reports the scenario keys that claudeless serve ignores
 	Strict  bool     // warnings count as errors

@@ -21,14 +21,14 @@ type Options struct {
 	Approved func(name string) bool
 	// DisabledProject lists servers of .mcp.json that are disabled.
 	DisabledProject []string
-	// Manager makes a manager; nil = mcp.New.
+	// Manager creates a manager; nil means mcp.New.
 	Manager        func(mcp.Options) (*mcp.Manager, error)
 	Client         mcp.Options   // options of every manager, except Servers
-	Terminal       Terminal      // of Stdin; nil = it is not a terminal
-	LoginWait      time.Duration // how long a login waits for the user; 0 = as long as the real CLI
+	Terminal       Terminal      // of Stdin; nil means it is not a terminal
+	LoginWait      time.Duration // how long a login waits for the user; 0 means as long as the real CLI
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Progress       io.Writer // receives the progress line; nil = none
+	Progress       io.Writer // receives the progress line; nil means none
 }
 
 // Terminal is a terminal with a user.
@@ -37,7 +37,7 @@ type Terminal interface {
 	ReadSecret(prompt string) (string, error)
 }
 
-// Error ends the command with exit code 1. Text is printed verbatim; empty = the error was already printed.
+// Error ends the command with exit code 1. Text is printed verbatim; empty means the error was already printed.
 type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }

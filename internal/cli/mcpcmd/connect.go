@@ -34,7 +34,7 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 const progressInterval = 100 * time.Millisecond
 
 // Start starts a manager and meanwhile shows, in one line that is removed at the
-// end, the servers it is waiting for. w is a terminal; nil = show nothing.
+// end, the servers it is waiting for. w is a terminal; nil means show nothing.
 func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	if w == nil {
 		return m.Start(ctx)
@@ -203,7 +203,7 @@ func printRevisions(o *Options, all []mcp.ServerStatus) {
 }
 
 // disconnectedError returns an error that lists the servers that are not connected and why;
-// nil = all are.
+// nil means all are.
 func disconnectedError(all []mcp.ServerStatus) error {
 	var lines []string
 	for _, st := range all {
@@ -218,7 +218,7 @@ func disconnectedError(all []mcp.ServerStatus) error {
 	return errorf("%s", strings.Join(lines, "\n"))
 }
 
-// disconnectedReason says why a server is not connected; empty = it is connected.
+// disconnectedReason explains why a server is not connected; empty means it is connected.
 func disconnectedReason(st mcp.ServerStatus) string {
 	switch {
 	case st.Error != "":

@@ -36,11 +36,11 @@ type serverState struct {
 	Target    string `json:"target"` // command line or URL
 	Status    string `json:"status"` // connected, failed, needs-auth, disabled, pending-approval
 	Error     string `json:"error,omitempty"`
-	// Protocol is the MCP revision of the server; empty = not connected.
+	// Protocol is the MCP revision of the server; empty means not connected.
 	Protocol string `json:"protocolVersion,omitempty"`
 
 	config      mcp.ServerConfig
-	loginConfig string // configuration for the login; empty = none
+	loginConfig string // configuration for the login; empty means none
 }
 
 const pendingApproval = "pending-approval"

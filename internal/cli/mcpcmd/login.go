@@ -25,7 +25,7 @@ const loginWait = 5 * time.Minute
 // autoRedirect is the redirect URI of a login without a browser: nothing listens there.
 const autoRedirect = "http://localhost:3118/callback"
 
-// timeoutError is the error of a login that was not finished, in the words of the real CLI.
+// timeoutError is the error of a login that was not finished, as the real CLI words it.
 type timeoutError string
 
 func (e timeoutError) Error() string { return string(e) }
@@ -95,7 +95,7 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 
 func redirectURI(port int) string { return fmt.Sprintf("http://localhost:%d/callback", port) }
 
-// setupError returns the error of a login that could not begin, in the words of the real CLI.
+// setupError returns the error of a login that could not begin, as the real CLI words it.
 func setupError(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
 
 // browserLogin logs in with the browser of the user, who may also paste the redirect URL.

@@ -166,7 +166,7 @@ func (s *sharedOutput) Write(p []byte) (int, error) {
 }
 
 // TestBrowserLogin_N30: on a terminal a login ends with the browser's answer or with a pasted redirect URL. A login
-// that is never finished ends after the time-out. The port is closed afterwards.
+// that is never finished ends after the timeout. The port is closed afterwards.
 func TestBrowserLogin_N30(t *testing.T) {
 	server := newAuthorization(t)
 	for _, how := range []string{"browser", "paste", "nobody"} {

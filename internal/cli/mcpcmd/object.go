@@ -29,7 +29,7 @@ func parseObject(data []byte) (object, error) {
 	return o.Distinct(), nil
 }
 
-// valueAt returns the value at a path of keys; nil = missing.
+// valueAt returns the value at a path of keys; nil means missing.
 func valueAt(o object, path ...string) json.RawMessage {
 	value := o.Get(path[0])
 	if len(path) == 1 || value == nil {

@@ -28,7 +28,7 @@ const (
 // Store locates the configuration of servers (spec: cli-observed 6). User scope is mcpServers of File, local scope is
 // projects[CWD].mcpServers of File, project scope is mcpServers of .mcp.json in CWD.
 type Store struct {
-	File string // .claude.json; empty = none
+	File string // .claude.json; empty means none
 	CWD  string // absolute
 }
 

@@ -141,7 +141,7 @@ func encodeValue(value any) json.RawMessage {
 	return text
 }
 
-// objectAt returns the object under a key; empty = none.
+// objectAt returns the object under a key; empty means none.
 func objectAt(of plainjson.Object, key string) plainjson.Object {
 	inner, _ := plainjson.Parse(of.Get(key)) // a value that is not an object counts as missing
 	return inner

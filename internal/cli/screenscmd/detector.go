@@ -17,7 +17,7 @@ type detector struct {
 	Command string `toml:"command,required"` // a shell command, run in Dir
 	// Input is the input of the command: text, ansi or raw on stdin; tmux: a pane that shows the page.
 	Input string `toml:"input" enum:"text,ansi,raw,tmux"`
-	// Each says how often it runs: a process for each page, or one that answers a line for each.
+	// Each specifies how often it runs: a process for each page, or one that answers a line for each.
 	Each string `toml:"each" enum:"process,lines"`
 	// Answers maps its words (regular expressions, the first match counts) to states.
 	Answers map[string]string `toml:"answers"`
@@ -77,7 +77,7 @@ func checkState(state string, add func(hint, message string)) {
 	}
 }
 
-// stateOf returns the state that an answer of the detector means; empty = none.
+// stateOf returns the state that an answer of the detector means; empty means none.
 func (d *detector) stateOf(answer string) string {
 	for _, a := range d.answers {
 		if a.pattern.MatchString(answer) {

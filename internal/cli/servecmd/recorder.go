@@ -35,7 +35,7 @@ type Recorder struct {
 // maxBody is the maximum size of a request; the API's limit is lower.
 const maxBody = 64 << 20
 
-// NewRecorder makes a handler; it starts nothing.
+// NewRecorder creates a handler; it starts nothing.
 func NewRecorder(o RecorderOptions) (*Recorder, error) {
 	upstream, err := url.Parse(o.Upstream)
 	if err != nil || upstream.Host == "" || upstream.Scheme != "http" && upstream.Scheme != "https" {
@@ -138,7 +138,7 @@ func (a *responseRecorder) Write(p []byte) (int, error) {
 // Unwrap lets the proxy flush.
 func (a *responseRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// message returns the body, assembled if it was streamed; nil = it is not JSON.
+// message returns the body, assembled if it was streamed; nil means it is not JSON.
 func (a *responseRecorder) message() json.RawMessage {
 	if strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream") {
 		return joinStream(a.body.Bytes())

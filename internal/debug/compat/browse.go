@@ -28,14 +28,14 @@ type pageData struct {
 	name  string
 	Title string
 	Data  any
-	// Choices of the status filter; nil = no filter.
+	// Choices of the status filter; nil means no filter.
 	Choices []string
 
 	// Set by serve.
 	Search, Status string
 }
 
-// missingError says why a page does not exist.
+// missingError explains why a page does not exist.
 type missingError string
 
 func (n missingError) Error() string { return string(n) }

@@ -16,7 +16,7 @@ import (
 // Options configure Clients. Hub must be set.
 type Options struct {
 	Hub *debug.Hub
-	// Lease is how long a pause stays open after the last poll of its client, which may poll rarely; 0 = 5 min.
+	// Lease is how long a pause stays open after the last poll of its client, which may poll rarely; 0 means 5 min.
 	Lease time.Duration
 }
 

@@ -17,7 +17,7 @@ type CallData struct {
 	Kwargs       map[string]Item   `json:"kwargs"`
 	PrettyTarget json.RawMessage   `json:"pretty_target,omitempty"`
 	PrettyArgs   []json.RawMessage `json:"pretty_args"`
-	PrettyKwargs json.RawMessage   `json:"pretty_kwargs"` // an object; nil = {}
+	PrettyKwargs json.RawMessage   `json:"pretty_kwargs"` // an object; nil means {}
 	PageURL      string            `json:"page_url,omitempty"`
 	Preferred    Format            `json:"preferred_format,omitempty"` // format of new values
 }

@@ -89,7 +89,7 @@ func (l *relay) drop(r *pendingEval) {
 	}
 }
 
-// NextEvalRequest returns the next expression for a client to evaluate at its pause; nil = none.
+// NextEvalRequest returns the next expression for a client to evaluate at its pause; nil means none.
 func (c *Clients) NextEvalRequest(pauseID string) *EvalRequest {
 	l := &c.relay
 	l.mu.Lock()

@@ -219,7 +219,7 @@ func (agentRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 
-// run makes a call as an agent does and sends the result when it has ended.
+// run creates a call as an agent does and sends the result when it has ended.
 func (f *hubAccess) run(t *testing.T, tool, input string) <-chan executor.Result {
 	t.Helper()
 	done := make(chan executor.Result, 1)

@@ -217,7 +217,7 @@ func TestPausedCallIsShown(t *testing.T) {
 	result(t, done)
 }
 
-// TestOlderClient: expressions are relayed (B3), end with their time-out (S69) and with the pause (B6); the output of
+// TestOlderClient: expressions are relayed (B3), end with their timeout (S69) and with the pause (B6); the output of
 // its client is included (S68).
 func TestOlderClient(t *testing.T) {
 	f := newTestServer(t, mcpface.Options{})

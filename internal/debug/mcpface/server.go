@@ -26,9 +26,9 @@ const (
 // Options configure a Server. Hub and NewID must be set.
 type Options struct {
 	Hub      *debug.Hub
-	External *debug.ServerManager // nil = the external_ tools answer with an error
+	External *debug.ServerManager // nil means the external_ tools answer with an error
 	NewID    func() string        // returns a new id of visible ASCII characters
-	Version  string               // serverInfo.version; empty = "0"
+	Version  string               // serverInfo.version; empty means "0"
 }
 
 // Server serves any number of clients. All methods may be called from many
@@ -44,7 +44,7 @@ type Server struct {
 	conns map[string]*conn // by session id
 }
 
-// New makes a server; it starts nothing. Events are queued for ForwardEvents from now on.
+// New creates a server; it starts nothing. Events are queued for ForwardEvents from now on.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
 		return nil, errors.New("mcpface: Hub and NewID must be set")
@@ -149,7 +149,7 @@ func (c *conn) recordMessage(initialize bool) {
 	c.initialized = c.initialized || initialize
 }
 
-// Handle answers one request.
+// Handle handles one request.
 func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	c.recordMessage(call.Method == "initialize")
 	s := c.server
@@ -199,7 +199,7 @@ func (s *Server) initialize(params json.RawMessage) (any, error) {
 	}, nil
 }
 
-// callTool answers tools/call.
+// callTool handles tools/call.
 func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error) {
 	s := c.server
 	var in struct {

@@ -17,7 +17,7 @@ import (
 // hubAccess gives tools, resources and prompts access to the hub.
 type hubAccess struct {
 	hub      *debug.Hub
-	external *debug.ServerManager // nil = not available
+	external *debug.ServerManager // nil means not available
 }
 
 // tool is one row of a tool table.
@@ -46,7 +46,7 @@ type param struct {
 	doc           string
 	required      bool
 	enum          []string // documented but not checked: the hub accepts more spellings
-	typeErrorCode string   // error code for a value of another type; empty = invalid_arguments
+	typeErrorCode string   // error code for a value of another type; empty means invalid_arguments
 }
 
 // MarshalJSON writes the tool as tools/list shows it.
@@ -84,10 +84,10 @@ func (a arguments) text(name string) string {
 	return ""
 }
 
-// optional returns a string argument; nil = missing.
+// optional returns a string argument; nil means missing.
 func (a arguments) optional(name string) *string { return argument[string](a, name) }
 
-// number returns a numeric argument; nil = missing.
+// number returns a numeric argument; nil means missing.
 func (a arguments) number(name string) *float64 { return argument[float64](a, name) }
 
 func argument[T any](a arguments, name string) *T {

@@ -19,10 +19,10 @@ import (
 // Options configure a Handler. Hub must be set.
 type Options struct {
 	Hub      *debug.Hub
-	External *debug.ServerManager // nil = /api/mcp-* answer 503
-	// Fallback handles every path that is neither a route of this package nor an older page; nil = 404.
+	External *debug.ServerManager // nil means /api/mcp-* answer 503
+	// Fallback handles every path that is neither a route of this package nor an older page; nil means 404.
 	Fallback http.Handler
-	// MaxBody bounds the body of a request; 0 = 96 MiB.
+	// MaxBody bounds the body of a request; 0 means 96 MiB.
 	MaxBody int64
 }
 

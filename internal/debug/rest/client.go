@@ -22,7 +22,7 @@ import (
 // ClientOptions configure a Client. URL must be set.
 type ClientOptions struct {
 	URL   string // of the debugger, such as http://127.0.0.1:5174
-	Token string // bearer token; empty = none
+	Token string // bearer token; empty means none
 	// Client is the kind of caller for calls that do not set their own; "" =
 	// debug.ClientRun.
 	Client debug.Client
@@ -33,7 +33,7 @@ type ClientOptions struct {
 
 // Timeouts and retry intervals.
 const (
-	pollWait       = 4 * time.Second // one long poll; the debugger answers within this time
+	pollWait       = 4 * time.Second // one long poll; the debugger responds within this time
 	requestTimeout = 6 * time.Second
 	lostTimeout    = time.Second // for requests to a debugger that is already known to be unreachable
 	retryDuration  = 3 * time.Second
@@ -83,7 +83,7 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Register sends tools and their schemas to the debugger. Without tools it only checks that the debugger answers.
+// Register sends tools and their schemas to the debugger. Without tools it only checks that the debugger responds.
 func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 	if err := c.send(ctx, http.MethodGet, "/api/status", nil, nil); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 	}
 }
 
-// poll makes one long poll; nil, nil = not decided yet.
+// poll makes one long poll; nil, nil means not decided yet.
 func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision, err error) {
 	var out struct {
 		Status string        `json:"status"`

@@ -120,7 +120,7 @@ func (a *api) setReplacement(r *http.Request) (any, error) {
 	return out, a.Hub.BreakpointSet.SetReplacement(name, tool)
 }
 
-// queryInt parses an integer of the query; nil = missing.
+// queryInt parses an integer of the query; nil means missing.
 func queryInt(r *http.Request, key string) (n *int, err error) {
 	text := r.URL.Query().Get(key)
 	if text == "" {

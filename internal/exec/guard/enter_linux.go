@@ -166,7 +166,7 @@ func bringUp(name string) error {
 // Loopback brings up the loopback interface of this process's network namespace.
 func Loopback() error { return bringUp("lo") }
 
-// ServeName makes a name resolve to 127.0.0.1 in this process's network namespace, where no other name has an address.
+// ServeName creates a name resolve to 127.0.0.1 in this process's network namespace, where no other name has an address.
 // Closing the server ends it.
 func ServeName(name string) (io.Closer, error) {
 	r := newResolver()

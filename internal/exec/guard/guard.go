@@ -27,7 +27,7 @@ const (
 	LevelStrict Level = "strict"
 )
 
-// Parse parses the name of a level; empty = Path.
+// Parse parses the name of a level; empty means Path.
 func Parse(s string) (Level, error) {
 	l := Level(cmp.Or(s, string(LevelPath)))
 	if l != LevelOff && l != LevelPath && l != LevelStrict {
@@ -80,7 +80,7 @@ const (
 type Log struct {
 	mu              sync.Mutex
 	breaches        []Breach
-	connectionTable *os.File // connections of the run's network namespace; nil = those of this program
+	connectionTable *os.File // connections of the run's network namespace; nil means those of this program
 }
 
 // setConnectionTable sets the connection table, in the format of /proc/net/tcp.
@@ -90,7 +90,7 @@ func (l *Log) setConnectionTable(table *os.File) {
 	l.connectionTable = table
 }
 
-// findPeer returns the process at the other end of a local connection; 0 = not found.
+// findPeer returns the process at the other end of a local connection; 0 means not found.
 func (l *Log) findPeer(addr string) process {
 	l.mu.Lock()
 	defer l.mu.Unlock()

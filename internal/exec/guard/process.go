@@ -12,12 +12,12 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// process is a process id; 0 = none. Its methods read /proc and return empty values if that is not possible.
+// process is a process id; 0 means none. Its methods read /proc and return empty values if that is not possible.
 type process int
 
 func (p process) file(name string) string { return fmt.Sprintf("/proc/%d/%s", int(p), name) }
 
-// Argv returns the command line of a process; nil = unknown.
+// Argv returns the command line of a process; nil means unknown.
 func Argv(pid int) []string {
 	line, err := os.ReadFile(process(pid).file("cmdline"))
 	if err != nil || len(line) == 0 {
@@ -141,7 +141,7 @@ func FindByVariable(variable string) []int {
 	return all
 }
 
-// Environ returns the environment with which a process started; nil = unknown.
+// Environ returns the environment with which a process started; nil means unknown.
 func Environ(pid int) []string {
 	environ, err := os.ReadFile(process(pid).file("environ"))
 	if err != nil {
@@ -150,7 +150,7 @@ func Environ(pid int) []string {
 	return strings.Split(string(environ), "\x00")
 }
 
-// socketHolder returns the process that has a socket open; 0 = not found, as always for an empty inode.
+// socketHolder returns the process that has a socket open; 0 means not found, as always for an empty inode.
 func socketHolder(inode string) process {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {
@@ -162,7 +162,7 @@ func socketHolder(inode string) process {
 	return 0
 }
 
-// inodeOf returns the socket with a local port in a connection table; empty = not found. Closed connections that still
+// inodeOf returns the socket with a local port in a connection table; empty means not found. Closed connections that still
 // wait for late packets have the inode 0 and are skipped: their port may have been given to another connection.
 func inodeOf(table string, port int) string {
 	for line := range strings.Lines(table) {

@@ -19,7 +19,7 @@ const maxWords = 6
 // programs caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
 type programs struct{ known map[string]bool }
 
-// realProgram returns the file of the real claude that a command line runs in a directory; empty = it runs none. The
+// realProgram returns the file of the real claude that a command line runs in a directory; empty means it runs none. The
 // first word is the path of the program.
 func (p *programs) realProgram(own OwnFiles, words []string, dir string) string {
 	if len(words) == 0 || words[0] == "" {
@@ -46,7 +46,7 @@ func (p *programs) realProgram(own OwnFiles, words []string, dir string) string 
 	return script
 }
 
-// resolveFile returns the file that a path refers to, following links; empty = none.
+// resolveFile returns the file that a path refers to, following links; empty means none.
 func resolveFile(path, dir string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)

@@ -18,7 +18,7 @@ import (
 type Proxy struct {
 	// Log records connections to a vendor; it is required.
 	Log *Log
-	// Upstream is the caller's own proxy; nil = none. See [Upstream].
+	// Upstream is the caller's own proxy; nil means none. See [Upstream].
 	Upstream *url.URL
 	// RefusesAll refuses every connection.
 	RefusesAll bool

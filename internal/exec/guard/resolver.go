@@ -22,7 +22,7 @@ func newResolver() *resolver {
 	return &resolver{names: map[netip.Addr]string{}, addrs: map[string]netip.Addr{}}
 }
 
-// nameOf returns the name to which an address was assigned; empty = none.
+// nameOf returns the name to which an address was assigned; empty means none.
 func (r *resolver) nameOf(addr netip.Addr) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *resolver) addrOf(name string) netip.Addr {
 	return addr
 }
 
-// serve answers queries until the socket is closed.
+// serve handles queries until the socket is closed.
 func (r *resolver) serve(conn net.PacketConn) {
 	buf := make([]byte, 4096)
 	for {

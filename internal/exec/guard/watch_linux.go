@@ -45,7 +45,7 @@ type WatchOptions struct {
 // errNestedStrict reports that a nested strict run could not see the connections.
 var errNestedStrict = errors.New("an enclosing claudeless exec --guard=strict already watches the connections")
 
-// watch answers the notifications of the kernel about system calls.
+// watch handles the notifications of the kernel about system calls.
 type watch struct {
 	WatchOptions
 	link, notifications *os.File
@@ -53,7 +53,7 @@ type watch struct {
 	servers             []net.PacketConn
 	resolver            *resolver
 	programs            programs
-	poller              *Poller // nil = system calls are watched instead
+	poller              *Poller // nil means system calls are watched instead
 	tasks               sync.WaitGroup
 }
 
@@ -227,7 +227,7 @@ func (w *watch) run() {
 	}
 }
 
-// decide decides about a call; 0 = allowed.
+// decide decides about a call; 0 means allowed.
 func (w *watch) decide(c *call) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {

@@ -23,7 +23,7 @@ type Fault struct {
 	Interface string `json:"face"`
 	// AllowedEnd is how a caller may end: "success" (nothing is lost), "failure" (the answer did not arrive) or "either".
 	AllowedEnd string `json:"truth"`
-	// RealAllowedEnd is AllowedEnd for a real claude under this fault, which may recover from it; empty = the same.
+	// RealAllowedEnd is AllowedEnd for a real claude under this fault, which may recover from it; empty means the same.
 	RealAllowedEnd string `json:"real_truth"`
 	// Effects are the effects on the process.
 	Effects FaultEffects `json:"do"`
@@ -44,7 +44,7 @@ type FaultEffects struct {
 	CRLF            bool    `json:"crlf"`
 	ReverseKeys     bool    `json:"reverse_keys"`
 	Insert          string  `json:"insert"`       // text of a line before the result
-	InsertTimes     int     `json:"insert_times"` // how often Insert is written; 0 = once
+	InsertTimes     int     `json:"insert_times"` // how often Insert is written; 0 means once
 	SplitCharacters bool    `json:"pieces"`       // writes end in the middle of characters
 	StderrBytes     int     `json:"stderr_bytes"` // bytes written to stderr before the result
 	FalseResult     string  `json:"lie"`          // text of the result, which claims success
@@ -86,7 +86,7 @@ const (
 	FaultAttended = "attended"
 )
 
-// FaultByName finds a fault; nil = unknown. Hyphens and underscores are equivalent.
+// FaultByName finds a fault; nil means unknown. Hyphens and underscores are equivalent.
 func FaultByName(name string) *Fault {
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	raw, err := faultFiles.ReadFile(path.Join("faults", name+".json"))

@@ -25,7 +25,7 @@ type faultState struct {
 	system *process.System
 
 	mu             sync.Mutex
-	fault          *Fault        // nil = none
+	fault          *Fault        // nil means none
 	closing        bool          // signalReceived will be closed soon
 	signalReceived chan struct{} // closed when a signal ends the process
 }
@@ -39,7 +39,7 @@ func (s *faultState) arm(f *Fault) {
 	s.fault = f
 }
 
-// effects returns the effects to apply; nil = none.
+// effects returns the effects to apply; nil means none.
 func (s *faultState) effects() *FaultEffects {
 	s.mu.Lock()
 	defer s.mu.Unlock()

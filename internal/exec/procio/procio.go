@@ -21,13 +21,13 @@ import (
 
 // Options configure a [Wrapper].
 type Options struct {
-	// Journal receives the lines; nil = nothing is recorded.
+	// Journal receives the lines; nil means nothing is recorded.
 	Journal *journal.Journal
 	// System is the process; it is required.
 	System *process.System
 	// RecordOutput also records what the process writes to stdout and stderr.
 	RecordOutput bool
-	// Fault applies from the start; nil = none. A scenario may arm one later with [ArmFault].
+	// Fault applies from the start; nil means none. A scenario may arm one later with [ArmFault].
 	Fault *Fault
 }
 
@@ -50,7 +50,7 @@ type Wrapper struct {
 type controlRequest struct {
 	subtype   string
 	answered  bool
-	withdrawn time.Time // zero = not withdrawn
+	withdrawn time.Time // zero means not withdrawn
 }
 
 const (

@@ -180,7 +180,7 @@ func failedServers(name string, began time.Time) ([]journal.Body, error) {
 // serverLogs begins the names of the directories with the logs of one server.
 const serverLogs = "mcp-logs-"
 
-// startFailure returns why a server of one of these sessions did not start, from its log; empty = it started, or
+// startFailure returns why a server of one of these sessions did not start, from its log; empty means it started, or
 // nothing is known.
 func startFailure(log []byte, sessions map[string]bool) string {
 	reason := ""

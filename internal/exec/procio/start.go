@@ -46,7 +46,7 @@ func UnknownVariables(environ []string) (unknown []string) {
 	return unknown
 }
 
-// SuggestCommand returns the subcommand that the first argument almost spells; empty = it is a prompt.
+// SuggestCommand returns the subcommand that the first argument almost spells; empty means it is a prompt.
 func SuggestCommand(s *process.System, commands []string) string {
 	if s.CalledAsClaude() || len(s.Args) < 2 || slices.Contains(s.Args, "-p") || slices.Contains(s.Args, "--print") {
 		return ""

@@ -34,14 +34,14 @@ func Supervise(s *process.System, commands []string) (watched *process.System, e
 // supervisor supervises one process.
 type supervisor struct {
 	sys          *process.System
-	path         string // of the journal; empty = none
+	path         string // of the journal; empty means none
 	judgesItself bool   // the process judges its own set-up
-	realCacheDir string // directory of the real claude's logs; empty = claude is simulated
+	realCacheDir string // directory of the real claude's logs; empty means claude is simulated
 	wrapper      *Wrapper
 	watched      *process.System // sys seen through the wrapper
 	file         *os.File
-	journal      *journal.Journal // nil = none
-	temp         *proc.TempDir    // of a temporary journal; nil = the journal is kept
+	journal      *journal.Journal // nil means none
+	temp         *proc.TempDir    // of a temporary journal; nil means the journal is kept
 }
 
 // open opens the journal. A strict process needs one even if none was requested. Errors are ignored here; the run
@@ -108,7 +108,7 @@ func isStrict(s *process.System) bool {
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// requestedFault returns the fault that the command line or the environment requests (nil = none), and a system that
+// requestedFault returns the fault that the command line or the environment requests (nil means none), and a system that
 // requests the model failure belonging to the fault, if any.
 func requestedFault(s *process.System) (*Fault, *process.System) {
 	name, at := s.Getenv(failureVariable), -1
@@ -140,7 +140,7 @@ func requestedFault(s *process.System) (*Fault, *process.System) {
 
 const failureVariable = "CLAUDELESS_FAILURE"
 
-// refusalMessage returns the message of the real CLI for a command line that it refuses; empty = accepted.
+// refusalMessage returns the message of the real CLI for a command line that it refuses; empty means accepted.
 func refusalMessage(err error) string {
 	var (
 		usage    *argv.Error

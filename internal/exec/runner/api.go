@@ -24,13 +24,13 @@ import (
 // a real claude that got past the shims, and the proxy that reports connections to vendors.
 type apiService struct {
 	url         string
-	proxy       string // empty = no proxy
+	proxy       string // empty means no proxy
 	handler     http.Handler
-	vendorProxy *guard.Proxy // nil = no proxy
-	capture     *os.File     // nil = no scenario to serve
+	vendorProxy *guard.Proxy // nil means no proxy
+	capture     *os.File     // nil means no scenario to serve
 	log         guard.Log
 
-	cancel context.CancelFunc // nil = not serving
+	cancel context.CancelFunc // nil means not serving
 	tasks  sync.WaitGroup
 	mu     sync.Mutex
 	err    error
@@ -88,7 +88,7 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	})
 }
 
-// streamFault returns the stream fault of f for the API server; nil = f has none.
+// streamFault returns the stream fault of f for the API server; nil means f has none.
 func streamFault(f *procio.Fault) *scenarios.Failure {
 	switch {
 	case f == nil || f.Interface != "api":
@@ -163,7 +163,7 @@ func (a *apiService) close() error {
 	return a.err
 }
 
-// shimAdvice says what to do about a real claude that ran.
+// shimAdvice specifies what to do about a real claude that ran.
 const shimAdvice = "the command did not take claude from PATH but from an absolute path, a bundled copy, or its own PATH; " +
 	"set the host's option for the executable to the claude on PATH (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
 

@@ -125,7 +125,7 @@ type faultResult struct {
 	cpu           time.Duration // processor time of the command
 	stderr        string        // the end of its stderr
 	claudeStarted bool          // claude was started
-	// interactive says that a session ran on a terminal.
+	// interactive is true if a session ran on a terminal.
 	interactive bool
 	err         error // of the preparation
 }

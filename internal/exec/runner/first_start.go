@@ -12,14 +12,14 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// FirstStart says which dialogs claude shows when it starts on a terminal. The zero value shows none, except
+// FirstStart specifies which dialogs claude shows when it starts on a terminal. The zero value shows none, except
 // that no directory is trusted.
 type FirstStart struct {
 	// Dialogs names the dialogs that appear: trust, key, mcp, bypass, auto, all.
 	Dialogs []string
 	// TrustedDirs lists the directories that are trusted.
 	TrustedDirs []string
-	// Inline selects the renderer that prints below the shell's prompt; false = the one that fills the screen.
+	// Inline selects the renderer that prints below the shell's prompt; false means the one that fills the screen.
 	Inline bool
 }
 

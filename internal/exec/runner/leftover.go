@@ -16,7 +16,7 @@ import (
 type leftoverProcess struct {
 	pid      int
 	argv     []string
-	role     string // "mcp" of an MCP server; empty = claude, or anything else
+	role     string // "mcp" of an MCP server; empty means claude, or anything else
 	isClaude bool   // the process is a claude
 }
 

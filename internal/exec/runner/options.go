@@ -14,7 +14,7 @@ type Options struct {
 	Setup Setup
 	// Rules define what counts as a failure.
 	Rules verdict.Rules
-	// Capture is the file that keeps the journal; empty = it is deleted with the private directory.
+	// Capture is the file that keeps the journal; empty means it is deleted with the private directory.
 	Capture string
 	// RecordOutput also keeps the output of each claude in the journal.
 	RecordOutput bool
@@ -26,10 +26,10 @@ type Options struct {
 	// EnvFor lists hosts, or variables, for which the path of claude is set in the environment.
 	EnvFor []string
 
-	// Terminal gives the command a pseudo-terminal; nil = it has the streams of this process.
+	// Terminal gives the command a pseudo-terminal; nil means it has the streams of this process.
 	Terminal *Terminal
 
-	// Faults are tried one after another, with one run of the command each; empty = one run without a fault.
+	// Faults are tried one after another, with one run of the command each; empty means one run without a fault.
 	Faults []string
 
 	// System is this process; its streams and signals are those of the command.

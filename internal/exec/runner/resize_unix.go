@@ -4,5 +4,5 @@ package runner
 
 import "syscall"
 
-// resizeSignal says that the size of the terminal has changed.
+// resizeSignal means that the size of the terminal has changed.
 const resizeSignal = syscall.SIGWINCH

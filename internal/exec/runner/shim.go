@@ -20,7 +20,7 @@ import (
 type Setup struct {
 	// Self is the path of this binary, which plays claude.
 	Self string
-	// Scenario is the scripted model, a path or a name from the library; empty = the scenario that claude would find
+	// Scenario is the scripted model, a path or a name from the library; empty means the scenario that claude would find
 	// without a shim.
 	Scenario string
 	// MCPConfig are further server configurations.
@@ -29,15 +29,15 @@ type Setup struct {
 	Journal string
 	// Config is the CLAUDE_CONFIG_DIR for callers that have not set one.
 	Config string
-	// RunID marks the processes of one run; empty = no mark.
+	// RunID marks the processes of one run; empty means no mark.
 	RunID string
 	// Lenient disables the effects of --strict.
 	Lenient bool
-	// Fault is the name of the fault to apply; empty = none.
+	// Fault is the name of the fault to apply; empty means none.
 	Fault string
 	// Real is the real claude that runs instead of the simulated one.
 	Real Real
-	// FirstStart says which dialogs claude shows on a terminal; nil = its configuration is not prepared.
+	// FirstStart specifies which dialogs claude shows on a terminal; nil means its configuration is not prepared.
 	FirstStart *FirstStart
 	// ExtraVariables are further variables for claude, as "K=V".
 	ExtraVariables []string
@@ -45,7 +45,7 @@ type Setup struct {
 
 // Real is a real claude and its API access. The zero value means the simulated claude.
 type Real struct {
-	// Path is the path of its program; empty = none.
+	// Path is the path of its program; empty means none.
 	Path string
 	// BaseURL and Key give access to its API.
 	BaseURL, Key string
@@ -93,7 +93,7 @@ func MakeShims(dir string, s Setup, path string) error {
 // createShims creates shims for claude and for further names.
 func (s Setup) createShims(dir string, names []string) error {
 	if err := os.MkdirAll(filepath.Join(dir, programDir), 0o700); err != nil {
-		return fmt.Errorf("making shims: %w", err)
+		return fmt.Errorf("creating shims: %w", err)
 	}
 	if runtime.GOOS == "windows" {
 		return s.createWindowsShims(dir)
@@ -101,14 +101,14 @@ func (s Setup) createShims(dir string, names []string) error {
 	target := filepath.Join(dir, programDir, "claude")
 	_ = os.Remove(target) // from an earlier shim in this directory
 	if err := os.Symlink(s.Self, target); err != nil {
-		return fmt.Errorf("making shims: %w", err)
+		return fmt.Errorf("creating shims: %w", err)
 	}
 	script := s.script(target)
 	for _, name := range append([]string{"claude"}, names...) {
 		file := filepath.Join(dir, name)
 		_ = os.Remove(file)
 		if err := writeProgram(file, script); err != nil {
-			return fmt.Errorf("making shims: %w", err)
+			return fmt.Errorf("creating shims: %w", err)
 		}
 	}
 	return nil

@@ -39,11 +39,11 @@ func EnterRunInNetwork(words, environ []string) error {
 // startedCommand is the running command.
 type startedCommand struct {
 	*proc.Attached
-	network      *guard.Network // nil = the network of this program; nothing is watched
-	poller       *guard.Poller  // nil = not polling
+	network      *guard.Network // nil means the network of this program; nothing is watched
+	poller       *guard.Poller  // nil means not polling
 	ownProcesses []int          // processes that this program started itself
 	hasOtherRuns bool           // this program performs other runs at the same time
-	reaper       *guard.Reaper  // nil = none
+	reaper       *guard.Reaper  // nil means none
 }
 
 // start starts the command with these streams.

@@ -28,7 +28,7 @@ type HTMLInput struct {
 	// Verdict is the judgement of the same entries.
 	Verdict Report
 	// ReadFile returns the contents of a scenario file, of which the report shows the
-	// lines around a rule; nil = no source is shown.
+	// lines around a rule; nil means no source is shown.
 	ReadFile func(name string) ([]byte, error)
 }
 
@@ -49,12 +49,12 @@ type page struct {
 func WriteHTML(w io.Writer, in HTMLInput) error {
 	t, err := template.New("report").Parse(pageTemplate)
 	if err != nil {
-		return fmt.Errorf("making the report: %w", err)
+		return fmt.Errorf("creating the report: %w", err)
 	}
 	d := buildDocument(in)
 	data, err := json.Marshal(d.Runs) // escapes <, > and &
 	if err != nil {
-		return fmt.Errorf("making the report: %w", err)
+		return fmt.Errorf("creating the report: %w", err)
 	}
 	return t.Execute(w, page{
 		document: d, Style: template.CSS(style), Script: template.JS(script), Data: template.JS(data),

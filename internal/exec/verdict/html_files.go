@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// OutputFiles are the output files of a verdict; empty = not written.
+// OutputFiles are the output files of a verdict; empty means not written.
 type OutputFiles struct {
 	JUnit, JSON string
 	// HTML is the file of the self-contained page.
@@ -22,7 +22,7 @@ type OutputFiles struct {
 }
 
 // Write writes the lines of a verdict to stderr and then the files, all without secrets. entries are the journal lines
-// that were judged, for the HTML page; nil = they are not known. If one file cannot be written, the others still are.
+// that were judged, for the HTML page; nil means they are not known. If one file cannot be written, the others still are.
 func (f OutputFiles) Write(r *Report, entries []journal.Entry, stderr io.Writer) error {
 	r, err := r.Redacted(f.Environ)
 	if err != nil {

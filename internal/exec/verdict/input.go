@@ -20,14 +20,14 @@ type Rules struct {
 	Strict bool
 	// AllowNoRuns accepts a run in which claude was never started.
 	AllowNoRuns bool
-	// Tools are the built-in tools, used to check the inputs of scripted calls; nil = inputs are not checked.
+	// Tools are the built-in tools, used to check the inputs of scripted calls; nil means inputs are not checked.
 	Tools []protocol.Tool
 }
 
 // Input is the evidence to judge. The zero value is a run in which nothing happened.
 type Input struct {
 	Entries []journal.Entry
-	// Scenario contains the expectations; nil = none.
+	// Scenario contains the expectations; nil means none.
 	Scenario *scenarios.Scenario
 	// Lenient leaves out the findings about the set-up (S…).
 	Lenient bool
@@ -38,16 +38,16 @@ type Input struct {
 	Environ []string
 	// UnreadableLines is the number of journal lines that could not be read.
 	UnreadableLines int
-	// RequiredRuns is the required number of runs of claude; 0 = any.
+	// RequiredRuns is the required number of runs of claude; 0 means any.
 	RequiredRuns int
-	// RequiredJournals is the required number of distinct journals; 0 = any.
+	// RequiredJournals is the required number of distinct journals; 0 means any.
 	RequiredJournals int
-	// OnlyProcess selects the entries of one process; 0 = all.
+	// OnlyProcess selects the entries of one process; 0 means all.
 	OnlyProcess int
 	// Killed are processes that the user of the command ended from outside, so that their end is not reported.
 	Killed []int
 
-	// parts are the entries grouped by scenario; nil = all belong to Scenario.
+	// parts are the entries grouped by scenario; nil means all belong to Scenario.
 	parts []verdictPart
 	// digests of the journals read so far.
 	digests [][sha256.Size]byte

@@ -21,7 +21,7 @@ type scenarioKey struct{ name, digest string }
 type verdictPart struct {
 	scenario *scenarios.Scenario
 	entries  []journal.Entry
-	changed  *Finding // the scenario differs from the one of the run; nil = unchanged
+	changed  *Finding // the scenario differs from the one of the run; nil means unchanged
 }
 
 // loadRunScenarios loads the scenarios that the runs used.

@@ -22,13 +22,13 @@ type Report struct {
 	Expectations []Expectation `json:"expectations"`
 	Unmatched    []Unmatched   `json:"unmatched"`
 	Runs         []Run         `json:"runs"`
-	// Guard describes the active protection; empty = none.
+	// Guard describes the active protection; empty means none.
 	Guard string `json:"guard,omitempty"`
-	// Faults are the results of --faults; nil = not used.
+	// Faults are the results of --faults; nil means not used.
 	Faults []Fault `json:"faults,omitempty"`
 	// Terminal is the content of the pseudo-terminal of --tty; nil without --tty.
 	Terminal *Terminal `json:"terminal,omitempty"`
-	// Command is how the command ended; nil = no command was run.
+	// Command is how the command ended; nil means no command was run.
 	Command *Command `json:"command,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type Terminal struct {
 	LostKeys int `json:"lost_keys"`
 }
 
-// Dialog is a dialog of claude and its answer: the label of an option, or a key; empty = it was open at the end.
+// Dialog is a dialog of claude and its answer: the label of an option, or a key; empty means it was open at the end.
 type Dialog struct {
 	State  string `json:"state"`
 	Answer string `json:"answer"`
@@ -76,7 +76,7 @@ type Unmatched struct {
 	Nearest []string `json:"nearest"`
 	// Rule is a rule in TOML that would answer it.
 	Rule string `json:"rule"`
-	// File is the scenario to which the rule should be added; empty = none.
+	// File is the scenario to which the rule should be added; empty means none.
 	File string `json:"-"`
 }
 
@@ -89,7 +89,7 @@ type Run struct {
 	Parent    string   `json:"parent"`
 	Prompts   []string `json:"prompts"`
 	Tools     []string `json:"tools"`
-	// Code is the exit code; nil = the process did not end normally.
+	// Code is the exit code; nil means the process did not end normally.
 	Code   *int    `json:"code"`
 	Signal string  `json:"signal"`
 	MS     float64 `json:"ms"`

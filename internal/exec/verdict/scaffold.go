@@ -117,7 +117,7 @@ func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// lineAfterRules returns the line of the first table after the rules of a file; 0 = none.
+// lineAfterRules returns the line of the first table after the rules of a file; 0 means none.
 func lineAfterRules(ix *diag.Index) (int, error) {
 	if doubt := ix.FirstProblem(); doubt != nil {
 		return 0, diag.List{*doubt}

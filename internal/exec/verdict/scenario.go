@@ -179,7 +179,7 @@ type playback struct {
 
 // sequenceProgress is the progress of one session.
 type sequenceProgress struct {
-	turns     *sequence     // the remaining turns; nil = none
+	turns     *sequence     // the remaining turns; nil means none
 	abandoned journal.Entry // a request after which the script continues, if any
 }
 
@@ -298,7 +298,7 @@ func indexOf(name, before string) (int, bool) {
 	return n, ok && err == nil
 }
 
-// remainingTurns returns the turns of a rule that remain from index at on; nil = none.
+// remainingTurns returns the turns of a rule that remain from index at on; nil means none.
 func (in *Input) remainingTurns(rule, at int) *sequence {
 	if in.Scenario == nil {
 		return nil
@@ -331,7 +331,7 @@ func (l *findings) checkEarlyEnd(p *process) {
 	l.list = append(l.list, f)
 }
 
-// endSignal returns the signal that ended a process with a session, and its exit code; empty = it ended normally.
+// endSignal returns the signal that ended a process with a session, and its exit code; empty means it ended normally.
 func (p *process) endSignal() (signal string, code int) {
 	sent := p.hostAction("signal")
 	switch {
@@ -347,7 +347,7 @@ func (p *process) endSignal() (signal string, code int) {
 	return "", 0
 }
 
-// interruptedRule returns the rule whose answer the process had not finished; nil = none.
+// interruptedRule returns the rule whose answer the process had not finished; nil means none.
 func (p *process) interruptedRule() *journal.Match {
 	var rule *journal.Match
 	more := false

@@ -15,7 +15,7 @@ import (
 // findingCase is a run with its expected findings: one run with a finding, and a correct one without.
 type findingCase struct {
 	id, name   string
-	scenario   string // TOML; empty = none to judge by
+	scenario   string // TOML; empty means none to judge by
 	lines      string
 	hasFinding bool
 }

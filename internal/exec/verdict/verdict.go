@@ -118,15 +118,15 @@ type process struct {
 	Run
 	entries             []journal.Entry
 	start               *journal.Start
-	setup               *journal.Run // nil = it had no session
+	setup               *journal.Run // nil means it had no session
 	exit                *journal.Exit
 	startedAt           time.Time
 	ended               time.Time // time of its last line
 	results             []*journal.Result
 	host                []*journal.Host
 	usesControlProtocol bool // driven over the control protocol
-	firstTurn           int  // index of the first prompt in the journal; -1 = none
-	lastResult          int  // index of the last result; -1 = none
+	firstTurn           int  // index of the first prompt in the journal; -1 means none
+	lastResult          int  // index of the last result; -1 means none
 }
 
 // splitByProcess groups the lines of a journal by process. A process id may be reused by a later process.
@@ -197,7 +197,7 @@ func (p *process) attribute(f Finding) Finding {
 	return f
 }
 
-// hostAction returns the journal line for an action of the host; nil = it did not happen.
+// hostAction returns the journal line for an action of the host; nil means it did not happen.
 func (p *process) hostAction(what string) *journal.Host {
 	for _, h := range p.host {
 		if h.What == what {

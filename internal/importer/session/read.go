@@ -17,11 +17,11 @@ import (
 
 // Options configure Read. The zero value is ready to use.
 type Options struct {
-	// Branch is the id of a transcript line on the branch to follow; empty = the newest branch.
+	// Branch is the id of a transcript line on the branch to follow; empty means the newest branch.
 	Branch string
 	// Contents keeps the contents of files that were read.
 	Contents bool
-	// Progress receives the number of bytes read; nil = not wanted.
+	// Progress receives the number of bytes read; nil means not wanted.
 	Progress Progress
 }
 
@@ -240,7 +240,7 @@ func (r *recordingReader) format(at Place, raw []byte) (format, *Error) {
 	return nil, &Error{Place{File: at.File}, describeLine(raw) + expectedFormats}
 }
 
-// detect recognizes the format of a file by its first line; nil = unknown.
+// detect recognizes the format of a file by its first line; nil means unknown.
 func (r *recordingReader) detect(at Place, raw []byte) format {
 	if raw[0] == '[' {
 		return &arrayReader{&streamReader{set: r.set}}

@@ -116,7 +116,7 @@ type Prompt struct {
 type Hook struct {
 	At      Place
 	Name    string // event and matcher: "PreToolUse:Bash"
-	Outcome string // outcome: "blocked", "failed"; empty = success
+	Outcome string // outcome: "blocked", "failed"; empty means success
 }
 
 // Message is one message of the model, or a failure instead of it.
@@ -137,7 +137,7 @@ type Block struct {
 
 // Failure is an error of the API that ended a prompt.
 type Failure struct {
-	Status int // 0 = no response came
+	Status int // 0 means no response came
 	Kind   string
 	Text   string // the message of the CLI
 }
@@ -167,7 +167,7 @@ type Call struct {
 	ID     string
 	Tool   string
 	Input  json.RawMessage
-	Result *Result // nil = none
+	Result *Result // nil means none
 	Agent  *Agent  // conversation of the sub-agent that the call started
 }
 
@@ -186,7 +186,7 @@ type Result struct {
 	IsError    bool
 	Denied     bool
 	OtherParts int             // number of parts other than text
-	Raw        json.RawMessage // MCP result as the server sent it; nil = not recorded
+	Raw        json.RawMessage // MCP result as the server sent it; nil means not recorded
 	File       *File           // content shown by a Read call
 }
 

@@ -12,7 +12,7 @@ type streamReader struct {
 	set     *sessionSet
 	current string // session of frames without a session id
 	pending []*Prompt
-	source  string // "" = stream
+	source  string // "" means stream
 }
 
 type streamEvent struct {
@@ -224,7 +224,7 @@ func (r *tapeReader) parseLine(at Place, raw []byte) error {
 	return r.stream.parseLine(at, frame)
 }
 
-// unwrapFrame returns the frame in a line of a tape; nil = none.
+// unwrapFrame returns the frame in a line of a tape; nil means none.
 func unwrapFrame(raw []byte) json.RawMessage {
 	var w struct{ Frame, Message, Data, Payload, Line, JSON, Msg, Raw json.RawMessage }
 	if json.Unmarshal(raw, &w) != nil {

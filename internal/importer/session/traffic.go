@@ -105,7 +105,7 @@ type trafficWriter struct {
 	*builder
 
 	at    Place
-	agent string // sub-agent of the conversation; empty = the main one
+	agent string // sub-agent of the conversation; empty means the main one
 }
 
 // addGroups adds the new part of a history.

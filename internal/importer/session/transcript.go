@@ -157,7 +157,7 @@ type node struct {
 type transcriptReader struct {
 	set    *sessionSet
 	file   string
-	agent  string // id of the sub-agent of the file; empty = the main conversation
+	agent  string // id of the sub-agent of the file; empty means the main conversation
 	nodes  []node
 	texts  map[string]string
 	parent map[string]string

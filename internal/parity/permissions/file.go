@@ -38,7 +38,7 @@ type File struct {
 // and inputs {cwd} is the working directory and {home} the home directory.
 type Group struct {
 	Name string `toml:"name,required" empty:"no"`
-	// Mode of the session; empty = default.
+	// Mode of the session; empty means default.
 	Mode string `toml:"mode" enum:"default,acceptEdits,plan,dontAsk,bypassPermissions"`
 	// Allow, Ask and Deny are permission rules of the user's settings.
 	Allow []string `toml:"allow"`
@@ -95,7 +95,7 @@ func (c *Call) Text() string {
 
 // KnownDecision excuses a different decision about one call.
 type KnownDecision struct {
-	// Group of the call; empty = any.
+	// Group of the call; empty means any.
 	Group string `toml:"group"`
 	// Call is its text: see [Call.Text].
 	Call string `toml:"call,required" empty:"no"`
@@ -171,7 +171,7 @@ func (f *File) recordLines() (problems diag.List) {
 	return problems
 }
 
-// reasonFor returns the reason of a known difference for a call; empty = none.
+// reasonFor returns the reason of a known difference for a call; empty means none.
 func (f *File) reasonFor(group string, c *Call) (reason string) {
 	for _, k := range f.Known {
 		if (k.Group == "" || k.Group == group) && k.Call == c.Text() {

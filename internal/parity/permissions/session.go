@@ -96,7 +96,7 @@ type Outcome struct {
 	Decision Decision `json:"decision,omitempty"`
 	// Reason is the kind of rule that decided, in the program's words.
 	Reason string `json:"reason,omitempty"`
-	// Missing says why no decision is known.
+	// Missing explains why no decision is known.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -187,7 +187,7 @@ func blockText(raw json.RawMessage) string {
 	return strings.TrimSuffix(first, "</tool_use_error>")
 }
 
-// missingReason says why the session has no decision about a call.
+// missingReason explains why the session has no decision about a call.
 func missingReason(rec *parity.Recording) string {
 	for _, p := range rec.Problems {
 		if p.Kind != "dialogue" { // a dialogue problem only says that no result came

@@ -32,7 +32,7 @@ type tlsFront struct {
 func listenTLS(backend *url.URL, caFile string) (*tlsFront, error) {
 	cert, ca, err := newCertificate()
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("creating a certificate: %w", err)
 	}
 	if err := os.WriteFile(caFile, ca, 0o644); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (f *tlsFront) Close() error {
 	return err
 }
 
-// newCertificate makes a certificate for [apiHost] and the authority that signed it, in PEM.
+// newCertificate creates a certificate for [apiHost] and the authority that signed it, in PEM.
 func newCertificate() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

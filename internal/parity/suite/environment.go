@@ -29,7 +29,7 @@ type laneRun struct {
 	env     []string
 	servers []*proc.Process
 	api     *modelAPI
-	front   *tlsFront // nil = the base URL is that of the backend
+	front   *tlsFront // nil means the base URL is that of the backend
 }
 
 // path returns a path below the job's directory.

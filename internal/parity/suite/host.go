@@ -24,7 +24,7 @@ type host struct {
 	requestCount int
 }
 
-// step executes one step. It returns a description of the expected event that did not happen; empty = success.
+// step executes one step. It returns a description of the expected event that did not happen; empty means success.
 func (h *host) step(s parity.CaseStep, text string) string {
 	switch s.Verb {
 	case "prompt":

@@ -29,15 +29,15 @@ type Job struct {
 	Timeout time.Duration `json:"timeout"`
 	// DefaultURL lets the programs reach the API at its default URL, in a separate network.
 	DefaultURL bool `json:"default_url,omitempty"`
-	// Protocol lists the revisions of MCP that the fixtures speak; empty = those of their files.
+	// Protocol lists the revisions of MCP that the fixtures speak; empty means those of their files.
 	Protocol string `json:"protocol,omitempty"`
-	// Isolated says that the network has nothing but loopback.
+	// Isolated is true if the network has nothing but loopback.
 	Isolated bool `json:"isolated"`
 }
 
 // Lane is one program.
 type Lane struct {
-	// Program is the path of claude; empty = claudeless.
+	// Program is the path of claude; empty means claudeless.
 	Program string `json:"program,omitempty"`
 	// Version is the version that claudeless reports.
 	Version string `json:"version,omitempty"`
@@ -95,7 +95,7 @@ func Serve(ctx context.Context, s *process.System) error {
 	return json.NewEncoder(s.Stdout).Encode(a)
 }
 
-// ErrNotIsolated says that the system does not allow separate network namespaces.
+// ErrNotIsolated means that the system does not allow separate network namespaces.
 var ErrNotIsolated = errors.New("no network namespace")
 
 // PlayIsolated runs a job in a process without network access. When the process

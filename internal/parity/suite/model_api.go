@@ -65,7 +65,7 @@ func listenAPI(ctx context.Context, o apiOptions) (*modelAPI, error) {
 	return a, nil
 }
 
-// Servers returns the configuration of the scenario's MCP servers, for --mcp-config; nil = none.
+// Servers returns the configuration of the scenario's MCP servers, for --mcp-config; nil means none.
 func (a *modelAPI) Servers() []byte { return a.servers }
 
 // Close stops the server.

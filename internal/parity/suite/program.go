@@ -22,11 +22,11 @@ import (
 
 // Program is a claude program.
 type Program struct {
-	Path    string // empty = claudeless
+	Path    string // empty means claudeless
 	Version string // 2.1.330
 }
 
-// ErrNoClaude says that no real claude was found.
+// ErrNoClaude means that no real claude was found.
 var ErrNoClaude = errors.New("no claude to compare with")
 
 // modulePath is the module path in the build information of claudeless binaries.

@@ -32,13 +32,13 @@ type Options struct {
 	Known string
 	// ShowNormalised prints the compared recordings on stdout.
 	ShowNormalised bool
-	// Timeout bounds each run of a program; 0 = 30 s.
+	// Timeout bounds each run of a program; 0 means 30 s.
 	Timeout time.Duration
-	// Jobs is the number of parallel cases; 0 = one per processor, at least two.
+	// Jobs is the number of parallel cases; 0 means one per processor, at least two.
 	Jobs int
 	// DefaultURL plays the cases with the API at its default URL, which needs a separate network.
 	DefaultURL bool
-	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty = those of their files.
+	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty means those of their files.
 	Protocol string
 	// Retries is how often a case that differs is compared once more. Programs with races differ by chance; only a
 	// difference in every comparison is reported.
@@ -175,7 +175,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, before 
 	return v
 }
 
-// ReportFiles are the paths of reports; empty = not written.
+// ReportFiles are the paths of reports; empty means not written.
 type ReportFiles struct {
 	JSON, JUnit string
 	// Verbose prints the complete report instead of one screen.

@@ -16,7 +16,7 @@ type Request struct {
 	Path string `json:"path"`
 	// Model is the model that the request names.
 	Model string `json:"model,omitempty"`
-	// Stream says that the request wants a streamed response.
+	// Stream is true if the request wants a streamed response.
 	Stream bool `json:"stream"`
 	// Betas are the values of the anthropic-beta header.
 	Betas []string `json:"betas,omitempty"`
@@ -28,7 +28,7 @@ type Request struct {
 	Calls []ExecutedCall `json:"calls,omitempty"`
 	// Prompt is the text that was answered, if it was a prompt.
 	Prompt string `json:"prompt,omitempty"`
-	// Injected says that the client itself wrote the text: feedback of a hook, or a notice.
+	// Injected is true if the client itself wrote the text: feedback of a hook, or a notice.
 	Injected bool `json:"injected,omitempty"`
 	// Added are prompts that arrived together with results, for the first time.
 	Added []string `json:"added,omitempty"`
@@ -67,7 +67,7 @@ type ExecutedCall struct {
 	Input json.RawMessage `json:"input"`
 	// Result is the text of the result.
 	Result string `json:"result"`
-	// IsError says that the call failed.
+	// IsError is true if the call failed.
 	IsError bool `json:"is_error"`
 	// EndedTurn reports that the turn ended with the call, so that the result arrives only in this request, together
 	// with another prompt.
@@ -86,7 +86,7 @@ type SideRequest struct {
 	Path string `json:"path"`
 	// Model is the model that the request names.
 	Model string `json:"model,omitempty"`
-	// Unclassified says that the request is of an unknown kind: the client may have changed.
+	// Unclassified is true if the request is of an unknown kind: the client may have changed.
 	Unclassified bool `json:"unclassified,omitempty"`
 	// Status is the HTTP status.
 	Status int `json:"status"`

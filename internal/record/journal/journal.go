@@ -30,7 +30,7 @@ type Journal struct {
 // Body is the content of a line without its head: one of the exported structs of this package, see [Line].
 type Body interface{ kind() string }
 
-// New makes a journal; it writes nothing yet.
+// New creates a journal; it writes nothing yet.
 func New(o Options) *Journal {
 	return &Journal{options: o, redact: redact.New(redact.Options{Environ: o.Environ})}
 }

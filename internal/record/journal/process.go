@@ -51,13 +51,13 @@ type Run struct {
 	PermissionMode string `json:"permission_mode"`
 	// InputFormat is `text` or `stream-json`.
 	InputFormat string `json:"input_format,omitempty"`
-	// Interactive says that the session ran on a terminal.
+	// Interactive is true if the session ran on a terminal.
 	Interactive bool `json:"interactive,omitempty"`
 	// IgnoredSettings are the parts of settings files that are not in effect, with the reason.
 	IgnoredSettings []string `json:"settings_faults,omitempty"`
 	// MCPServers are the names of the configured servers.
 	MCPServers []string `json:"mcp_servers,omitempty"`
-	// SkipsPermissions says that --dangerously-skip-permissions is active outside a sandbox (no IS_SANDBOX).
+	// SkipsPermissions is true if --dangerously-skip-permissions is active outside a sandbox (no IS_SANDBOX).
 	SkipsPermissions bool `json:"skips_permissions,omitempty"`
 }
 
@@ -74,7 +74,7 @@ type Host struct {
 	RequestID string `json:"request_id,omitempty"`
 	// Subtype is the kind of that request, such as `can_use_tool`.
 	Subtype string `json:"subtype,omitempty"`
-	// StdinOpen says that stdin was still open.
+	// StdinOpen is true if stdin was still open.
 	StdinOpen bool `json:"stdin_open,omitempty"`
 	// Results is the number of results written by then.
 	Results int `json:"results,omitempty"`
@@ -89,7 +89,7 @@ type Output struct {
 	Stream string `json:"stream" enum:"stdout,stderr"`
 	// Text is the output.
 	Text string `json:"text"`
-	// Truncated says that later output of this stream is not recorded.
+	// Truncated is true if later output of this stream is not recorded.
 	Truncated bool `json:"truncated,omitempty"`
 }
 

@@ -89,7 +89,7 @@ type Line struct {
 // Entry is one parsed line.
 type Entry struct {
 	LineHead
-	// When is the parsed Time; zero = it could not be parsed.
+	// When is the parsed Time; zero means it could not be parsed.
 	When time.Time
 	// Source numbers the journals that are read together, from 0, because two
 	// machines may use the same process ids.
@@ -100,7 +100,7 @@ type Entry struct {
 // maxLine bounds the length of a line, which may contain a long tool result.
 const maxLine = 256 << 20
 
-// ErrIncompleteLine says that a line is incomplete: the process that wrote it died, or the file is not a journal.
+// ErrIncompleteLine means that a line is incomplete: the process that wrote it died, or the file is not a journal.
 var ErrIncompleteLine = errors.New("the line is not a complete JSON object of a journal")
 
 // Read yields the lines of a journal in order. For a line that cannot be parsed it yields an error with a zero
@@ -154,7 +154,7 @@ func parse(line []byte) (Entry, error) {
 }
 
 // parseHead parses the head of a line in the form that this package writes and converts
-// the rest to an object in place; false = the line has another form.
+// the rest to an object in place; false means the line has another form.
 func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 	var pid []byte
 	rest, ok := bytes.CutPrefix(line, []byte(`{"time":"`))
@@ -200,7 +200,7 @@ var lineFields = sync.OnceValue(func() map[string]int {
 	return places
 })
 
-// newBody allocates the field for a line type; nil = unknown type.
+// newBody allocates the field for a line type; nil means unknown type.
 func (e *Entry) newBody() any {
 	i, known := lineFields()[e.Type]
 	if !known {
@@ -211,7 +211,7 @@ func (e *Entry) newBody() any {
 	return field.Interface()
 }
 
-// Body returns the content of the line; nil = the type of the line is unknown.
+// Body returns the content of the line; nil means the type of the line is unknown.
 func (l *Line) Body() Body {
 	for _, field := range reflect.ValueOf(l).Elem().Fields() {
 		if !field.IsNil() {

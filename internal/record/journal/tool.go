@@ -58,11 +58,11 @@ type Tool struct {
 	Result string `json:"result"`
 	// Blocks are the content blocks of a result that is more than text.
 	Blocks json.RawMessage `json:"blocks,omitempty"`
-	// IsError says that the call failed.
+	// IsError is true if the call failed.
 	IsError bool `json:"is_error"`
-	// Unknown says that the tool or its server does not exist.
+	// Unknown is true if the tool or its server does not exist.
 	Unknown bool `json:"unknown,omitempty"`
-	// Executed says that the tool ran.
+	// Executed is true if the tool ran.
 	Executed bool `json:"executed"`
 	// MS is how long the call took, including questions and hooks.
 	MS float64 `json:"ms"`

@@ -14,7 +14,7 @@ type Prompt struct {
 	Prompt string `json:"prompt"`
 	// Blocks are the content blocks of a prompt that is more than text.
 	Blocks json.RawMessage `json:"blocks,omitempty"`
-	// Injected says that the CLI itself wrote the prompt: feedback of a hook, or a reminder.
+	// Injected is true if the CLI itself wrote the prompt: feedback of a hook, or a reminder.
 	Injected bool `json:"injected,omitempty"`
 }
 
@@ -42,7 +42,7 @@ type Match struct {
 	Line int `json:"line,omitempty"`
 	// Prompt that was matched.
 	Prompt string `json:"prompt,omitempty"`
-	// Injected says that the CLI itself wrote the prompt: feedback of a hook, or a reminder.
+	// Injected is true if the CLI itself wrote the prompt: feedback of a hook, or a reminder.
 	Injected bool `json:"injected,omitempty"`
 	// Nearest are the rules nearest to a prompt that no rule matches.
 	Nearest []string `json:"nearest,omitempty"`
@@ -76,10 +76,10 @@ type Model struct {
 	InputTokens int `json:"input_tokens"`
 	// OutputTokens of the message, estimated or set by the scenario.
 	OutputTokens int `json:"output_tokens"`
-	// Continued says that the message continues the preceding one, which had no calls: over the API both are the
+	// Continued is true if the message continues the preceding one, which had no calls: over the API both are the
 	// response to one request.
 	Continued bool `json:"goes_on,omitempty"`
-	// HasMore says that the script has another message after this one.
+	// HasMore is true if the script has another message after this one.
 	HasMore bool `json:"more,omitempty"`
 }
 
@@ -97,7 +97,7 @@ type Retry struct {
 type Result struct {
 	// Subtype is `success` or one of the error subtypes.
 	Subtype string `json:"subtype"`
-	// IsError says that the prompt failed.
+	// IsError is true if the prompt failed.
 	IsError bool `json:"is_error"`
 	// Result is the result text.
 	Result *string `json:"result,omitempty"`
@@ -179,7 +179,7 @@ func resultLine(ev *protocol.Result) Result {
 	return l
 }
 
-// blocksOf returns the blocks of content that is more than text; nil = it is text.
+// blocksOf returns the blocks of content that is more than text; nil means it is text.
 func blocksOf(c protocol.Content) (json.RawMessage, error) {
 	if c.Blocks == nil {
 		return nil, nil

@@ -9,7 +9,7 @@ type Expectation struct {
 	Line int `json:"line,omitempty"`
 	// Text describes the expectation.
 	Text string `json:"text"`
-	// Met says whether the expectation was met.
+	// Met is true if the expectation was met.
 	Met bool `json:"met"`
 	// Got describes what happened instead.
 	Got string `json:"got,omitempty"`

@@ -53,7 +53,7 @@ func (r *Redactor) withValues(args []string) *Redactor {
 }
 
 // valueAt returns the position of a secret in an argument: after an option in the
-// previous argument, or after an equals sign; -1 = none.
+// previous argument, or after an equals sign; -1 means none.
 func valueAt(option, arg string) int {
 	if name := strings.TrimLeft(option, "-"); option != "" && !strings.HasPrefix(arg, "-") {
 		if nameLooksSecret(name) {

@@ -50,7 +50,7 @@ func seamSpans(s string) [][2]int {
 // minBase64Line is the minimum length of a line of base64 characters that may continue in the next line.
 const minBase64Line = 40
 
-// seamLength returns the number of bytes at i between two parts of one word; 0 = none.
+// seamLength returns the number of bytes at i between two parts of one word; 0 means none.
 func seamLength(s string, i int) int {
 	c := s[i]
 	if c != '"' && c != '\'' && c != '\\' && c != '\n' || !isBase64(s[i-1]) && s[i-1] != '.' {

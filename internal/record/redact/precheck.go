@@ -11,8 +11,8 @@ type rule struct {
 	id              string
 	expr            string
 	keywords        string  // in lower case, separated by bars
-	entropy         float64 // minimum entropy of the secret in bits per character; 0 = any
-	group           int     // the group of the secret; 0 = the first group that matched, or the whole match
+	entropy         float64 // minimum entropy of the secret in bits per character; 0 means any
+	group           int     // the group of the secret; 0 means the first group that matched, or the whole match
 	isGuess         bool    // based on the name of a value; see Finding.Certain
 	usesContext     bool    // based on the preceding text, for values of any form
 	isCommandOption bool    // based on options of a command, which may also be a list of arguments
@@ -180,7 +180,7 @@ func hasAssignment(rest string, digit bool) bool {
 	return false
 }
 
-// assignmentSignAt returns the position of the assignment sign after the rest of a name; -1 = none.
+// assignmentSignAt returns the position of the assignment sign after the rest of a name; -1 means none.
 func assignmentSignAt(rest string) int {
 	for i := range min(len(rest), maxNameRest) {
 		switch c := rest[i]; {

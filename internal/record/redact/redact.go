@@ -24,9 +24,9 @@ type Options struct {
 	// Values are further known values. Values shorter than six bytes are ignored,
 	// because they would match too often.
 	Values []string
-	// Personal is the personal data to redact; nil = none.
+	// Personal is the personal data to redact; nil means none.
 	Personal *Personal
-	// Label makes the replacements; nil = FixedLabel.
+	// Label makes the replacements; nil means FixedLabel.
 	Label Label
 }
 
@@ -35,13 +35,13 @@ type Redactor struct {
 	label       Label
 	knownValues knownValues
 	argValues   knownValues     // known values of one command line
-	personal    *personalFinder // nil = personal data is kept
+	personal    *personalFinder // nil means personal data is kept
 
 	mu    sync.Mutex
 	forms *secretFormFinder // made on first use, so that a run without records does not pay for it
 }
 
-// New makes a redactor.
+// New creates a redactor.
 func New(o Options) *Redactor {
 	r := &Redactor{label: o.Label, knownValues: newKnownValues(o.Environ, o.Values)}
 	if r.label == nil {
@@ -92,7 +92,7 @@ type Finder struct {
 	redactor *Redactor
 }
 
-// NewFinder makes a finder.
+// NewFinder creates a finder.
 func NewFinder(o Options) *Finder { return &Finder{options: o} }
 
 // Places lists the start and end of each secret of a text, in order.
@@ -138,7 +138,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if !json.Valid(raw) {
 		return json.RawMessage(r.redactText(string(raw)))
 	}
-	var out []byte // nil = nothing redacted so far
+	var out []byte // nil means nothing redacted so far
 	done := 0      // how much of raw was copied to out
 	secret := false
 	for i := 0; i < len(raw); {

@@ -53,7 +53,7 @@ type secretFormFinder struct {
 	byWord []keyword
 
 	mu         sync.Mutex
-	exprs      []*regexp.Regexp // by rule; nil = not compiled yet
+	exprs      []*regexp.Regexp // by rule; nil means not compiled yet
 	exclusions *guessExclusions
 }
 

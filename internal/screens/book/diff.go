@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// ChangeKind says how important a change is.
+// ChangeKind specifies how important a change is.
 type ChangeKind string
 
 // The kinds of changes, the most important ones first.

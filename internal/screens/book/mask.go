@@ -10,7 +10,7 @@ import (
 
 // Slot is a part of a page that depends on the run.
 type Slot struct {
-	// Name says what the slot contains: dir, prompt, command, answer, spinner, time, tip, and so on.
+	// Name specifies what the slot contains: dir, prompt, command, answer, spinner, time, tip, and so on.
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Row   int    `json:"row"`
@@ -95,7 +95,7 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 type lineSlots struct {
 	line   string
 	row    int
-	byByte []*Slot // by byte; nil = no slot
+	byByte []*Slot // by byte; nil means no slot
 }
 
 // addText adds a slot wherever the line has the text.

@@ -8,7 +8,7 @@ import (
 
 // Option is one choice of a dialog.
 type Option struct {
-	Number   string `json:"number,omitempty"` // the digit that selects it; empty = none
+	Number   string `json:"number,omitempty"` // the digit that selects it; empty means none
 	Label    string `json:"label"`
 	Selected bool   `json:"selected,omitempty"`
 	Row      int    `json:"row"`
@@ -16,7 +16,7 @@ type Option struct {
 
 const selectionPointer = "❯"
 
-// FindOptions returns the options of the dialog on a screen; nil = there are fewer than two. One option is marked
+// FindOptions returns the options of the dialog on a screen; nil means there are fewer than two. One option is marked
 // by a pointer. A pointer at the beginning of a row counts only if a number follows, because the composer and
 // earlier prompts begin with one, too.
 func FindOptions(lines []string) []Option {

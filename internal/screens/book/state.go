@@ -47,7 +47,7 @@ func dialogs() []label {
 	}
 }
 
-// StateOf returns the state of a screen; empty = unknown, such as an empty screen.
+// StateOf returns the state of a screen; empty means unknown, such as an empty screen.
 func StateOf(s emulator.Screen) string {
 	lines := s.Lines()
 	options := FindOptions(lines)
@@ -86,7 +86,7 @@ func dialogState(lines []string, options []Option) string {
 	return "menu"
 }
 
-// CheckState returns why the label of a page is implausible; empty = it is plausible. A dialog needs options, and a busy
+// CheckState returns why the label of a page is implausible; empty means it is plausible. A dialog needs options, and a busy
 // page needs a title or a row that indicates it.
 func CheckState(p *Page) string {
 	waiting := []string{"permission", "question", "plan", "dialog"}

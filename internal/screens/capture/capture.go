@@ -19,13 +19,13 @@ import (
 // Options say what is captured. All fields but Claude, Progress and Parallel are required.
 type Options struct {
 	Self    string // the path of this binary
-	Claude  string // the path of the real CLI; empty = the simulated one
+	Claude  string // the path of the real CLI; empty means the simulated one
 	Root    string // of the books
 	Environ []string
 	Books   []book.Key
 	Tapes   []*tape.Tape
 	Clock   tape.Clock
-	// Parallel is how many tapes run at the same time; 0 = 2.
+	// Parallel is how many tapes run at the same time; 0 means 2.
 	Parallel int
 	// Progress receives a line for each tape.
 	Progress io.Writer

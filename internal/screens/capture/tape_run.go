@@ -31,7 +31,7 @@ type tapeRun struct {
 func newTapeRun(o *Options, j job) (*tapeRun, error) {
 	temp, err := proc.MakeTempDir("claudeless-screens-")
 	if err != nil {
-		return nil, fmt.Errorf("making a directory for the tape: %w", err)
+		return nil, fmt.Errorf("creating a directory for the tape: %w", err)
 	}
 	s := &tapeRun{Options: o, job: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
 	if err := s.writeFiles(); err != nil {
@@ -178,7 +178,7 @@ func (s *tapeRun) savePage(taken tape.Page, r *Result) error {
 	return s.book.Write(&p)
 }
 
-// enterEffect returns the effect of Enter in a dialog, by the label of the selected option; empty = unknown.
+// enterEffect returns the effect of Enter in a dialog, by the label of the selected option; empty means unknown.
 func enterEffect(options []book.Option) string {
 	for _, o := range options {
 		switch {

@@ -21,7 +21,7 @@ type Settings struct {
 	// Size is the size of the pseudo-terminal; the zero value is that of this program's terminal, which it follows, or
 	// else 110x36.
 	Size emulator.Size
-	// Screens is the directory that receives the screens; empty = none are kept.
+	// Screens is the directory that receives the screens; empty means none are kept.
 	Screens string
 }
 
@@ -31,7 +31,7 @@ func ParseSize(text string) (emulator.Size, error) { return emulator.ParseSize(t
 // Options configure a console. Clock and Display are required.
 type Options struct {
 	Settings
-	// Keys is the typed input; nil = no input.
+	// Keys is the typed input; nil means no input.
 	Keys io.Reader
 	// Display receives the output.
 	Display io.Writer
@@ -51,9 +51,9 @@ type Console struct {
 	pair        emulator.Pair
 	recorder    *recorder
 	followsSize bool          // its size is that of this program's terminal
-	keys        *os.File      // the terminal in raw mode; nil = none
+	keys        *os.File      // the terminal in raw mode; nil means none
 	savedState  *term.State   // state of keys before raw mode
-	output      chan struct{} // closed after the last output; nil = not connected
+	output      chan struct{} // closed after the last output; nil means not connected
 	mu          sync.Mutex
 	stopped     bool
 }

@@ -29,7 +29,7 @@ type Clock interface{ Now() time.Time }
 type recorderOptions struct {
 	Cols, Rows int
 	Clock      Clock
-	// Dir receives the files; empty = none are written, and only the summary is made.
+	// Dir receives the files; empty means none are written, and only the summary is made.
 	Dir string
 	// Environ and Secrets say what is secret, as in [redact.Options].
 	Environ, Secrets []string
@@ -49,7 +49,7 @@ type Summary struct {
 // Dialog is a dialog that was shown.
 type Dialog struct {
 	State  string
-	Answer string // the label of the option that was chosen, or the key; empty = still open at the end
+	Answer string // the label of the option that was chosen, or the key; empty means still open at the end
 }
 
 // recorder records the terminal of one program. Its methods may be called from many goroutines. The caller must call
@@ -59,7 +59,7 @@ type recorder struct {
 	mu        sync.Mutex
 	screen    *emulator.Emulator
 	mask      *mask
-	cast      *os.File // nil = none
+	cast      *os.File // nil means none
 	startedAt time.Time
 	err       error
 	summary   Summary
@@ -69,7 +69,7 @@ type recorder struct {
 	candidate             string   // masked screen that is recorded if it stays
 	candidateSince        time.Time
 	lastKept              string // masked screen that was recorded last
-	state                 string // state of the screen; empty = unknown
+	state                 string // state of the screen; empty means unknown
 	dialog                *openDialog
 	pendingInput          []byte // input that is not written yet
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// ErrUnsupported says that this system has no pseudo-terminals.
+// ErrUnsupported means that this system has no pseudo-terminals.
 var ErrUnsupported = pty.ErrUnsupported
 
 // The sizes that a terminal may have here.
@@ -47,11 +47,11 @@ type Pair struct {
 	Terminal   *os.File // terminal of the program
 }
 
-// OpenPair makes a pseudo-terminal of this size.
+// OpenPair creates a pseudo-terminal of this size.
 func OpenPair(size Size) (Pair, error) {
 	controller, terminal, err := pty.Open()
 	if err != nil {
-		return Pair{}, fmt.Errorf("making a pseudo-terminal: %w", err)
+		return Pair{}, fmt.Errorf("creating a pseudo-terminal: %w", err)
 	}
 	p := Pair{Controller: controller, Terminal: terminal}
 	if err := p.Resize(size); err != nil {
@@ -94,7 +94,7 @@ func SizeOf(f *os.File) (s Size, ok bool) {
 type ProgramOptions struct {
 	proc.Command
 	Size Size
-	// Stderr receives standard error; nil = it goes to the terminal.
+	// Stderr receives standard error; nil means it goes to the terminal.
 	Stderr io.Writer
 }
 

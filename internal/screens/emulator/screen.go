@@ -25,7 +25,7 @@ type Cursor struct {
 type Cell struct {
 	Text  string `json:"text"`  // one grapheme; a space for an empty cell
 	Width int    `json:"width"` // columns: 1 or 2
-	Style string `json:"style"` // the SGR sequence that selects its style; empty = none
+	Style string `json:"style"` // the SGR sequence that selects its style; empty means none
 }
 
 // Line returns a row as text, without the spaces at its end.

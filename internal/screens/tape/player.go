@@ -52,11 +52,11 @@ type Player struct {
 	Program Program
 	Screen  *emulator.Emulator
 	Clock   Clock
-	// Recorder receives the input and output of the program, from one goroutine at a time; nil = no recording.
+	// Recorder receives the input and output of the program, from one goroutine at a time; nil means no recording.
 	Recorder Recorder
 	// Page receives each page; an error ends the tape.
 	Page func(Page) error
-	// OpenGate opens a gate of the scenario; nil = the tape may not have gates.
+	// OpenGate opens a gate of the scenario; nil means the tape may not have gates.
 	OpenGate func(name string) error
 }
 

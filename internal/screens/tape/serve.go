@@ -21,7 +21,7 @@ type request struct {
 	Press     string `json:"press"`      // press these keys: "Down Enter"
 	Resize    string `json:"resize"`     // change the size: COLSxROWS
 	Exit      *int   `json:"exit"`       // wait until the program ends, with this exit code
-	TimeoutMS int    `json:"timeout_ms"` // bounds each wait; 0 = 15000
+	TimeoutMS int    `json:"timeout_ms"` // bounds each wait; 0 means 15000
 	Screen    bool   `json:"screen"`     // answer with the screen
 }
 

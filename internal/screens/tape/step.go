@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// failure says why a tape cannot continue.
+// failure explains why a tape cannot continue.
 type failure string
 
 // Error returns the reason.

@@ -64,7 +64,7 @@ type Step struct {
 	Enter    string `toml:"enter" enum:"sends,accepts,refuses,quits,nothing"`
 
 	Exit      *int `toml:"exit"`               // wait until the program ends, with this exit code
-	TimeoutMS int  `toml:"timeout_ms" min:"0"` // bounds each wait of the step; 0 = 15000
+	TimeoutMS int  `toml:"timeout_ms" min:"0"` // bounds each wait of the step; 0 means 15000
 
 	pattern *regexp.Regexp // of WaitRE
 	option  *regexp.Regexp // of Select

@@ -18,14 +18,14 @@ import (
 // Call is one tool call.
 type Call struct {
 	Tool      string          // name of the tool, without the prefix of the server
-	UseID     string          // sent as _meta["claudecode/toolUseId"]; empty = left out
+	UseID     string          // sent as _meta["claudecode/toolUseId"]; empty means left out
 	Arguments json.RawMessage // an object
-	// Idle bounds the time between two messages of the server, Total the whole call (0 = no bound).
+	// Idle bounds the time between two messages of the server, Total the whole call (0 means no bound).
 	Idle, Total time.Duration
 }
 
 // Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the end of ctx.
-// Progress is passed to on, in order, on the goroutine of Call; nil = not wanted. If progress arrives faster than it
+// Progress is passed to on, in order, on the goroutine of Call; nil means not wanted. If progress arrives faster than it
 // is consumed, some is dropped.
 func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -13,7 +13,7 @@ func newNormalizedEvents(r io.Reader) io.Reader { return &normalizedEvents{r: r}
 
 type normalizedEvents struct {
 	r        io.Reader
-	bomBytes int  // bytes of the byte order mark seen so far; -1 = no longer possible
+	bomBytes int  // bytes of the byte order mark seen so far; -1 means no longer possible
 	afterCR  bool // the last byte was a carriage return
 }
 

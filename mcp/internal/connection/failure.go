@@ -16,7 +16,7 @@ import (
 type Error struct {
 	Code    int
 	Message string
-	Data    any // nil = none
+	Data    any // nil means none
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -17,7 +17,7 @@ type Send func(ctx context.Context, server string, message json.RawMessage) (jso
 // Hosted is a server inside an SDK host, which starts and ends it.
 type Hosted struct {
 	Server string
-	Send   Send // nil = no host
+	Send   Send // nil means no host
 }
 
 func (t Hosted) dial(_, _ context.Context, b *transportBase) (transport.Interface, messageTransport, error) {

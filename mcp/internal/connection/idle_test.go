@@ -15,7 +15,7 @@ func TestWatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		ping func(n int) func(context.Context) error
 		busy func(n int) bool
-		lost time.Duration // 0 = never, which is an hour here
+		lost time.Duration // 0 means never, which is an hour here
 	}{
 		"answers":    {ping: func(int) func(context.Context) error { return func(context.Context) error { return nil } }},
 		"refuses":    {ping: func(int) func(context.Context) error { return func(context.Context) error { return errors.New("no") } }},

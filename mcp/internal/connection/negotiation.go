@@ -30,7 +30,7 @@ const (
 	NegotiateModern
 )
 
-// The longest wait for the response to the probe, and its share of the connect time-out (observed with 2.1.330).
+// The longest wait for the response to the probe, and its share of the connect timeout (observed with 2.1.330).
 const (
 	processProbeLimit, processProbeShare = 3 * time.Second, 0.3
 	remoteProbeLimit, remoteProbeShare   = 5 * time.Second, 1.0 / 3
@@ -48,7 +48,7 @@ func probeTimeout(connect time.Duration, remote bool) time.Duration {
 type negotiation struct {
 	mode                        Negotiation
 	remote                      bool
-	probeError                  error // why the probe failed; nil = not sent or successful
+	probeError                  error // why the probe failed; nil means not sent or successful
 	probeDone, handshakeStarted bool
 }
 
@@ -61,7 +61,7 @@ func (n *negotiation) probeAgain(refusal error) bool {
 	return supportsOnlyNewer(refusal) && n.mode == NegotiateAuto && errors.Is(n.probeError, context.DeadlineExceeded)
 }
 
-// handshakeError returns why the handshake must not follow the probe; nil = it may.
+// handshakeError returns why the handshake must not follow the probe; nil means it may.
 func (n *negotiation) handshakeError() error {
 	if f, ok := errors.AsType[*DialError](n.probeError); ok && f.NeedsLogin {
 		return f

@@ -19,7 +19,7 @@ type DebugLog interface {
 
 // Handler handles the requests and notifications that a server sends on its own initiative.
 type Handler interface {
-	// HandleRequest answers a request of the server, on its own goroutine. An *Error is sent unchanged, any other error as
+	// HandleRequest handles a request of the server, on its own goroutine. An *Error is sent unchanged, any other error as
 	// an internal error.
 	HandleRequest(ctx context.Context, method string, params json.RawMessage) (any, error)
 	// HandleResourceUpdate is called when a subscribed resource changes. It runs on the reading goroutine and must not block.
@@ -111,7 +111,7 @@ type pendingCall struct {
 	meta  *wire.Meta // of the request; the token is added to it
 	limit time.Duration
 	idle  *time.Timer   // fires after limit without a message
-	queue chan Progress // nil = the caller does not want progress
+	queue chan Progress // nil means the caller does not want progress
 
 	tool, useID string
 
@@ -148,7 +148,7 @@ func (w *pendingCall) resetIdle() {
 	}
 }
 
-// reportProgress passes a notification to its call and returns the call; nil = none.
+// reportProgress passes a notification to its call and returns the call; nil means none.
 func (all *pendingCalls) reportProgress(params map[string]any) *pendingCall {
 	all.mu.Lock()
 	w := all.byToken[progressToken(params["progressToken"])]

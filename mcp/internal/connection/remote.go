@@ -22,7 +22,7 @@ type Remote struct {
 	SSE     bool // the older transport
 	Agent   string
 	Headers map[string]string
-	Renewer Renewer // nil = a refusal is not retried
+	Renewer Renewer // nil means a refusal is not retried
 	// DialTimeout bounds opening the TCP connection.
 	DialTimeout time.Duration
 	MaxMessage  int // bytes
@@ -50,7 +50,7 @@ func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.I
 	return inner, e, nil
 }
 
-// address returns the host and the port of the server; empty = the URL is invalid.
+// address returns the host and the port of the server; empty means the URL is invalid.
 func (t Remote) address() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {

@@ -53,17 +53,17 @@ func Malformed(method, defect string) *ResultError {
 	return &ResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
 }
 
-// inputRounds answers the input requests of one request.
+// inputRounds handles the input requests of one request.
 type inputRounds struct {
 	handler  Handler
-	sampling bool // the handler answers sampling requests
+	sampling bool // the handler handles sampling requests
 	debug    DebugLog
 	method   string
 	params   map[string]json.RawMessage // of the first request
 	count    int
 }
 
-// next returns the parameters for repeating the request, given its last result; nil = the result is complete.
+// next returns the parameters for repeating the request, given its last result; nil means the result is complete.
 func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[string]json.RawMessage, error) {
 	var q inputRequests
 	if json.Unmarshal(result, &q) != nil {
@@ -110,7 +110,7 @@ func (q inputRequests) isComplete(method string) (bool, error) {
 	return true, nil
 }
 
-// askQuestions returns the answers of the handler in the order of the questions; nil = no questions. Unless all of them
+// askQuestions returns the answers of the handler in the order of the questions; nil means no questions. Unless all of them
 // can be answered, none is asked.
 func (r *inputRounds) askQuestions(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
 	all, _ := plainjson.Parse(requests) // anything but an object has no questions

@@ -17,7 +17,7 @@ import (
 // Refusal is a response that requires authorization.
 type Refusal struct {
 	Status      int               // 401 or 403
-	Header      string            // WWW-Authenticate; empty = absent
+	Header      string            // WWW-Authenticate; empty means absent
 	UsedHeaders map[string]string // the headers of the request
 	// WasAccepted is true if an earlier request was accepted.
 	WasAccepted bool
@@ -41,7 +41,7 @@ type roundTripper struct {
 	limit     int
 	origin    string // origin of the server; headers are not sent to other origins
 	agent     string // User-Agent
-	// sessionStream is the optional stream that GET opens; nil = GET opens an SSE stream whose reader bounds its size.
+	// sessionStream is the optional stream that GET opens; nil means GET opens an SSE stream whose reader bounds its size.
 	sessionStream  *sessionStream
 	requestHeaders requestHeaders
 	status         atomic.Int64 // of the last response
@@ -59,7 +59,7 @@ type sessionStream struct {
 
 // requestHeaders are the headers added to requests.
 type requestHeaders struct {
-	renewer  Renewer     // nil = a refusal is not retried
+	renewer  Renewer     // nil means a refusal is not retried
 	accepted atomic.Bool // a request was accepted
 
 	mu      sync.Mutex // held while headers are renewed

@@ -15,7 +15,7 @@ import (
 // subscription keeps the stream of subscriptions/listen open, on which a server of revision 2026-07-28 sends its
 // notifications.
 type subscription struct {
-	// listen opens the stream and returns when it ends; nil = the server ended it with a result.
+	// listen opens the stream and returns when it ends; nil means the server ended it with a result.
 	listen func(ctx context.Context, filter wire.SubscriptionFilter) error
 	// resumed is called when the server acknowledged a reopened stream: changes may have been missed.
 	resumed    func()
@@ -36,7 +36,7 @@ const (
 	reopenPause    = time.Second
 	maxReopenings  = 3
 	gracefulPauses = 5
-	// ackTimeoutShare is the share of the connect time-out that an acknowledgement may take.
+	// ackTimeoutShare is the share of the connect timeout that an acknowledgement may take.
 	ackTimeoutShare = 0.7
 )
 
@@ -46,7 +46,7 @@ var (
 )
 
 // newSubscription returns a subscription to the lists whose changes the server announces. pause is subscription.pause
-// (0 = reopenPause); connect is the connect time-out.
+// (0 means reopenPause); connect is the connect timeout.
 func newSubscription(capabilities json.RawMessage, pause, connect time.Duration) *subscription {
 	type list struct {
 		Changed bool `json:"listChanged"`

@@ -62,7 +62,7 @@ func TestSubscriptionPauses(t *testing.T) {
 	}
 }
 
-// TestSubscriptionUnacknowledged: the wait for an acknowledgement ends after its share of the connect time-out, and
+// TestSubscriptionUnacknowledged: the wait for an acknowledgement ends after its share of the connect timeout, and
 // the subscription is tried again later (N4, N7).
 func TestSubscriptionUnacknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestSubscriptionUnacknowledged(t *testing.T) {
 	})
 }
 
-// TestProbeTimeout checks the time-outs of O3.
+// TestProbeTimeout checks the timeouts of O3.
 func TestProbeTimeout(t *testing.T) {
 	for _, test := range []struct {
 		connect         time.Duration

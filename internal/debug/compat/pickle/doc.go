@@ -49,7 +49,7 @@ func (g *Global) String() string {
 type Object struct {
 	Callee any // usually *Global
 	Args   any // usually *Tuple
-	State  any // argument of __setstate__; nil = none
+	State  any // argument of __setstate__; nil means none
 }
 
 // newObject returns what Python would create by calling f. dill names a built-in type
