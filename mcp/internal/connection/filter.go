@@ -85,7 +85,7 @@ func withNumericID(line []byte) []byte {
 	const near = 256
 	head, tail := line[:min(near, len(line))], line[max(0, len(line)-near):]
 	var m map[string]json.RawMessage
-	if !stringID.Match(head) && !stringID.Match(tail) || json.Unmarshal(line, &m) != nil || m["method"] != nil {
+	if !stringID().Match(head) && !stringID().Match(tail) || json.Unmarshal(line, &m) != nil || m["method"] != nil {
 		return line
 	}
 	n, err := strconv.ParseInt(plainjson.String(m["id"]), 10, 64)
@@ -100,7 +100,7 @@ func withNumericID(line []byte) []byte {
 }
 
 // stringID matches an id, or another member of that name, with a number in a string.
-var stringID = regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`)
+var stringID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`) })
 
 // tooLongReply returns the error that replaces a line that is too long.
 func (f *lineFilter) tooLongReply(l *droppedLine) []byte {

@@ -3,6 +3,7 @@ package connection
 import (
 	"fmt"
 	"regexp"
+	"sync"
 )
 
 // tooLongError reports a message beyond the limit. It was dropped.
@@ -38,20 +39,26 @@ func (d *droppedLine) write(p []byte) {
 
 // The id of a response is before or after its result.
 var (
-	idBefore = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
-	idAfter  = regexp.MustCompile(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
+	idBefore = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
+	})
+	idAfter = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
+	})
 )
 
 // responseID returns the id of the request that the message answers; nil = the message is not a response.
 func (d *droppedLine) responseID() []byte {
-	if found := idBefore.FindSubmatch(d.head); found != nil {
+	if found := idBefore().FindSubmatch(d.head); found != nil {
 		return found[1]
 	}
-	if found := idAfter.FindSubmatch(d.tail); found != nil && !hasMethod.Match(d.head) {
+	if found := idAfter().FindSubmatch(d.tail); found != nil && !hasMethod().Match(d.head) {
 		return found[1]
 	}
 	return nil
 }
 
 // hasMethod matches the beginning of a request or a notification.
-var hasMethod = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
+var hasMethod = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
+})
