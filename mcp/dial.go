@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/claudeless/claudeless/mcp/internal/connection"
-	"github.com/claudeless/claudeless/mcp/internal/shape"
 	"github.com/claudeless/claudeless/mcp/oauth"
 )
 
@@ -22,7 +21,7 @@ type dialResult struct {
 }
 
 // connect makes one attempt to connect, which retries transient failures of a remote server up to retries times. The
-// connection lives as long as life; the attempt ends with ctx or after the connect time-out.
+// connection lives as long as life; the attempt ends with ctx or after the connect timeout.
 func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {
@@ -104,9 +103,9 @@ func (d dialer) dialOnce(life, limit context.Context, n connection.Negotiation) 
 	if err != nil {
 		return dialResult{err: err}
 	}
-	defects := shape.Defects
+	defects := connection.Defects
 	if d.options.OptionalSchemas {
-		defects = shape.DefectsWithoutSchema
+		defects = connection.DefectsWithoutSchema
 	}
 	c, err := connection.Dial(life, limit, connection.Options{
 		Target: target, Defects: defects, Handler: serverRequestHandler{d.shared, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,

@@ -19,7 +19,7 @@ import (
 // fakeHTTP is a streamable HTTP server that records its requests.
 type fakeHTTP struct {
 	*httptest.Server
-	status func(n int, r *http.Request) int // 0 = serve it
+	status func(n int, r *http.Request) int // 0 means serve it
 	hang   chan struct{}                    // a call of "hang" waits for it
 
 	mu   sync.Mutex

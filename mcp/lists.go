@@ -77,7 +77,7 @@ type lists struct {
 	resources    []Resource
 	hasResources bool // the server declared resources, even if it has none
 	warnings     map[connection.List][]string
-	err          error // why the server did not list its tools; nil = it did
+	err          error // why the server did not list its tools; nil means it did
 }
 
 // allWarnings returns the warnings of all lists.
@@ -93,7 +93,7 @@ type listFetcher struct {
 	exact bool          // see Options.IgnoreUndeclared
 }
 
-// fetch fetches the declared lists among only (nil = all) and returns them together with the other lists of old. A list
+// fetch fetches the declared lists among only (nil means all) and returns them together with the other lists of old. A list
 // that fails is fetched again, with pauses that start at f.pause, and is empty if it keeps failing. The lists are fetched
 // one after another in the order of the real CLI, so that runs are reproducible. Unless f.exact, a server that declared no
 // capabilities in the handshake is asked for tools once, because some have tools anyway. The error is that of a lost connection.

@@ -33,20 +33,20 @@ type Options struct {
 	// Env and the CLAUDE variables are added.
 	Environ []string
 	CWD     string   // the working directory of the servers, and the default root
-	Roots   []string // absolute paths for roots/list; empty = CWD
+	Roots   []string // absolute paths for roots/list; empty means CWD
 	// ConnectTimeout bounds one connect: spawn, initialize, first lists. 0 =
 	// 30 s (MCP_TIMEOUT).
 	ConnectTimeout time.Duration
-	// ToolTimeout bounds the time between two messages of a server during a call; 0 = 100000000 ms
+	// ToolTimeout bounds the time between two messages of a server during a call; 0 means 100000000 ms
 	// (MCP_TOOL_TIMEOUT).
 	ToolTimeout time.Duration
 	Batch       Batch  // how many servers connect at once
 	Pauses      Pauses // pauses between attempts
 	SessionID   string // CLAUDE_CODE_SESSION_ID in the environment of the servers
-	// Debug receives one line per message and per warning; nil = off. Values of headers and environment variables are
+	// Debug receives one line per message and per warning; nil means off. Values of headers and environment variables are
 	// never written.
 	Debug io.Writer
-	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty = [NegotiateLegacy].
+	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy].
 	Negotiation Negotiation
 	// IgnoreUndeclared leaves the tools of a server alone that declares no capabilities at all, as the real CLI does.
 	IgnoreUndeclared bool
@@ -56,18 +56,18 @@ type Options struct {
 	// Authorization header.
 	Credentials Credentials
 	// ResourceUpdated is called when a subscribed resource changes; simultaneous changes of one resource are reported
-	// once. nil = changes are ignored.
+	// once. nil means changes are ignored.
 	ResourceUpdated func(server, uri string)
-	// Records stores every call; nil = calls are not recorded.
+	// Records stores every call; nil means calls are not recorded.
 	Records *CallLog
-	// Sample answers sampling/createMessage with a result; an error is sent as an error response. nil = the
+	// Sample answers sampling/createMessage with a result; an error is sent as an error response. nil means the
 	// capability is not declared and requests are refused.
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)
-	// Elicit answers elicitation/create; nil = every request is cancelled.
+	// Elicit handles elicitation/create; nil means every request is cancelled.
 	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer
-	// Files stores content that is too large or binary; nil = nothing is stored, and long results are returned whole.
+	// Files stores content that is too large or binary; nil means nothing is stored, and long results are returned whole.
 	Files Files
-	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 = the default of the real CLI, estimated without counting tokens.
+	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 means the default of the real CLI, estimated without counting tokens.
 	MaxOutputTokens int
 	// SDK sends one JSON-RPC message to a server of type "sdk" and returns the response (nil for notifications). nil
 	// = such servers cannot connect.
@@ -76,13 +76,13 @@ type Options struct {
 
 // Batch bounds how many servers connect at the same time.
 type Batch struct {
-	Local  int // 0 = 3 (MCP_SERVER_CONNECTION_BATCH_SIZE)
-	Remote int // 0 = 20 (MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE)
+	Local  int // 0 means 3 (MCP_SERVER_CONNECTION_BATCH_SIZE)
+	Remote int // 0 means 20 (MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE)
 }
 
 // Credentials say where OAuth credentials are kept.
 type Credentials struct {
-	Path string           // of the file; empty = none
+	Path string           // of the file; empty means none
 	Time func() time.Time // the clock by which they expire; required with Path
 }
 
@@ -97,15 +97,15 @@ func (c Credentials) Now() time.Time {
 // Pauses are the pauses between attempts.
 type Pauses struct {
 	// Retry is the pause after the first failure of a first connect to a remote server, or of listing tools; it
-	// doubles with each of three retries. 0 = 250 ms.
+	// doubles with each of three retries. 0 means 250 ms.
 	Retry time.Duration
-	// Reconnect is the pause before the first of five attempts to reconnect; it doubles with each. 0 = 1 s.
+	// Reconnect is the pause before the first of five attempts to reconnect; it doubles with each. 0 means 1 s.
 	Reconnect time.Duration
 	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each of
-	// three attempts, and is five times longer if the server ended the stream itself. 0 = 1 s.
+	// three attempts, and is five times longer if the server ended the stream itself. 0 means 1 s.
 	Reopen time.Duration
-	// Ping is the interval between pings of an idle server, which counts as lost after three unanswered pings; 0 = 30
-	// s, negative = never. Servers of an SDK host and of protocol version 2026-07-28 are not pinged.
+	// Ping is the interval between pings of an idle server, which counts as lost after three unanswered pings; 0 means 30
+	// s, negative means never. Servers of an SDK host and of protocol version 2026-07-28 are not pinged.
 	Ping time.Duration
 }
 
@@ -113,7 +113,7 @@ type Pauses struct {
 type Files interface {
 	// SaveBlob stores a binary part and returns the path of the file.
 	SaveBlob(server, mime string, data []byte) (path string, err error)
-	// SaveText stores a result that is too long to show in a file with this name (empty = a name derived from the
+	// SaveText stores a result that is too long to show in a file with this name (empty means a name derived from the
 	// tool) and returns its path.
 	SaveText(tool protocol.Tool, name, text string) (path string, err error)
 }
@@ -122,8 +122,8 @@ type Files interface {
 type ElicitRequest struct {
 	Server  string
 	Message string
-	Schema  json.RawMessage // requestedSchema; nil = none
-	// URL is the page that the user is sent to instead of filling in a form; empty = a form.
+	Schema  json.RawMessage // requestedSchema; nil means none
+	// URL is the page that the user is sent to instead of filling in a form; empty means a form.
 	URL, ID string
 	Params  json.RawMessage // all parameters as the server sent them
 }

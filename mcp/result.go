@@ -13,7 +13,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp/internal/connection"
-	"github.com/claudeless/claudeless/mcp/internal/shape"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -57,8 +56,8 @@ type resourceLink struct {
 // resultView converts the result of a call into what the model and the event stream show. No part of a result is lost
 // silently: oversized or binary content is saved to a file, or its size is reported.
 type resultView struct {
-	Files     Files     // nil = nothing is stored
-	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 = not set
+	Files     Files     // nil means nothing is stored
+	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 means not set
 	Strict    bool      // results need content, as revision 2026-07-28 requires
 	Log       *debugLog // required
 }
@@ -73,9 +72,9 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 		text := textOrJSON(old)
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
-	check := shape.ToolResult
+	check := connection.ToolResult
 	if v.Strict {
-		check = shape.ModernToolResult
+		check = connection.ModernToolResult
 	}
 	if defects := check(result); defects != "" {
 		return failedResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.Malformed("tools/call", defects)))
@@ -208,7 +207,7 @@ func readingHint(plain bool) string {
 	return "Format: JSON\nUse jq to take what you need from it. Say which part you have read if it was not all.\n"
 }
 
-// saveText stores a text and returns its path; "" = not stored.
+// saveText stores a text and returns its path; "" means not stored.
 func (v resultView) saveText(tool protocol.Tool, name, text string) string {
 	if v.Files == nil {
 		return ""
@@ -259,7 +258,7 @@ func previewText(text, path string) string {
 
 // blockBuilder converts content items to blocks of a tool result.
 type blockBuilder struct {
-	files  Files // nil = nothing is stored
+	files  Files // nil means nothing is stored
 	server string
 	blocks []protocol.Block
 	links  []resourceLink
@@ -357,7 +356,7 @@ func (b *blockBuilder) addBinaryNote(what, mime, data string) {
 	b.text("[%s] Binary content (%s, %d bytes)", what, mime, size)
 }
 
-// saveBlob stores base64 data as a file and returns the path; "" = not stored.
+// saveBlob stores base64 data as a file and returns the path; "" means not stored.
 func (b *blockBuilder) saveBlob(mime, data string) string {
 	if b.files == nil {
 		return ""

@@ -17,10 +17,10 @@ type loopState struct {
 	*server
 	conn        *connection.Conn // live, or being closed
 	stopDial    context.CancelFunc
-	dialed      chan dialResult    // nil = not connecting
-	retry       *time.Timer        // nil = not waiting to reconnect
-	refreshed   chan refreshResult // nil = no refresh in progress
-	nextUpdate  *time.Timer        // nil = a refresh may start immediately
+	dialed      chan dialResult    // nil means not connecting
+	retry       *time.Timer        // nil means not waiting to reconnect
+	refreshed   chan refreshResult // nil means no refresh in progress
+	nextUpdate  *time.Timer        // nil means a refresh may start immediately
 	attempts    int
 	connectOnce bool // the next attempt is made without retries
 }
@@ -271,7 +271,7 @@ func (l *loopState) refresh(ctx context.Context) {
 	l.nextUpdate = time.NewTimer(refreshPause)
 	changed, seen := c.TakeChanges()
 	st, _ := l.snapshot()
-	l.tasks.Go(func() { // ends within the connect time-out
+	l.tasks.Go(func() { // ends within the connect timeout
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
 		fresh, err := listFetcher{c, l.cfg, l.options.Pauses.Retry, l.options.IgnoreUndeclared}.fetch(limit, st.lists, changed)
@@ -306,7 +306,7 @@ func (l *loopState) resubscribe(ctx context.Context, c *connection.Conn) {
 	if len(uris) == 0 {
 		return
 	}
-	l.tasks.Go(func() { // ends within the connect time-out
+	l.tasks.Go(func() { // ends within the connect timeout
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
 		for _, uri := range uris {

@@ -213,7 +213,7 @@ func TestLimits(t *testing.T) {
 }
 
 // TestRequestLimit: a request other than a call waits for a silent server for at most a minute, or for the call
-// time-out if that is shorter.
+// timeout if that is shorter.
 func TestRequestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := sdkHost(new(atomic.Bool), new(atomic.Int64))

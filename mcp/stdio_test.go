@@ -594,7 +594,7 @@ func TestDescriptors(t *testing.T) {
 	eventually(t, 5*time.Second, func() bool { return count() <= before }, "%d descriptors, were %d", count(), before)
 }
 
-// TestProgressExtendsNothing: if only the time-out of the server is set, and none for the whole call, a call ends
+// TestProgressExtendsNothing: if only the timeout of the server is set, and none for the whole call, a call ends
 // when it has passed, even if the call reports progress (M22).
 func TestProgressExtendsNothing(t *testing.T) {
 	t.Parallel()

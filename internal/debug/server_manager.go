@@ -61,7 +61,7 @@ type ServerManager struct {
 	everConnected  map[string]bool      // servers that have been connected at least once
 }
 
-// NewServerManager makes a manager. It connects to no server before Start.
+// NewServerManager creates a manager. It connects to no server before Start.
 func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	if o.Hub == nil || o.Now == nil {
 		return nil, errors.New("external: Hub and Now must be set")
@@ -194,7 +194,7 @@ func (m *ServerManager) find(name string) (mcp.ServerStatus, bool) {
 	return all[i], true
 }
 
-// checkConnected returns an error that says why a server cannot be called; nil = it is connected.
+// checkConnected returns an error that says why a server cannot be called; nil means it is connected.
 func (m *ServerManager) checkConnected(name string) error {
 	s, ok := m.find(name)
 	switch {
@@ -277,7 +277,7 @@ type ExternalTool struct {
 	Server      string          `json:"server"`
 	Original    string          `json:"original_name"`
 	Description string          `json:"description"`
-	InputSchema json.RawMessage `json:"input_schema"` // as the server sent it; null = none
+	InputSchema json.RawMessage `json:"input_schema"` // as the server sent it; null means none
 }
 
 // Tools lists the tools of all connected servers, or of one.

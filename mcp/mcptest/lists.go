@@ -49,7 +49,7 @@ func (s *server) list(m message) {
 	}
 }
 
-// listPage answers with one tool per page: three pages, or an endless list.
+// listPage responds with one tool per page: three pages, or an endless list.
 func (s *server) listPage(m message) {
 	n, _ := strconv.Atoi(m.Params.Cursor) // "" is the first page
 	result := map[string]any{"tools": []any{toolDefinition(fmt.Sprintf("t%d", n))}}

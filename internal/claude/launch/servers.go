@@ -96,7 +96,7 @@ func (s *Servers) separateHosted() {
 	}
 }
 
-// scenarioServers returns the scenario's [mcp.servers] as a --mcp-config value; "" = none. Fixtures are served by
+// scenarioServers returns the scenario's [mcp.servers] as a --mcp-config value; "" means none. Fixtures are served by
 // this binary.
 func (p *Plan) scenarioServers() (string, error) {
 	names := p.Scenario.MCP.ServerNames()

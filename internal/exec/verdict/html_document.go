@@ -40,7 +40,7 @@ type problem struct {
 	File   string
 	Line   int
 	Source []sourceLine // around File:Line
-	Link   string       // to the documentation; empty = none
+	Link   string       // to the documentation; empty means none
 	// Anchors are the runs and events that show it, one for each time that it was found.
 	Anchors []string
 	Count   int  // how many times it was found

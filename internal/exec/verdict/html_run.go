@@ -17,7 +17,7 @@ type run struct {
 	ID      string   `json:"id"`
 	Kind    string   `json:"kind"` // "claude" or "api"
 	PID     int      `json:"pid"`
-	Title   string   `json:"title"` // empty = the command
+	Title   string   `json:"title"` // empty means the command
 	Outcome string   `json:"outcome"`
 	Failed  bool     `json:"failed"`
 	Facts   []fact   `json:"facts"`

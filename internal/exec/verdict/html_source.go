@@ -15,10 +15,10 @@ type sourceLine struct {
 // sourceFiles reads scenario files once.
 type sourceFiles struct {
 	read  func(string) ([]byte, error)
-	lines map[string][]string // nil = the file cannot be read
+	lines map[string][]string // nil means the file cannot be read
 }
 
-// around returns a line with up to this many lines before and after it; nil = the file cannot be read.
+// around returns a line with up to this many lines before and after it; nil means the file cannot be read.
 func (f *sourceFiles) around(file string, line, before, after int) (shown []sourceLine) {
 	if f.read == nil || file == "" || line < 1 {
 		return nil

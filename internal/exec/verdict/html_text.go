@@ -19,7 +19,7 @@ func commandLine(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// exitText says how a process ended; a nil code means that the end was not recorded.
+// exitText describes how a process ended; a nil code means that the end was not recorded.
 func exitText(code *int, signal string) string {
 	switch {
 	case code == nil:

@@ -31,18 +31,18 @@ const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 type Options struct {
 	Target  Target
 	Handler Handler
-	// Defects returns what is wrong with the result of a method; "" = nothing.
+	// Defects returns what is wrong with the result of a method; "" means nothing.
 	Defects func(method string, result json.RawMessage) string
 	Tasks   *sync.WaitGroup // counts the goroutines
 	Debug   DebugLog
 	Version string // of the client
-	// Sampling declares that the handler answers sampling/createMessage.
+	// Sampling declares that the handler handles sampling/createMessage.
 	Sampling bool
 	// Negotiation is the way in which both sides agree on a revision of MCP.
 	Negotiation Negotiation
-	Timeout     time.Duration // connect time-out, which also bounds the probe
+	Timeout     time.Duration // connect timeout, which also bounds the probe
 	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each
-	// attempt. 0 = 1 s.
+	// attempt. 0 means 1 s.
 	Reopen time.Duration
 	// TimeoutError is the error of a connect that took too long.
 	TimeoutError *DialError
@@ -64,7 +64,7 @@ type Conn struct {
 	timeoutError *DialError
 	released     <-chan struct{} // closed when the connection is not needed any more
 	options      Options
-	// subscription receives the notifications of revision 2026-07-28; nil = notifications come without a
+	// subscription receives the notifications of revision 2026-07-28; nil means notifications come without a
 	// subscription. stopListening ends it.
 	subscription  *subscription
 	stopListening func()
@@ -258,10 +258,10 @@ func (c *Conn) IsHosted() bool { return c.host != nil }
 // IsRemote reports whether the server is reached over HTTP, so that no process exit reports its end.
 func (c *Conn) IsRemote() bool { return c.endpoint != nil }
 
-// PID returns the process id of a local server; 0 = none.
+// PID returns the process id of a local server; 0 means none.
 func (c *Conn) PID() int { return c.process.pid() }
 
-// CloseReason explains a lost connection ("exit status 3: boom"). It waits at most patience; empty = unknown.
+// CloseReason explains a lost connection ("exit status 3: boom"). It waits at most patience; empty means unknown.
 func (c *Conn) CloseReason(patience time.Duration) string { return c.process.exitReason(patience) }
 
 // StderrTail returns the last lines of standard error.

@@ -43,14 +43,14 @@ type interceptor struct {
 
 	negotiation negotiation
 	defects     func(method string, result json.RawMessage) string
-	sampling    bool        // the handler answers sampling requests
+	sampling    bool        // the handler handles sampling requests
 	modern      atomic.Bool // the server answered the probe
 	ids         idSequence
 
 	inFlight atomic.Int64
 
 	mu      sync.Mutex
-	pending map[string]error // the requests that wait, by the id as text, with the defect of the response (nil = none)
+	pending map[string]error // the requests that wait, by the id as text, with the defect of the response (nil means none)
 }
 
 // newInterceptor returns an interceptor; the caller sets inner before anything is sent.
@@ -130,7 +130,7 @@ func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequ
 	return transport.NewJSONRPCResultResponse(req.ID, shown), nil
 }
 
-// checkHandshake returns why the answer to initialize cannot be used; nil = it can.
+// checkHandshake returns why the answer to initialize cannot be used; nil means it can.
 func (l *interceptor) checkHandshake(result json.RawMessage) error {
 	text := ""
 	if defects := l.defects(string(wire.MethodInitialize), result); defects != "" {
@@ -331,7 +331,7 @@ func (l *interceptor) cancel(ctx context.Context, req transport.JSONRPCRequest) 
 	}()
 }
 
-// cancelReason returns the reason of a cancellation, with the real CLI's text for a time-out.
+// cancelReason returns the reason of a cancellation, with the real CLI's text for a timeout.
 func cancelReason(cause error) string {
 	var expired *ExpiredError
 	if errors.As(cause, &expired) {
@@ -340,7 +340,7 @@ func cancelReason(cause error) string {
 	return cause.Error()
 }
 
-// clientIdentity returns the client information in the parameters of a request of revision 2026-07-28; nil = none.
+// clientIdentity returns the client information in the parameters of a request of revision 2026-07-28; nil means none.
 func clientIdentity(params any) map[string]any {
 	fields, _ := params.(map[string]json.RawMessage)
 	var meta map[string]any

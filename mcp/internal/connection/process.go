@@ -20,7 +20,7 @@ type Process struct {
 	Args     []string
 	Env      []string // "K=V"; the complete environment
 	Dir      string
-	Grace    time.Duration // each step of the shutdown; 0 = 500 ms
+	Grace    time.Duration // each step of the shutdown; 0 means 500 ms
 	MaxLine  int           // longest message in bytes
 	Stderr   io.Writer     // receives a copy of standard error; may be nil
 	Redactor Redactor      // applied to standard error in messages

@@ -69,7 +69,7 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 	return all, fmt.Sprintf("the list of %s has more than %d pages; %d were read", list, maxPages, len(all)), nil
 }
 
-// CheckTool returns why a tool with this definition cannot be called over this connection; nil = it can. Over HTTP
+// CheckTool returns why a tool with this definition cannot be called over this connection; nil means it can. Over HTTP
 // revision 2026-07-28 sends parameters as headers, and a definition that declares impossible headers is invalid.
 func (c *Conn) CheckTool(definition json.RawMessage) error {
 	var tool wire.Tool

@@ -47,7 +47,7 @@ var (
 	})
 )
 
-// responseID returns the id of the request that the message answers; nil = the message is not a response.
+// responseID returns the id of the request that the message answers; nil means the message is not a response.
 func (d *droppedLine) responseID() []byte {
 	if found := idBefore().FindSubmatch(d.head); found != nil {
 		return found[1]

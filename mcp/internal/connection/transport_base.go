@@ -34,7 +34,7 @@ type transportBase struct {
 type closeReason struct {
 	lost         chan struct{} // closed once the server went away
 	once         sync.Once
-	unresponsive atomic.Bool // given up because the server no longer answers
+	unresponsive atomic.Bool // given up because the server no longer responds
 	authRequired atomic.Bool // given up because the server requires authorization
 }
 

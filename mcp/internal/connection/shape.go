@@ -1,6 +1,6 @@
-// Package shape checks values of MCP servers against the schemas of the protocol and reports defects in the words of the
-// real CLI. [Defects] and [ToolResult] check results; a [Shape] checks one kind of value.
-package shape
+// This file checks values of servers against the schemas of the protocol. Defects have the texts of the real CLI.
+
+package connection
 
 import (
 	"encoding/base64"
@@ -23,8 +23,8 @@ type issue struct {
 	ofContent bool // the value has the right type; only its content is wrong
 }
 
-// Shape returns the defects of a value; nil = none. A value that is absent is nil.
-type Shape func(value json.RawMessage) []issue
+// shape returns the defects of a value; nil means none. A value that is absent is nil.
+type shape func(value json.RawMessage) []issue
 
 func wrongType(expected string, value json.RawMessage) []issue {
 	text := fmt.Sprintf("Invalid input: expected %s, received %s", expected, plainjson.TypeOf(value))
@@ -32,7 +32,7 @@ func wrongType(expected string, value json.RawMessage) []issue {
 }
 
 // ofType accepts the values of a JSON type.
-func ofType(name string) Shape {
+func ofType(name string) shape {
 	return func(v json.RawMessage) []issue {
 		if plainjson.TypeOf(v) == name {
 			return nil
@@ -41,16 +41,16 @@ func ofType(name string) Shape {
 	}
 }
 
-// record accepts every object.
-func record(v json.RawMessage) []issue {
+// anyObject accepts every object.
+func anyObject(v json.RawMessage) []issue {
 	if plainjson.TypeOf(v) == "object" {
 		return nil
 	}
-	return wrongType("record", v)
+	return wrongType("anyObject", v)
 }
 
 // oneOf accepts some texts.
-func oneOf(values ...string) Shape {
+func oneOf(values ...string) shape {
 	return func(v json.RawMessage) []issue {
 		text, _ := plainjson.StringValue(v)
 		for _, value := range values {
@@ -81,15 +81,15 @@ func base64Data(v json.RawMessage) []issue {
 // member is one member of an object.
 type member struct {
 	name       string
-	shape      Shape
+	shape      shape
 	isOptional bool
 }
 
-func required(name string, s Shape) member { return member{name: name, shape: s} }
-func optional(name string, s Shape) member { return member{name, s, true} }
+func required(name string, s shape) member { return member{name: name, shape: s} }
+func optional(name string, s shape) member { return member{name, s, true} }
 
 // object accepts objects with these members, and any others.
-func object(members ...member) Shape {
+func object(members ...member) shape {
 	return func(v json.RawMessage) (all []issue) {
 		var found map[string]json.RawMessage
 		if plainjson.TypeOf(v) != "object" || json.Unmarshal(v, &found) != nil {
@@ -105,7 +105,7 @@ func object(members ...member) Shape {
 }
 
 // list accepts arrays of one kind of values.
-func list(item Shape) Shape {
+func listOf(item shape) shape {
 	return func(v json.RawMessage) (all []issue) {
 		var items []json.RawMessage
 		if plainjson.TypeOf(v) != "array" || json.Unmarshal(v, &items) != nil {
@@ -120,7 +120,7 @@ func list(item Shape) Shape {
 
 // union accepts values of several kinds. If a value fits exactly one of them except for its content, only the defects of
 // the content are reported.
-func union(kinds ...Shape) Shape {
+func union(kinds ...shape) shape {
 	return func(v json.RawMessage) []issue {
 		var all, near [][]issue
 		for _, kind := range kinds {

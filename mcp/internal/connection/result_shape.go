@@ -1,4 +1,4 @@
-package shape
+package connection
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Defects returns the defects of the result of a method as the real CLI lists them (observed with 2.1.330); "" = none.
+// Defects returns the defects of the result of a method as the real CLI lists them (observed with 2.1.330); "" means none.
 // Methods without a schema here have none.
 func Defects(method string, result json.RawMessage) string {
 	return defects(method, result, required)
@@ -20,7 +20,7 @@ func DefectsWithoutSchema(method string, result json.RawMessage) string {
 	return defects(method, result, optional)
 }
 
-func defects(method string, result json.RawMessage, schema func(string, Shape) member) string {
+func defects(method string, result json.RawMessage, schema func(string, shape) member) string {
 	check, known := results(schema)[method]
 	if !known {
 		return ""
@@ -30,16 +30,16 @@ func defects(method string, result json.RawMessage, schema func(string, Shape) m
 
 // ToolResult returns the defects of the result of a tool in revisions up to 2025-11-25.
 func ToolResult(result json.RawMessage) string {
-	return cmp.Or(describe(toolResult(optional("content", list(contentBlock())))(result)), otherResult(result))
+	return cmp.Or(describe(toolResult(optional("content", listOf(contentBlock())))(result)), otherResult(result))
 }
 
 // ModernToolResult is ToolResult for revision 2026-07-28, where results must have content.
 func ModernToolResult(result json.RawMessage) string {
-	return describe(toolResult(required("content", list(contentBlock())))(result))
+	return describe(toolResult(required("content", listOf(contentBlock())))(result))
 }
 
-func toolResult(content member) Shape {
-	return object(content, optional("structuredContent", record), optional("isError", ofType("boolean")))
+func toolResult(content member) shape {
+	return object(content, optional("structuredContent", anyObject), optional("isError", ofType("boolean")))
 }
 
 func describe(issues []issue) string {
@@ -53,7 +53,7 @@ func describe(issues []issue) string {
 	return strings.TrimSpace(string(text))
 }
 
-// otherResult returns the defect of a tool result without content that has a member of another kind of result; "" = none.
+// otherResult returns the defect of a tool result without content that has a member of another kind of result; "" means none.
 func otherResult(result json.RawMessage) string {
 	members, _ := plainjson.Parse(result) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {
@@ -65,8 +65,8 @@ func otherResult(result json.RawMessage) string {
 	return ""
 }
 
-func results(schema func(string, Shape) member) map[string]Shape {
-	return map[string]Shape{
+func results(schema func(string, shape) member) map[string]shape {
+	return map[string]shape{
 		"initialize":     initialize(),
 		"tools/list":     page("tools", tool(schema)),
 		"prompts/list":   page("prompts", prompt()),
@@ -74,16 +74,16 @@ func results(schema func(string, Shape) member) map[string]Shape {
 	}
 }
 
-func page(name string, item Shape) Shape {
-	return object(optional("nextCursor", ofType("string")), required(name, list(item)))
+func page(name string, item shape) shape {
+	return object(optional("nextCursor", ofType("string")), required(name, listOf(item)))
 }
 
-func initialize() Shape {
+func initialize() shape {
 	lists := optional("listChanged", ofType("boolean"))
 	return object(
 		required("protocolVersion", ofType("string")),
 		required("capabilities", object(
-			optional("experimental", record), optional("logging", ofType("object")), optional("completions", ofType("object")),
+			optional("experimental", anyObject), optional("logging", ofType("object")), optional("completions", ofType("object")),
 			optional("prompts", object(lists)), optional("resources", object(optional("subscribe", ofType("boolean")), lists)),
 			optional("tools", object(lists)),
 		)),
@@ -94,11 +94,11 @@ func initialize() Shape {
 
 // named returns the members of something with a name, followed by others.
 func named(others ...member) []member {
-	icon := object(required("src", ofType("string")), optional("mimeType", ofType("string")), optional("sizes", list(ofType("string"))))
-	return append([]member{required("name", ofType("string")), optional("title", ofType("string")), optional("icons", list(icon))}, others...)
+	icon := object(required("src", ofType("string")), optional("mimeType", ofType("string")), optional("sizes", listOf(ofType("string"))))
+	return append([]member{required("name", ofType("string")), optional("title", ofType("string")), optional("icons", listOf(icon))}, others...)
 }
 
-func tool(schema func(string, Shape) member) Shape {
+func tool(schema func(string, shape) member) shape {
 	hints := []member{optional("title", ofType("string"))}
 	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
 		hints = append(hints, optional(name, ofType("boolean")))
@@ -106,39 +106,39 @@ func tool(schema func(string, Shape) member) Shape {
 	return object(named(
 		optional("description", ofType("string")),
 		schema("inputSchema", object(
-			required("type", oneOf("object")), optional("properties", record), optional("required", list(ofType("string"))),
+			required("type", oneOf("object")), optional("properties", anyObject), optional("required", listOf(ofType("string"))),
 		)),
 		optional("outputSchema", ofType("object")),
 		optional("annotations", object(hints...)),
 		optional("execution", object(optional("taskSupport", oneOf("required", "optional", "forbidden")))),
-		optional("_meta", record),
+		optional("_meta", anyObject),
 	)...)
 }
 
-func prompt() Shape {
+func prompt() shape {
 	argument := object(required("name", ofType("string")), optional("description", ofType("string")), optional("required", ofType("boolean")))
-	return object(named(optional("description", ofType("string")), optional("arguments", list(argument)))...)
+	return object(named(optional("description", ofType("string")), optional("arguments", listOf(argument)))...)
 }
 
-func resource(others ...member) Shape {
+func resource(others ...member) shape {
 	return object(append(named(
 		required("uri", ofType("string")), optional("description", ofType("string")), optional("mimeType", ofType("string")),
 		optional("annotations", annotations()), optional("_meta", ofType("object")),
 	), others...)...)
 }
 
-func annotations() Shape {
-	return object(optional("audience", list(oneOf("user", "assistant"))), optional("priority", ofType("number")), optional("lastModified", ofType("string")))
+func annotations() shape {
+	return object(optional("audience", listOf(oneOf("user", "assistant"))), optional("priority", ofType("number")), optional("lastModified", ofType("string")))
 }
 
-func contentBlock() Shape {
-	block := func(kind string, members ...member) Shape {
+func contentBlock() shape {
+	block := func(kind string, members ...member) shape {
 		members = append([]member{required("type", oneOf(kind))}, members...)
-		return object(append(members, optional("annotations", annotations()), optional("_meta", record))...)
+		return object(append(members, optional("annotations", annotations()), optional("_meta", anyObject))...)
 	}
 	media := []member{required("data", base64Data), required("mimeType", ofType("string"))}
-	contents := func(data member) Shape {
-		return object(required("uri", ofType("string")), optional("mimeType", ofType("string")), optional("_meta", record), data)
+	contents := func(data member) shape {
+		return object(required("uri", ofType("string")), optional("mimeType", ofType("string")), optional("_meta", anyObject), data)
 	}
 	return union(
 		block("text", required("text", ofType("string"))), block("image", media...), block("audio", media...),

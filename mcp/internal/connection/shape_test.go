@@ -1,4 +1,4 @@
-package shape
+package connection
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 )
 
 // TestDefects_N7 has a row for every shape of a sloppy server that was shown to the real CLI 2.1.330; want is a part of its
-// text, "" = it accepts the value.
+// text, "" means it accepts the value.
 func TestDefects_N7(t *testing.T) {
 	hello := func(members string) string { return `{"protocolVersion":"2025-11-25",` + members + `}` }
 	info := `"serverInfo":{"name":"s","version":"1"}`
