@@ -46,7 +46,7 @@ func anyObject(v json.RawMessage) []issue {
 	if plainjson.TypeOf(v) == "object" {
 		return nil
 	}
-	return wrongType("anyObject", v)
+	return wrongType("record", v)
 }
 
 // oneOf accepts some texts.
