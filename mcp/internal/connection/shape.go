@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -53,10 +54,8 @@ func anyObject(v json.RawMessage) []issue {
 func oneOf(values ...string) shape {
 	return func(v json.RawMessage) []issue {
 		text, _ := plainjson.StringValue(v)
-		for _, value := range values {
-			if text == value {
-				return nil
-			}
+		if slices.Contains(values, text) {
+			return nil
 		}
 		message := fmt.Sprintf("Invalid input: expected %q", values[0])
 		if len(values) > 1 {
