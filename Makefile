@@ -16,7 +16,7 @@ help: ## list the targets
 build: ## build bin/claudeless, static and stripped
 	go build -trimpath -ldflags='-s -w' -o bin/claudeless ./cmd/claudeless
 test: ## run every test once, in random order, those that take longest first; vet is part of lint
-	$(TEST) -vet=off -p 4 -shuffle=on -timeout 30m -parallel 4 $(PACKAGES)
+	$(TEST) -vet=off -shuffle=on -timeout 30m -parallel 4 $(PACKAGES)
 race: ## run the packages with concurrency under the race detector; one that fails without a data race gets one more run
 	tests/race.sh
 race-full: ## run every package and script under the race detector
