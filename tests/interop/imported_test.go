@@ -170,7 +170,7 @@ func (s realSession) runGuide(t *testing.T) {
 	if err := copyFile(filepath.Join(s.dir, "yesterday.jsonl"), filepath.Join(s.dir, "log.jsonl")); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"1 prompts, ", "kit/mcp.json: ok", "clean", "green"} {
+	for i, want := range []string{"1 prompts, ", "imported/mcp.json: ok", "clean", "passed"} {
 		if out := s.output(t, exec.CommandContext(t.Context(), "sh", "-ec", commands[i+1][1])); !strings.Contains(out, want) {
 			t.Errorf("%s\ngave %q, want %q", commands[i+1][1], out, want)
 		}
