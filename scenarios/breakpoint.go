@@ -27,7 +27,7 @@ type Breakpoint struct {
 	// fail). A condition that cannot be evaluated counts as false and is reported by a warning at the end of the
 	// run.
 	When string `toml:"when" empty:"no"`
-	// MaxHits is how often the breakpoint may decide in a run; 0 means never. By default there is no limit. Further
+	// MaxHits limits how often the breakpoint decides in a run; 0 means never. By default there is no limit. Further
 	// calls are left to the following breakpoints. Calls that are counted run one after another.
 	MaxHits *int `toml:"max_hits" min:"0"`
 	// Action is the decision: `continue`; `modify`, which needs `input` or, after the call, `result`; `skip`, which

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// refusalAdvice specifies what to do about a claude that does not belong to the test.
+// refusalAdvice is the advice about a claude that does not belong to the test.
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
 	"a client of the Messages API takes the URL of simtest.Server"
 

@@ -29,7 +29,7 @@ type Option struct {
 	// takes all words up to the next option. An option without brackets is a
 	// switch.
 	Flags string
-	// Help specifies what the option does; it is not needed to parse.
+	// Help describes what the option does; it is not needed to parse.
 	Help string
 	// Choices are the values allowed; empty means any.
 	Choices []string

@@ -37,7 +37,7 @@ func checkAgents(s *process.System, f *Flags) error {
 	return nil
 }
 
-// agentsFaults describes problems of agents, by name, as the real CLI words it.
+// agentsFaults describes problems of agents, by name, as the real CLI words them.
 func agentsFaults(raw json.RawMessage) []string {
 	if err := plainjson.SyntaxError(raw); err != nil {
 		return []string{"invalid JSON: " + err.Error()}

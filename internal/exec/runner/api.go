@@ -163,7 +163,7 @@ func (a *apiService) close() error {
 	return a.err
 }
 
-// shimAdvice specifies what to do about a real claude that ran.
+// shimAdvice is the advice about a real claude that ran.
 const shimAdvice = "the command did not take claude from PATH but from an absolute path, a bundled copy, or its own PATH; " +
 	"set the host's option for the executable to the claude on PATH (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
 
