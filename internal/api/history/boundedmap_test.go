@@ -25,3 +25,23 @@ func TestBoundedMap(t *testing.T) {
 		}
 	}
 }
+
+// The last n entries are found, and never more than 2n. An entry that is set again takes no place of another.
+func TestBoundedMapSize(t *testing.T) {
+	const n = 3
+	m := NewBoundedMap[int, int](n)
+	for i := range 20 {
+		m.Put(i, i)
+		for range 2 * n {
+			m.Put(i, i)
+		}
+		if got := len(m.newer) + len(m.older); got > 2*n {
+			t.Fatalf("%d entries", got)
+		}
+	}
+	for i := 20 - n; i < 20; i++ {
+		if v, ok := m.Get(i); !ok || v != i {
+			t.Errorf("%d: %d, %t", i, v, ok)
+		}
+	}
+}

@@ -92,9 +92,6 @@ func checkResults(messages []*Message) error {
 			if open, err = m.removeAnsweredCalls(open, i); err != nil {
 				return err
 			}
-			if len(open) > 0 && (i+1 == len(messages) || messages[i+1].Role == "assistant") {
-				return missingResultError(from, open)
-			}
 		}
 	}
 	if len(open) > 0 && messages[len(messages)-1].Role != "assistant" {

@@ -1,8 +1,12 @@
 package history_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,11 +27,19 @@ func groupsOf(t *testing.T, agent string, messages ...any) []history.Group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := history.NewReader(0).Read(body, history.ReadClient(&http.Request{Header: http.Header{"User-Agent": {agent}}}, "", ""))
-	if err != nil {
-		t.Fatal(err)
+	rd := history.NewReader(64)
+	var readings [2][]history.Group // the second from memory, which the first must not have changed
+	for i := range readings {
+		r, err := rd.Read(body, history.ReadClient(&http.Request{Header: http.Header{"User-Agent": {agent}}}, "", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		readings[i] = r.Groups(r.Messages)
 	}
-	return r.Groups(r.Messages)
+	if diff := cmp.Diff(readings[0], readings[1], cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		t.Errorf("the second reading (-first +second):\n%s", diff)
+	}
+	return readings[1]
 }
 
 type object map[string]any
@@ -80,6 +92,7 @@ func TestResults(t *testing.T) {
 	for name, content := range map[string]string{
 		"reminder": "plain\n\n<system-reminder>\nBe careful.\n</system-reminder>\n",
 		"schema":   "plain\n\nThis tool's input schema was not in your prompt when you called it. The input schema is: {}",
+		"spaces":   "plain\n\n<system-reminder>\na\n</system-reminder> \n",
 		"both":     "plain\n\n<system-reminder>\na\n</system-reminder>\n\n<system-reminder>\nb\n</system-reminder>\n\nThis tool's input schema was not in your prompt when you called it. The input schema is: {}",
 		"nothing":  "plain",
 	} {
@@ -91,6 +104,16 @@ func TestResults(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// A reminder inside a result, as a file can contain one, is part of the result.
+func TestReminderInsideResult(t *testing.T) {
+	for _, content := range []string{"a\n\n<system-reminder>\nb\n</system-reminder>\nc", "a</system-reminder>"} {
+		g := messageGroups(t, object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": "a", "content": content}}})
+		if diff := cmp.Diff(content, g[0].Steps[0].Results[0].Text); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 
@@ -147,7 +170,9 @@ func TestTyped(t *testing.T) {
 			[]any{bash, text("[Image: original 3000x1500, displayed at 2000x1000.]")},
 			[]string{"results", "beside [Image: original 3000x1500, displayed at 2000x1000.]"},
 		},
-		"another client": {"", []any{bash, text("Be brief.")}, []string{"results", "beside Be brief."}},
+		"another client":                 {"", []any{bash, text("Be brief.")}, []string{"results", "beside Be brief."}},
+		"an interrupt of another client": {"", []any{bash, text("[Request interrupted by user]"), text("two")}, []string{"closed", "interrupt ", "prompt two"}},
+		"a picture with a result":        {"claude-cli/2.1.329", []any{bash, object{"type": "image", "source": object{}}}, []string{"results"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			uses := []any{
@@ -192,5 +217,208 @@ func TestInterrupted(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"prompt count", "interrupt ", "prompt more"}, got); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
+
+// A group can consist of several messages.
+func TestAdjacentMessages(t *testing.T) {
+	result := func(id, content string) object {
+		return object{"type": "tool_result", "tool_use_id": id, "content": content}
+	}
+	user := func(content ...any) object { return object{"role": "user", "content": content} }
+	const interrupt = "[Request interrupted by user]"
+	for name, tt := range map[string]struct {
+		messages []any
+		want     []string
+	}{
+		"an interrupt first":                     {[]any{user(text(interrupt)), user(result("bash", "1"))}, []string{"interrupt ", "closed 1", "prompt "}},
+		"only a prompt that was typed meanwhile": {[]any{user(text("The user sent a new message while you were working:\nquick"))}, []string{"prompt quick"}},
+		"only context":                           {[]any{user(text("<system-reminder>\nx\n</system-reminder>"))}, []string{"prompt x"}},
+		"only a picture":                         {[]any{user(object{"type": "image", "source": object{}})}, []string{"prompt "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			uses := []any{
+				object{"type": "tool_use", "id": "bash", "name": "Bash", "input": object{}}, object{"type": "tool_use", "id": "skill", "name": "Skill", "input": object{}},
+			}
+			g := groupsOf(t, "claude-cli/2.1.329", append([]any{user(text("one")), object{"role": "assistant", "content": uses}}, tt.messages...)...)
+			var got []string
+			for _, s := range g[2].Steps {
+				if s.Results != nil {
+					got = append(got, fmt.Sprint(s.Kind, " ", len(s.Results)))
+					continue
+				}
+				got = append(got, string(s.Kind)+" "+s.Text)
+				if name == "only context" {
+					if diff := cmp.Diff([]string{s.Text}, s.Pieces); diff != "" {
+						t.Errorf("pieces (-want +got):\n%s", diff)
+					}
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Two conversations are the same if the parts that a scenario can script are: ids, thinking, white space in inputs and the
+// division of an answer into blocks do not count.
+func TestSameConversation(t *testing.T) {
+	use := func(id, name string, input object) object {
+		return object{"type": "tool_use", "id": id, "name": name, "input": input}
+	}
+	result := func(id, content string, isError bool) object {
+		return object{"type": "tool_result", "tool_use_id": id, "content": content, "is_error": isError}
+	}
+	image := object{"type": "image", "source": object{}}
+	type turn struct{ prompt, answer, next []any }
+	digests := func(t *testing.T, c turn) []history.Digest {
+		t.Helper()
+		var out []history.Digest
+		for _, g := range messageGroups(t, object{"role": "user", "content": c.prompt}, object{"role": "assistant", "content": c.answer}, object{"role": "user", "content": c.next}) {
+			out = append(out, g.AnswerDigest)
+			for _, s := range g.Steps {
+				out = append(out, s.Digest(g.Uses))
+			}
+		}
+		return out
+	}
+	prompt := []any{text("hi")}
+	answer := []any{text("well"), use("a", "Bash", object{"command": "ls"}), use("b", "Read", object{})}
+	next := []any{result("a", "x", false), result("b", "y", false)}
+	base := digests(t, turn{prompt, answer, next})
+	for name, c := range map[string]turn{
+		"other ids":         {prompt, []any{text("well"), use("c", "Bash", object{"command": "ls"}), use("d", "Read", object{})}, []any{result("c", "x", false), result("d", "y", false)}},
+		"another order":     {prompt, answer, []any{next[1], next[0]}},
+		"a divided text":    {prompt, []any{text("we"), text("ll"), answer[1], answer[2]}, next},
+		"with thinking":     {prompt, []any{object{"type": "thinking", "thinking": "hm", "signature": ""}, answer[0], answer[1], answer[2]}, next},
+		"an input in lines": {prompt, []any{answer[0], object{"type": "tool_use", "id": "a", "name": "Bash", "input": json.RawMessage("{ \"command\":\n\"ls\" }")}, answer[2]}, next},
+	} {
+		if diff := cmp.Diff(base, digests(t, c)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for name, c := range map[string]turn{
+		"another prompt":    {[]any{text("ho")}, answer, next},
+		"a picture":         {[]any{text("hi"), image}, answer, next},
+		"another answer":    {prompt, []any{text("good"), answer[1], answer[2]}, next},
+		"another tool":      {prompt, []any{answer[0], use("a", "Grep", object{"command": "ls"}), answer[2]}, next},
+		"another input":     {prompt, []any{answer[0], use("a", "Bash", object{"command": "id"}), answer[2]}, next},
+		"results exchanged": {prompt, answer, []any{result("a", "y", false), result("b", "x", false)}},
+		"another result":    {prompt, answer, []any{next[0], result("b", "z", false)}},
+		"a failed result":   {prompt, answer, []any{next[0], result("b", "y", true)}},
+		"interrupted":       {prompt, answer, []any{next[0], next[1], text("[Request interrupted by user]")}},
+	} {
+		if cmp.Equal(base, digests(t, c)) {
+			t.Errorf("%s: the digests are the same", name)
+		}
+	}
+}
+
+// The digest of an answer in several messages depends on each of them and on their order.
+func TestAnswerInSeveralMessages(t *testing.T) {
+	known := map[history.Digest][]string{}
+	for _, texts := range [][]string{{"a"}, {"b"}, {"a", "b"}, {"b", "a"}, {"a", "b", "a"}} {
+		messages := []any{object{"role": "user", "content": "hi"}}
+		for _, s := range texts {
+			messages = append(messages, object{"role": "assistant", "content": s})
+		}
+		d := messageGroups(t, messages...)[1].AnswerDigest
+		if other, found := known[d]; found {
+			t.Errorf("%q and %q have the same digest", texts, other)
+		}
+		known[d] = texts
+	}
+}
+
+// Scenarios can match the first pieces of a prompt alone and then the others.
+func TestPieces(t *testing.T) {
+	g := messageGroups(t, object{"role": "user", "content": []any{text("a\n"), text("b\n"), text("c")}})
+	whole := g[0].Steps[0]
+	head, tail := whole.FirstPieces(1), whole.WithoutPieces(1)
+	if diff := cmp.Diff([][]string{{"a", "b", "c"}, {"a"}, {"b", "c"}}, [][]string{whole.Pieces, head.Pieces, tail.Pieces}); diff != "" {
+		t.Errorf("pieces (-want +got):\n%s", diff)
+	}
+	for want, part := range map[string]history.Step{"a": head, "b\nc": tail} {
+		alone := messageGroups(t, object{"role": "user", "content": want})[0].Steps[0]
+		if part.Text != want || part.Digest(nil) != alone.Digest(nil) {
+			t.Errorf("%q is not the prompt %q", part.Text, want)
+		}
+	}
+}
+
+// Expressions can read the headers of a request except those that may contain a credential.
+func TestVisibleHeaders(t *testing.T) {
+	c := history.ReadClient(&http.Request{Header: http.Header{
+		"X-Api-Key": {"k"}, "Authorization": {"Bearer k"}, "Proxy-Authorization": {"Basic k"}, "Cookie": {"k"}, "X-Claudeless-Token": {"k"}, "My-Token": {"k"},
+		"X-Secret-Id": {"k"}, "Aws-Credential": {"k"}, "Other-Api-Key": {"k"}, "X-Team": {"red", "blue"}, "Key": {"visible"},
+	}}, "", "")
+	want := map[string]string{"x-team": "red, blue", "key": "visible"}
+	for _, name := range []string{"x-api-key", "authorization", "proxy-authorization", "cookie", "x-claudeless-token", "my-token", "x-secret-id", "aws-credential", "other-api-key"} {
+		want[name] = "[redacted]"
+	}
+	if diff := cmp.Diff(want, c.VisibleHeaders()); diff != "" {
+		t.Errorf("headers (-want +got):\n%s", diff)
+	}
+}
+
+// The number of retries that an SDK reports is limited in both directions.
+func TestRetries(t *testing.T) {
+	got := map[string]int{}
+	for _, text := range []string{"", "x", "-3", "0", "2", "1000", "99999"} {
+		got[text] = history.ReadClient(&http.Request{Header: http.Header{"X-Stainless-Retry-Count": {text}}}, "", "").Retries
+	}
+	if diff := cmp.Diff(map[string]int{"": 0, "x": 0, "-3": 0, "0": 0, "2": 2, "1000": 1000, "99999": 1000}, got); diff != "" {
+		t.Errorf("retries (-want +got):\n%s", diff)
+	}
+}
+
+// Thinking that claudeless signed must come back unchanged. It does not know other signatures.
+func TestThinkingSignature(t *testing.T) {
+	sum := sha256.Sum256([]byte("hm"))
+	own := base64.StdEncoding.EncodeToString(sum[:9])
+	const altered, order = "400 messages.1.content.0: Invalid `signature` in `thinking` block",
+		"400 messages.1.content.0.type: If an assistant message contains any thinking blocks, the first block must be `thinking` or `redacted_thinking`. Found `tool_use`."
+	thinking := func(text, signature string) object {
+		return object{"type": "thinking", "thinking": text, "signature": signature}
+	}
+	call := object{"type": "tool_use", "id": "a", "name": "T", "input": object{}}
+	for name, tt := range map[string]struct {
+		mode    string
+		content []any
+		want    string
+	}{
+		"as signed":             {"enabled", []any{thinking("hm", own), call}, ""},
+		"altered":               {"enabled", []any{thinking("ha", own), call}, altered},
+		"altered, adaptive":     {"adaptive", []any{thinking("ha", own), call}, altered},
+		"without text":          {"enabled", []any{thinking("", own), call}, ""},
+		"another signature":     {"enabled", []any{thinking("hm", own+"AAAA"), call}, ""},
+		"no base64":             {"enabled", []any{thinking("ha", own+"!"), call}, ""},
+		"unsigned":              {"enabled", []any{thinking("hm", ""), call}, altered},
+		"unsigned, adaptive":    {"adaptive", []any{thinking("hm", ""), call}, ""},
+		"after a call":          {"enabled", []any{call, thinking("hm", own)}, order},
+		"altered, but disabled": {"disabled", []any{thinking("ha", own), call}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body, err := json.Marshal(object{"model": "m", "max_tokens": 9, "metadata": object{"user_id": "u"}, "thinking": object{"type": tt.mode}, "messages": []any{
+				object{"role": "user", "content": "hi"},
+				object{"role": "assistant", "content": tt.content},
+				object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": "a"}}},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := history.NewReader(8).Read(body, history.Client{})
+			if err != nil || string(r.Metadata) != `{"user_id":"u"}` {
+				t.Fatalf("%v, metadata %s", err, r.Metadata)
+			}
+			got := ""
+			if err := r.Check(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

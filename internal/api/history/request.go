@@ -161,11 +161,8 @@ func isIgnoredKey(key string) bool {
 	return false
 }
 
-// decodeField decodes the value of one key.
+// decodeField decodes the value of one key. A null leaves the field as it is.
 func decodeField(key string, value []byte, into any, what string) error {
-	if bytes.Equal(bytes.TrimSpace(value), []byte("null")) {
-		return nil
-	}
 	if err := json.Unmarshal(value, into); err != nil {
 		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return errSyntax

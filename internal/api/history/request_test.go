@@ -125,7 +125,7 @@ func TestCutOffRequest(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", " ", "[]", `"x"`, body + "x", body + "{}", `{"a":1,}`, `{"a" 1}`, `{"a"}`, `{a:1}`, `{"a":}`, `{"a":1 "b":2}`, `{,}`, `{"\x":1}`, `{"a":1`, `{"a":"b\"}`, `{"a":[1}`, `{"a":tru}`,
+		"", " ", "[]", `"x"`, body + "x", body + "{}", `{"a":1,}`, `{"a" 1}`, `{"a" 12}`, `{"a"}`, `{a:1}`, `{"a":}`, `{"a":1 "b":2}`, `{,}`, `{"\x":1}`, `{"a":1`, `{"a":"b\"}`, `{"a":[1}`, `{"a":tru}`,
 		`{"messages":{}}`, `{"messages":[1,]}`, `{"messages":[,1]}`, `{"messages":[{}`, `{"messages":[{"role":"user","content":"x"}}`,
 	} {
 		if r, err := read(text); err == nil {
