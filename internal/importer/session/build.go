@@ -268,7 +268,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	return out, nil
 }
 
-// sourceOrder lists the kinds of input, the most detailed first.
+// sourceOrder lists the kinds of input, the most detailed last.
 var sourceOrder = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
 // join adds to b what only other contains.

@@ -245,9 +245,6 @@ func (r *recordingReader) detect(at Place, raw []byte) format {
 	if raw[0] == '[' {
 		return &arrayReader{&streamReader{set: r.set}}
 	}
-	if raw[0] != '{' {
-		return nil
-	}
 	var head struct {
 		Type, SessionID              string
 		Session                      *string `json:"session_id"`

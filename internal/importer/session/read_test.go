@@ -5,8 +5,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // A line over the bound is skipped without storing it, and reading continues after it (A7).
@@ -38,6 +42,55 @@ type endless struct{}
 func (endless) Read(p []byte) (int, error) {
 	copy(p, bytes.Repeat([]byte("x"), len(p)))
 	return len(p), nil
+}
+
+// progress counts the reports and keeps the last.
+type progress struct{ calls, last int64 }
+
+func (p *progress) Read(n int64) { p.calls, p.last = p.calls+1, n }
+
+func TestProgress(t *testing.T) {
+	const text = `{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"hi"}}` + "\n" +
+		`{"type":"assistant","uuid":"a","parentUuid":"u","sessionId":"s","message":{"id":"m","role":"assistant","content":"ho"}}` + "\n"
+	name := filepath.Join(t.TempDir(), "t.jsonl")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &progress{}
+	if _, err := Read([]string{name}, Options{Progress: p}); err != nil || *p != (progress{3, int64(len(text))}) {
+		t.Errorf("%v, %d calls, %d of %d bytes", err, p.calls, p.last, len(text))
+	}
+}
+
+// Files that cannot be read as any format are refused with their reason.
+func TestUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	reason := func(name string) string {
+		_, err := Read([]string{name}, Options{})
+		if err == nil {
+			return ""
+		}
+		reason, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), name), ": neither")
+		return reason
+	}
+	file := func(text string) string {
+		name := filepath.Join(dir, "f.jsonl")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return reason(name)
+	}
+	got := []string{reason(dir), reason(filepath.Join(dir, "none")), file(""), file("\x00"), file(strings.Repeat("x", 600) + "\x00"), file("x"), file("null"), file("7")}
+	want := []string{
+		": is a directory; name the .jsonl files in it", ": no such file or directory", ": is empty", ": is binary", ": is binary", ": does not begin with a line of JSON",
+		": is JSON of another kind", ": is JSON of another kind",
+	}
+	if _, err := os.Stat("/proc/self/mem"); err == nil { // reading its first page fails
+		got, want = append(got, reason("/proc/self/mem")), append(want, ":1: input/output error")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestVisible(t *testing.T) {
