@@ -165,35 +165,34 @@ func (h *Redactor) redactTexts(m *session.Message) {
 		}
 		return
 	}
-	split := map[int]string{} // by block index
+	type split struct {
+		redact.Finding
+
+		name string
+	}
+	var splits []split // secrets that do not end in the text in which they begin
+	for _, f := range h.redact.Find(whole) {
+		n, _ := slices.BinarySearch(starts, f.Start+1) // the text behind the one in which it begins
+		if f.Certain && n < len(starts) && f.End > starts[n] {
+			splits = append(splits, split{f, h.Placeholder(f.Kind, whole[f.Start:f.End])})
+		}
+	}
 	for n, i := range which {
-		start, end := starts[n], len(whole)
+		at, end := starts[n], len(whole)
 		if n+1 < len(starts) {
 			end = starts[n+1]
 		}
-		split[i] = whole[start:end]
-	}
-	for _, f := range h.redact.Find(whole) {
-		if !f.Certain {
-			continue
-		}
-		n, _ := slices.BinarySearch(starts, f.Start+1)
-		n-- // the block in which it begins
-		if n+1 >= len(starts) || f.End <= starts[n+1] {
-			continue
-		}
-		name := h.Placeholder(f.Kind, whole[f.Start:f.End])
-		for j := n; j < len(starts) && starts[j] < f.End; j++ {
-			piece := whole[max(f.Start, starts[j]):f.End]
-			if j+1 < len(starts) {
-				piece = whole[max(f.Start, starts[j]):min(f.End, starts[j+1])]
+		var b strings.Builder
+		for _, s := range splits {
+			if s.End <= at || s.Start >= end {
+				continue
 			}
-			split[which[j]] = strings.Replace(split[which[j]], piece, name, 1)
-			name = ""
+			if s.Start >= at {
+				b.WriteString(whole[at:s.Start] + s.name)
+			}
+			at = min(s.End, end)
 		}
-	}
-	for _, i := range which {
-		m.Blocks[i].Text = h.redact.String(split[i])
+		m.Blocks[i].Text = h.redact.String(b.String() + whole[at:end])
 	}
 }
 

@@ -84,3 +84,80 @@ func TestHideEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// A secret that is split over texts of a message is replaced in the first of them and removed from the others.
+func TestHideSplitSecrets(t *testing.T) {
+	const secret = "pl4nted-Value-9x7z"
+	for name, tt := range map[string]struct{ texts, want []string }{
+		"in one":           {[]string{"a " + secret + " b"}, []string{"a REDACTED_MY_TOKEN_1 b"}},
+		"in two":           {[]string{"a " + secret[:5], secret[5:] + " b"}, []string{"a REDACTED_MY_TOKEN_1", " b"}},
+		"in three":         {[]string{"a " + secret[:5], secret[5:9], secret[9:] + " b"}, []string{"a REDACTED_MY_TOKEN_1", "", " b"}},
+		"in the last two":  {[]string{"before", "a " + secret[:5], secret[5:] + " b"}, []string{"before", "a REDACTED_MY_TOKEN_1", " b"}},
+		"in the first two": {[]string{secret[:5], secret[5:], "after"}, []string{"REDACTED_MY_TOKEN_1", "", "after"}},
+		"two of them":      {[]string{secret[:5], secret[5:] + " " + secret[:7], secret[7:]}, []string{"REDACTED_MY_TOKEN_1", " REDACTED_MY_TOKEN_1", ""}},
+		"whole and split":  {[]string{secret + " " + secret[:7], secret[7:] + " " + secret}, []string{"REDACTED_MY_TOKEN_1 REDACTED_MY_TOKEN_1", " REDACTED_MY_TOKEN_1"}},
+		"at the boundary":  {[]string{"a ", secret, " b"}, []string{"a ", "REDACTED_MY_TOKEN_1", " b"}},
+	} {
+		m := &session.Message{}
+		for i, text := range tt.texts {
+			if i == 1 {
+				m.Blocks = append(m.Blocks, session.Block{Call: &session.Call{Input: json.RawMessage("{}")}})
+			}
+			m.Blocks = append(m.Blocks, session.Block{Text: text})
+		}
+		s := &session.Session{Prompts: []*session.Prompt{{Messages: []*session.Message{m}}}}
+		NewRedactor(Environment{Environ: []string{"MY_TOKEN=" + secret}}, nil).Hide([]*session.Session{s})
+		var got []string
+		for _, b := range m.Blocks {
+			if b.Call == nil {
+				got = append(got, b.Text)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The homes of the user, of the recorded process and of the files are replaced, and so are the names of the users. Directories that
+// everybody has are not.
+func TestHideHomes(t *testing.T) {
+	s := &session.Session{
+		CWD: "/home/anna/proj", Files: []string{"/Users/berta/x.jsonl", "relative.jsonl"}, Environ: []string{"HOME=/srv/people/carla", "USER=dora"},
+		Prompts: []*session.Prompt{{Text: "/home/anna/a /Users/berta/b /srv/people/carla/c /opt/emil/d by anna, berta, carla, dora and emil; /root/e /f root"}},
+	}
+	NewRedactor(Environment{Home: "/opt/emil"}, []*session.Session{s, {Environ: []string{"HOME=/root"}}, {Environ: []string{"HOME=/"}}}).Hide([]*session.Session{s})
+	want := HomePlaceholder + "/a " + HomePlaceholder + "/b " + HomePlaceholder + "/c " + HomePlaceholder +
+		"/d by REDACTED_USER_1, REDACTED_USER_2, REDACTED_USER_3, REDACTED_USER_4 and REDACTED_USER_5; /root/e /f root"
+	if diff := cmp.Diff(want, s.Prompts[0].Text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// With so many prompts that they are not indexed, patterns are words that only one of them has, or several words.
+func TestPatternsOfLongPrompts(t *testing.T) {
+	long := strings.Repeat("filler words of it ", 5<<20/19)
+	p := newPatterns([]string{long, "say alpha now", "say beta now", "say the same now", "say the same now"}, nil, false)
+	got := map[string]pattern{}
+	for _, prompt := range []string{"say alpha now", "say beta now", "say the same now"} {
+		got[prompt] = p.choose(prompt, prompt)
+	}
+	want := map[string]pattern{
+		"say alpha now": {"contains", "text", "alpha"}, "say beta now": {"contains", "text", "beta"}, "say the same now": {"contains", "text", "say the same now"},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pattern{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	for most, want := range map[int]string{
+		3: "abc" + truncationMark + "4 bytes; --big keeps them]",
+		4: "abc" + truncationMark + "3 bytes; --big keeps them]", // not half a character
+		5: "abcé" + truncationMark + "2 bytes; --big keeps them]",
+	} {
+		if diff := cmp.Diff(want, Truncate("abcéde", most)); diff != "" {
+			t.Errorf("%d (-want +got):\n%s", most, diff)
+		}
+	}
+}
