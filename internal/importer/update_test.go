@@ -2,6 +2,7 @@ package importer_test
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -178,10 +179,10 @@ func TestKitWithoutDirectory(t *testing.T) {
 	if err := k.Err(); err == nil || !strings.HasPrefix(err.Error(), "writing a/b.toml: ") {
 		t.Errorf("the same name again: %v", err)
 	}
-	if _, err := k.Update("a/b.toml"); err != k.Err() {
+	if _, err := k.Update("a/b.toml"); !errors.Is(err, k.Err()) {
 		t.Errorf("update: %v", err)
 	}
-	if _, err := k.Commit(); err != k.Err() {
+	if _, err := k.Commit(); !errors.Is(err, k.Err()) {
 		t.Errorf("commit: %v", err)
 	}
 	k.Discard()
