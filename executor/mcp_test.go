@@ -9,8 +9,8 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/mcp/mcptest"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/tests/mcptest"
 )
 
 // TestMCPServer is the child of TestMCP: an MCP server on stdin and stdout.

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/claudeless/claudeless/mcp/mcptest"
+	"github.com/claudeless/claudeless/tests/mcptest"
 )
 
 // TestMain makes the test binary a server when MCPTEST_MODE says so.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/mcp/mcptest"
+	"github.com/claudeless/claudeless/tests/mcptest"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )

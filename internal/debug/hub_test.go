@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/claudeless/claudeless/mcp/mcptest"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/tests/mcptest"
 )
 
 // TestMain makes the test binary a server if MCPTEST_MODE is set. C1, C4 and C96 require that no goroutine is left

@@ -60,7 +60,7 @@ var packageTable = []packageRow{
 	{1, "simulator/transcript", "session ids, transcripts, resume, fork", "simulator/protocol internal/base/plainjson internal/claudecode"},
 	{1, "simulator/hook", "runs the hooks of an event and merges their outputs", "simulator/protocol internal/base/match internal/base/proc internal/claudecode"},
 	{1, "mcp", "configured and connected MCP servers: connect, call, reconnect; results as protocol types", "simulator/protocol internal/base/plainjson mcp/oauth mcp/internal/connection internal/base/proc internal/record/redact internal/base/cas"},
-	{1, "mcp/mcptest", "MCP servers with exactly one fault each; for tests only", "internal/base/plainjson"},
+	{1, "tests/mcptest", "MCP servers with exactly one fault each; for tests only", "internal/base/plainjson"},
 	{1, "fixtures/wire", "JSON-RPC between an MCP server and its clients, as raw JSON; the list of possible faults", "internal/base/plainjson internal/base/localhttp internal/base/proc"},
 	{1, "fixtures/backend", "runs tool calls outside the fixture server", "internal/base/proc"},
 	{1, "fixtures", "an MCP server from a TOML file", "internal/base/diag internal/base/localhttp fixtures/wire fixtures/backend fixtures/internal/oauth internal/base/plainjson internal/base/match internal/base/eval"},
@@ -229,9 +229,9 @@ func checkImport(r packageRow, imp string, isTest bool) string {
 	if local, ok := strings.CutPrefix(imp, tree.Module+"/"); ok {
 		switch {
 		case local == r.path: // an external test package
-		case isTest && local == "mcp/mcptest":
-		case local == "mcp/mcptest":
-			return "mcp/mcptest is for tests"
+		case isTest && local == "tests/mcptest":
+		case local == "tests/mcptest":
+			return "tests/mcptest is for tests"
 		case r.allowedImports == "*" && !strings.HasPrefix(local, "tests/") && local != "cmd/claudeless":
 		case slices.Contains(strings.Fields(r.allowedImports), local):
 		default:

@@ -16,7 +16,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/mcp/mcptest"
+	"github.com/claudeless/claudeless/tests/mcptest"
 )
 
 // TestMain makes the test binary a server if MCPTEST_MODE is set.

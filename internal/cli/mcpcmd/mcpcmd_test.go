@@ -14,7 +14,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/mcp/mcptest"
+	"github.com/claudeless/claudeless/tests/mcptest"
 )
 
 // TestMain lets the test binary act as the servers that the tests connect to.

@@ -21,8 +21,8 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 
 	"github.com/claudeless/claudeless/internal/debug/mcpface"
-	"github.com/claudeless/claudeless/mcp/mcptest"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/tests/mcptest"
 )
 
 // TestMain is also the external server of some tests: MCP_MODE is a mode of mcptest, or "face" for a server of this

@@ -27,7 +27,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/compat"
-	"github.com/claudeless/claudeless/mcp/mcptest"
+	"github.com/claudeless/claudeless/tests/mcptest"
 )
 
 // TestMain makes the test binary an MCP server if MCPTEST_MODE is set.
