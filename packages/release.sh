@@ -43,7 +43,14 @@ done
 
 node packages/npm/pack.mjs dist "$work/binaries"
 
-for arch in amd64 arm64; do install -D "$work/binaries/linux_$arch/claudeless" "dist/image/linux/$arch/claudeless"; done
+# The layers of the image are archives, which keep the modes of /tmp and of the binary when they are uploaded.
+mkdir -p dist/image/linux
+for arch in amd64 arm64; do
+  root=$work/image-$arch
+  install -d -m 1777 "$root/tmp"
+  install -D -m 755 "$work/binaries/linux_$arch/claudeless" "$root/usr/local/bin/claudeless"
+  tar -C "$root" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -cf "dist/image/linux/$arch.tar" tmp usr
+done
 cp packages/Dockerfile dist/image/
 # The notes are the version's section of the changelog.
 awk -v section="$version" '/^## /{on = $2 == section; next} on' CHANGELOG.md > dist/NOTES.md
