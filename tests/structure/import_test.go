@@ -95,7 +95,7 @@ var packageTable = []packageRow{
 	{4, "internal/exec/runner", "runs a command with claudeless instead of claude: shims, guard, verdict", "internal/exec/procio internal/exec/guard internal/api internal/base/proc internal/base/process internal/base/localhttp internal/exec/verdict internal/screens/console scenarios"},
 	{4, "internal/cli/execcmd", "the commands for a program under test: exec, shim, verify, journal, gates", "docs internal/exec/verdict internal/exec/gate internal/exec/runner internal/record/journal internal/base/process internal/exec/procio executor/builtin"},
 	{0, "internal/base/tomltext", "writes TOML for human readers", ""},
-	{2, "internal/importer/session", "reads real sessions (transcripts, stream-json logs, journals, recordings) into one form", "internal/record/journal internal/api/history internal/base/shellcmd internal/claudecode"},
+	{2, "internal/importer/session", "reads real sessions (transcripts, stream-json logs, journals, recordings) into one form", "internal/record/journal internal/api/history internal/base/plainjson internal/base/shellcmd internal/claudecode"},
 	{2, "internal/parity", "the cases of a parity run, and the comparison of two runs", "docs internal/base/diag internal/base/junit internal/base/plainjson internal/claudecode scenarios"},
 	{5, "internal/importer", "converts real sessions to scenarios: patterns and fixtures, secrets removed; can run the result", "fixtures/clone internal/importer/session internal/base/plainjson internal/parity internal/base/proc internal/record/redact internal/base/tomltext scenarios"},
 	{3, "internal/parity/permissions", "compares how two programs decide about tool calls under permission rules", "internal/base/diag internal/base/junit internal/parity internal/base/plainjson"},

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Options configure Read. The zero value is ready to use.
@@ -211,16 +212,8 @@ var errTooLong = fmt.Errorf("a line of more than %d MB", maxLine>>20)
 
 // readLine reads a line including its line feed into line, and returns its size. A line over the limit is not kept.
 func readLine(in *bufio.Reader, line []byte) (kept []byte, size int64, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		size += int64(len(part))
-		if line = append(line, part...); size > maxLine {
-			line = nil
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, size, err
-		}
-	}
+	kept, _, err = plainjson.ReadLine(in, line, maxLine, func(part []byte) { size += int64(len(part)) })
+	return kept, size + int64(len(kept)), err
 }
 
 func describeLine(raw []byte) string {

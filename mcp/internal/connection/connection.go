@@ -93,7 +93,7 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 		WebsiteURL: "https://claude.com/claude-code",
 	}
 	var err error
-	if c.interceptor.inner, c.transport, err = o.Target.dial(life, limit, &c.transportBase); err != nil {
+	if c.interceptor.Interface, c.transport, err = o.Target.dial(life, limit, &c.transportBase); err != nil {
 		return nil, err
 	}
 	c.process, _ = c.transport.(*process)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -61,16 +60,17 @@ func (f *lineFilter) Read(p []byte) (int, error) {
 // fillReady reads one line into ready; ready stays empty if the line is not a message.
 func (f *lineFilter) fillReady() {
 	f.readyBytes = nil
-	line, tooLong, err := f.readLine()
-	if err != nil {
-		f.ended = true
-	}
-	if tooLong != nil {
-		f.readyBytes = f.tooLongReply(tooLong)
-		return
+	var dropped droppedLine
+	line, tooLong, err := plainjson.ReadLine(f.src, f.line, f.options.Limit, func(part []byte) { dropped.write(part) })
+	f.ended = err != nil
+	const kept = 1 << 20 // larger buffers are released
+	if f.line = line; cap(line) > kept {
+		f.line = nil
 	}
 	trimmed := bytes.TrimSpace(line)
 	switch {
+	case tooLong:
+		f.readyBytes = f.tooLongReply(&dropped)
 	case len(trimmed) == 0:
 	case trimmed[0] == '{' && json.Valid(trimmed):
 		f.readyBytes = append(withNumericID(trimmed), '\n')
@@ -112,32 +112,6 @@ func (f *lineFilter) tooLongReply(l *droppedLine) []byte {
 	}
 	f.options.Owner.interceptor.setProblem(strings.Trim(string(id), `"`), why)
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, CodeInternalError, why.Error())
-}
-
-// readLine returns the next line, which is valid until the next call. For a line beyond the limit it returns tooLong
-// instead.
-func (f *lineFilter) readLine() (line []byte, tooLong *droppedLine, err error) {
-	const kept = 1 << 20 // larger buffers are released
-	line = f.line[:0]
-	for {
-		part, err := f.src.ReadSlice('\n')
-		if tooLong == nil && len(line)+len(part) > f.options.Limit {
-			tooLong = &droppedLine{}
-			tooLong.write(line)
-			line = nil
-		}
-		if tooLong != nil {
-			tooLong.write(bytes.TrimSuffix(part, []byte{'\n'}))
-		} else {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			if f.line = line; cap(line) > kept {
-				f.line = nil
-			}
-			return line, tooLong, err
-		}
-	}
 }
 
 func (f *lineFilter) dropLine(what string) {

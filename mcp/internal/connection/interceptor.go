@@ -37,7 +37,7 @@ const cancelLimit = 5 * time.Second
 //
 // It always implements SetProtocolVersion, so that the client does not send cancellations itself.
 type interceptor struct {
-	inner         transport.Interface
+	transport.Interface
 	notifications *notificationHandler
 	debug         DebugLog
 
@@ -53,7 +53,7 @@ type interceptor struct {
 	pending map[string]error // the requests that wait, by the id as text, with the defect of the response (nil means none)
 }
 
-// newInterceptor returns an interceptor; the caller sets inner before anything is sent.
+// newInterceptor returns an interceptor; the caller sets Interface before anything is sent.
 func newInterceptor(in *notificationHandler, debug DebugLog) *interceptor {
 	return &interceptor{notifications: in, debug: debug, pending: map[string]error{}}
 }
@@ -81,13 +81,9 @@ type rawResultSlot struct {
 
 type rawResultKey struct{}
 
-func (l *interceptor) Start(ctx context.Context) error { return l.inner.Start(ctx) }
-func (l *interceptor) Close() error                    { return l.inner.Close() }
-func (l *interceptor) GetSessionId() string            { return l.inner.GetSessionId() }
-
 // SetProtocolVersion passes the negotiated version to HTTP transports.
 func (l *interceptor) SetProtocolVersion(version string) {
-	if h, ok := l.inner.(transport.HTTPConnection); ok {
+	if h, ok := l.Interface.(transport.HTTPConnection); ok {
 		h.SetProtocolVersion(version)
 	}
 }
@@ -188,7 +184,7 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	if !subscription { // a subscription stays open and does not count as activity
 		l.track(req.ID)
 	}
-	resp, err := l.inner.SendRequest(withFailureHandler(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
+	resp, err := l.Interface.SendRequest(withFailureHandler(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
 	if why := l.untrack(req.ID); why != nil {
 		err = why
 	}
@@ -223,7 +219,7 @@ func (l *interceptor) isCancellable(ctx context.Context, method string) bool {
 	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
 		return false
 	}
-	_, remote := l.inner.(transport.HTTPConnection)
+	_, remote := l.Interface.(transport.HTTPConnection)
 	return !remote || !l.modern.Load()
 }
 
@@ -320,7 +316,7 @@ func (l *interceptor) cancel(ctx context.Context, req transport.JSONRPCRequest) 
 		n.Params.AdditionalFields["reason"] = cancelReason(cause)
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
-	if _, local := l.inner.(*transport.Stdio); local {
+	if _, local := l.Interface.(*transport.Stdio); local {
 		defer stop()
 		_ = l.SendNotification(ctx, n) // best effort; the message is queued, so this does not block
 		return
@@ -354,19 +350,19 @@ func clientIdentity(params any) map[string]any {
 // SendNotification sends a notification.
 func (l *interceptor) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
 	l.debug.Message("->", n.Method, "")
-	return l.inner.SendNotification(ctx, n)
+	return l.Interface.SendNotification(ctx, n)
 }
 
 // SetNotificationHandler installs the interceptor's own handler instead of the client's, which would run its
 // listeners on the read loop.
 func (l *interceptor) SetNotificationHandler(func(wire.JSONRPCNotification)) {
-	l.inner.SetNotificationHandler(func(n wire.JSONRPCNotification) { l.notifications.receive(n) })
+	l.Interface.SetNotificationHandler(func(n wire.JSONRPCNotification) { l.notifications.receive(n) })
 }
 
 // SetRequestHandler installs the interceptor's own handler instead of the client's, which answers unknown methods
 // with an internal error.
 func (l *interceptor) SetRequestHandler(transport.RequestHandler) {
-	if b, ok := l.inner.(transport.BidirectionalInterface); ok {
+	if b, ok := l.Interface.(transport.BidirectionalInterface); ok {
 		b.SetRequestHandler(l.handle)
 	}
 }

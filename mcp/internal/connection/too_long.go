@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"sync"
@@ -31,6 +32,7 @@ type droppedLine struct {
 const keptBytes = 1 << 10
 
 func (d *droppedLine) write(p []byte) {
+	p = bytes.TrimSuffix(p, []byte{'\n'})
 	d.size += int64(len(p))
 	d.head = append(d.head, p[:min(len(p), keptBytes-len(d.head))]...)
 	d.tail = append(d.tail, p[max(0, len(p)-keptBytes):]...)
