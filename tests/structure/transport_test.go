@@ -1,0 +1,74 @@
+package structure
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/tests/internal/tree"
+)
+
+// maxTransportLines bounds the lines of our own transports of MCP. Counted in the same way, they were 3,632 before revision
+// 2026-07-28 was spoken.
+const maxTransportLines = 3_520
+
+// transportPackages are the packages that carry messages of MCP. Like in mcp-go, a transport is what carries messages
+// (there, client/transport and the transports of server); what a client does with them is not.
+var transportPackages = []string{"fixtures/wire", "mcp/internal/connection"} // constant: only read
+
+// transportFiles are the files of our own transports, and why they are not left to mcp-go 1.2.1.
+var transportFiles = map[string]string{ // constant: only read
+	"fixtures/wire/doc.go":        "the package comment",
+	"fixtures/wire/http.go":       "faults need raw answers; mcp-go's server encodes results of its own types and handles initialize itself",
+	"fixtures/wire/kept.go":       "a bound on kept messages over all sessions; mcp-go's event store has one per stream",
+	"fixtures/wire/message.go":    "ids and results keep their bytes, for example large integers",
+	"fixtures/wire/session.go":    "notifications of a call come before its answer; over stdio, mcp-go writes them after it",
+	"fixtures/wire/sessions.go":   "ended sessions say why, and ids are those of a seed",
+	"fixtures/wire/stateless.go":  "modern, legacy or both: mcp-go answers initialize in every case",
+	"fixtures/wire/stdio.go":      "faults of pipes; mcp-go's stdio server has no revisions to choose",
+	"fixtures/wire/stream.go":     "invalid events and connections that break are faults",
+	"fixtures/wire/transcript.go": "messages are recorded as they were sent, invalid ones too",
+
+	"mcp/internal/connection/bound.go":          "mcp-go reads bodies of any size and hides why a stream broke",
+	"mcp/internal/connection/events.go":         "mcp-go does not accept all line ends and byte order marks",
+	"mcp/internal/connection/filter.go":         "mcp-go reads lines of any size, and drops what is no message without a trace",
+	"mcp/internal/connection/host.go":           "servers inside an SDK host: messages travel in control requests",
+	"mcp/internal/connection/interceptor.go":    "results and errors as they were sent, the ids and the cancellations of the real CLI",
+	"mcp/internal/connection/process.go":        "processes are started and stopped by internal/base/proc only",
+	"mcp/internal/connection/remote.go":         "when the stream of notifications opens, and whether a server is gone",
+	"mcp/internal/connection/roundtrip.go":      "headers that are renewed once after a refusal, and that never reach another origin",
+	"mcp/internal/connection/sse.go":            "mcp-go's SSE transport does not answer requests of the server and hangs when the stream ends",
+	"mcp/internal/connection/too_long.go":       "a response over the limit fails its own request only",
+	"mcp/internal/connection/transport_base.go": "why a connection ended, for waiting callers",
+}
+
+// notTransport are the other files of these packages: calls, requests, lists, results, negotiation and subscriptions, as in
+// mcp-go's package client; and the names of faults.
+var notTransport = strings.Fields(`fault call connection failure idle initialize_result lists negotiation notifications request
+	result_shape rounds shape subscription`) // constant: only read
+
+func TestTransportLines(t *testing.T) {
+	t.Parallel()
+	total, found := 0, map[string]bool{}
+	for _, s := range tree.Sources(t) {
+		if s.IsTest() || !slices.Contains(transportPackages, path.Dir(s.Path)) {
+			continue
+		}
+		_, isTransport := transportFiles[s.Path]
+		if isOther := slices.Contains(notTransport, strings.TrimSuffix(path.Base(s.Path), ".go")); isTransport == isOther {
+			t.Errorf("%s: name it in transportFiles, with the reason why mcp-go does not do it, or in notTransport", s.Path)
+		}
+		if isTransport {
+			total += strings.Count(tree.ReadFile(t, s.Path), "\n")
+			found[s.Path] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(transportFiles)) {
+		if !found[name] {
+			t.Errorf("%s does not exist", name)
+		}
+	}
+	checkTotal(t, "lines of our own transports", total, maxTransportLines)
+}
