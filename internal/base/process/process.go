@@ -53,7 +53,7 @@ func NewSystem() *System {
 	log.SetOutput(libraryLog{os.Stderr})
 	return &System{
 		Args:        os.Args,
-		Environ:     os.Environ(),
+		Environ:     environ(os.Environ(), runtime.GOOS),
 		Stdin:       os.Stdin,
 		Stdout:      os.Stdout,
 		Stderr:      os.Stderr,
@@ -69,6 +69,25 @@ func NewSystem() *System {
 		PID:         os.Getpid(),
 		Lifetime:    processLifetime{},
 	}
+}
+
+// environ returns the environment variables env of a process on the system goos. Windows does not distinguish the case of
+// names, so there they are in capitals; and HOME, unless it is set, is the directory of the user's profile.
+func environ(env []string, goos string) []string {
+	if goos != "windows" {
+		return env
+	}
+	out := make([]string, len(env), len(env)+1)
+	for i, kv := range env {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			kv = strings.ToUpper(name) + "=" + value
+		}
+		out[i] = kv
+	}
+	if profile := proc.Getenv(out, "USERPROFILE"); profile != "" && proc.Getenv(out, "HOME") == "" {
+		out = append(out, "HOME="+profile)
+	}
+	return out
 }
 
 // Name returns the program's name as the user typed it.
