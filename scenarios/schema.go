@@ -86,6 +86,9 @@ type Scenario struct {
 	// LaunchTimestamp is the start time of the run (RFC 3339 with a zone); together with `seed` it makes the output
 	// of two runs identical.
 	LaunchTimestamp string `toml:"launch_timestamp" empty:"no"`
+	// Pace `real` makes a run take at least as long as the real CLI takes to start and to answer; `exec --pace` takes
+	// precedence. With `exec --real`, and for claudeless serve, it has no effect.
+	Pace string `toml:"pace" enum:"instant,real" default:"instant"`
 	// Timeouts sets timeouts and delays of the CLI.
 	Timeouts Timeouts `toml:"timeouts"`
 	// Compat keeps behaviour that older scenarios rely on.

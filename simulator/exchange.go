@@ -194,7 +194,7 @@ func (x *exchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time
 	if req.Results == nil {
 		d += x.sim.options.Display.ResponseDelay
 	}
-	return d
+	return max(d, x.sim.options.Display.MinimumDelay)
 }
 
 // emitMessage emits one message of the model, one event a block.

@@ -98,6 +98,7 @@ type DisplayOptions struct {
 	Thinking       string           // value of thinking_display; empty means updates
 	Stream         scenarios.Stream // pace of partial messages
 	ResponseDelay  time.Duration    // wait before the first reply to each prompt
+	MinimumDelay   time.Duration    // wait before each reply that has no longer one
 	CompactDelay   time.Duration    // duration of a compaction
 }
 

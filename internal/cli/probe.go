@@ -19,13 +19,13 @@ import (
 // They respond as on a machine with an API key and default settings; commands that
 // would change an account are refused.
 func statusCommands() map[string]runner {
-	return map[string]runner{"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdate, "upgrade": runUpdate}
+	return map[string]runner{"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "install": runInstall, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdate, "upgrade": runUpdate}
 }
 
 // unsimulatedCommands lists the commands of the real CLI that are not simulated.
 func unsimulatedCommands() []string {
 	return []string{
-		"attach", "auto-mode", "gateway", "import", "install", "logs", "project", "purge", "respawn", "rm", "setup-token", "stop", "kill",
+		"attach", "auto-mode", "gateway", "import", "logs", "project", "purge", "respawn", "rm", "setup-token", "stop", "kill",
 		"ultrareview",
 	}
 }
@@ -110,5 +110,22 @@ func runDoctor(_ context.Context, s *process.System, _ []string) error {
 
 func runUpdate(_ context.Context, s *process.System, _ []string) error {
 	_, err := fmt.Fprintf(s.Stdout, "Current version: %[1]s\nChecking for updates to latest version…\nClaude Code is up to date (%[1]s)\n", claudecode.DefaultVersion)
+	return err
+}
+
+// runInstall answers like a successful installation, but installs nothing: a program that updates claude continues.
+func runInstall(_ context.Context, s *process.System, words []string) error {
+	target := "latest"
+	for _, word := range words {
+		if !strings.HasPrefix(word, "-") {
+			target = word
+		}
+	}
+	self, err := s.Executable()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.Stdout, "\nChecking installation…\nInstalling Claude Code native build %s…\nSetting up launcher and shell integration…\n"+
+		"✔ Claude Code successfully installed!\n\n  Version: %s\n\n  Location: %s\n\n\n  Next: Run claude --help to get started\n", target, claudecode.DefaultVersion, self)
 	return err
 }

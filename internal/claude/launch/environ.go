@@ -49,7 +49,12 @@ func childEnviron(sys *process.System, p *Plan) []string {
 
 func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	t := p.Scenario.Timeouts
+	var pace claudecode.Pace
+	if cmp.Or(sys.Getenv("CLAUDELESS_PACE"), p.Scenario.Pace) == "real" {
+		pace = p.Profile.Pace()
+	}
 	return Limits{
+		Pace:     pace,
 		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryScale(sys, f), GatewayHost: apiGateway(sys),
 		ResponseDelay:     timeoutFor(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
 		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),

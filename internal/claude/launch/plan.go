@@ -157,9 +157,10 @@ type Prompt struct {
 type Limits struct {
 	MaxTurns          int
 	MaxBudgetUSD      float64
-	MaxRetries        int           // -1 means none
-	RetryScale        float64       // factor for the waits between retries; 1 means as in the real CLI
-	ResponseDelay     time.Duration // before every prompt's first reply
+	MaxRetries        int             // -1 means none
+	RetryScale        float64         // factor for the waits between retries; 1 means as in the real CLI
+	ResponseDelay     time.Duration   // before every prompt's first reply
+	Pace              claudecode.Pace // minimum times
 	StopBlockCap      int
 	ContextWindow     int    // tokens to which a conversation may grow; 0 means the model's limit
 	NoAutoCompact     bool   // a full conversation is not compacted

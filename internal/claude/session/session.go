@@ -130,7 +130,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 		},
 		Display: simulator.DisplayOptions{
 			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, OrderedResults: plan.Clock.IsRepeatable(),
-			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, CompactDelay: plan.Limits.CompactDelay,
+			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, MinimumDelay: plan.Limits.Pace.Answer, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
@@ -168,11 +168,15 @@ func slashCommands(s *Session) *command.Set {
 	return command.New(o)
 }
 
-// Start connects the servers and registers the tools with breakpoints and debugger. With a host,
+// Start waits as long as a start takes at the pace of the plan, connects the servers, and registers
+// the tools with breakpoints and debugger. With a host,
 // the servers connect in the background and [Session.WaitReady] waits for them. After ctx has ended
 // no more events are yielded.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
+	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
+		return err
+	}
 	s.records.telemetry = startTelemetry(ctx, s.plan, s.records.transcript, s.state, s.hooks.Runner)
 	if s.servers.requests.host != nil {
 		return s.servers.startInBackground(ctx)

@@ -87,6 +87,7 @@ type Exec struct {
 	Guard      string   `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
 	Faults     []string `placeholder:"NAME|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
 	Real       realFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
+	Pace       string   `enum:",instant,real" default:"" placeholder:"instant|real" help:"Start and answer no faster than the real claude does (real), or without waiting (instant)"`
 	Terminal   `embed:""`
 	JudgeLater bool     `help:"Write the journal (--capture) but do not check the run; check it later with claudeless verify"`
 	FreshHome  bool     `help:"Give the command an empty home directory"`
@@ -131,6 +132,12 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	setup, err := c.runnerSetup(s)
 	if err != nil {
 		return err
+	}
+	if c.Pace != "" {
+		if c.Real.isSet {
+			return process.WithHint("--pace is for the simulated claude", "leave it out: the real claude has its own pace")
+		}
+		setup.ExtraVariables = []string{"CLAUDELESS_PACE=" + c.Pace}
 	}
 	terminal, err := c.terminalOptions(s, c.Real.isSet, len(c.Faults) > 0)
 	if err != nil {

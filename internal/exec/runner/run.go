@@ -111,7 +111,7 @@ func (r *run) createShims() error {
 	if err := r.Setup.createShims(r.shimDir(), <-r.realNames); err != nil {
 		return err
 	}
-	return writeNpmShim(r.shimDir(), pathVariable(r.System.Environ))
+	return writePackageManagers(r.shimDir(), pathVariable(r.System.Environ))
 }
 
 // ownFiles returns the files of this run that may be called claude.
