@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"os"
@@ -129,4 +130,19 @@ func globFiles(ctx context.Context, root, pattern string) (datedFiles, error) {
 		return nil
 	}, doublestar.WithFilesOnly(), doublestar.WithNoFollow())
 	return found, err
+}
+
+// datedFile is a file with its modification time.
+type datedFile struct {
+	name  string
+	mtime time.Time
+}
+
+type datedFiles []datedFile
+
+// sort sorts by modification time, newest first, then by name.
+func (ds datedFiles) sort() {
+	slices.SortFunc(ds, func(a, b datedFile) int {
+		return cmp.Or(b.mtime.Compare(a.mtime), strings.Compare(a.name, b.name))
+	})
 }

@@ -1,0 +1,144 @@
+package scenarios
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/match"
+)
+
+// matchesCall reports whether the expectation is about a call, "server/tool".
+func (m *ExpectMCP) matchesCall(c observedCall) bool {
+	server, tool, _ := strings.Cut(c.name, "/")
+	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
+}
+
+// expectsNotification reports whether the expectation is about what the server says, not about calls.
+func (m *ExpectMCP) expectsNotification() bool {
+	return m.Progress != "" || m.Log != "" || m.Level != ""
+}
+
+// matchesNotification reports whether the expectation is about a notification.
+func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
+	if !matchesToolName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
+		return false
+	}
+	if m.Progress != "" {
+		return (m.Tool == "" || matchesToolName(n.Tool, m.Tool)) && globMatches(m.Progress, n.Text)
+	}
+	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatches(m.Log, n.Text))
+}
+
+// subject describes what the expectation is about.
+func (m *ExpectMCP) subject() string {
+	of := "the MCP server " + m.Server
+	if m.Tool != "" {
+		of = "the MCP tool " + m.Server + "/" + m.Tool
+	}
+	switch {
+	case m.Progress != "":
+		return "a progress message of " + of + " like " + strconv.Quote(m.Progress)
+	case m.Log != "" && m.Level != "":
+		return "a log message of level " + m.Level + " of " + of + " like " + strconv.Quote(m.Log)
+	case m.Log != "":
+		return "a log message of " + of + " like " + strconv.Quote(m.Log)
+	case m.Level != "":
+		return "a log message of level " + m.Level + " of " + of
+	}
+	return "a call to " + of
+}
+
+// describeOthers lists the actual notifications of the server.
+func (m *ExpectMCP) describeOthers(notified []ObservedNotification) string {
+	const most = 3
+	var texts []string
+	for _, n := range notified {
+		if text := strconv.Quote(n.Text); matchesToolName(n.Server, m.Server) && (n.Level == "") == (m.Progress != "") && !slices.Contains(texts, text) && len(texts) < most {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "; it said " + strings.Join(texts, ", ")
+}
+
+// ObservedOAuthRequest is a request to the authorization server of a fixture.
+type ObservedOAuthRequest struct {
+	Request, Grant, Client string
+	Scopes                 []string
+	Result                 string
+}
+
+// matches reports whether the expectation is about a request.
+func (x *ExpectOAuth) matches(r ObservedOAuthRequest) bool {
+	return r.Request == cmp.Or(x.Request, "token") && (x.Grant == "" || x.Grant == r.Grant) && (x.Client == "" || globMatches(x.Client, r.Client)) &&
+		(x.Scope == "" || slices.Contains(r.Scopes, x.Scope)) && (x.Result == "" || x.Result == r.Result)
+}
+
+// subject names what is expected.
+func (x *ExpectOAuth) subject() string {
+	var text strings.Builder
+	text.WriteString("an OAuth " + cmp.Or(x.Request, "token") + " request")
+	for _, part := range []struct{ word, value string }{
+		{"with grant", x.Grant}, {"of client", x.Client}, {"with scope", x.Scope}, {"with result", x.Result},
+	} {
+		if part.value != "" {
+			text.WriteString(" " + part.word + " " + part.value)
+		}
+	}
+	return text.String()
+}
+
+// nearMiss lists the actual requests.
+func (x *ExpectOAuth) nearMiss(seen []ObservedOAuthRequest) string {
+	var others []string
+	for _, r := range seen {
+		text := strings.TrimSpace(r.Request+" "+r.Grant) + " -> " + r.Result
+		if !slices.Contains(others, text) {
+			others = append(others, text)
+		}
+	}
+	if others == nil {
+		return "; there was no OAuth request"
+	}
+	return "; there were " + strings.Join(others, ", ")
+}
+
+// globMatches matches a glob that was checked when the scenario was compiled.
+func globMatches(glob, text string) bool {
+	g, err := match.Glob(glob)
+	if err != nil {
+		return false
+	}
+	_, ok := g.Match(text)
+	return ok
+}
+
+// ObservedScreen is a state of the interactive screen that waited for the user.
+type ObservedScreen struct {
+	State string // permission, question, plan or dialog
+	Kind  string // of the state: bash, trust
+	// Answer is yes or no.
+	Answer string
+}
+
+// AddScreen records a screen that was answered.
+func (s *RunRecord) AddScreen(seen ObservedScreen) { s.screens = append(s.screens, seen) }
+
+// MarkRealCLI means that a real claude ran, whose screens are not recorded. Expectations of
+// screens are then not judged.
+func (s *RunRecord) MarkRealCLI() { s.realCLI = true }
+
+// isScreenState reports whether a text names a state of the screen, with or without a kind.
+func isScreenState(text string) bool {
+	state, _, _ := strings.Cut(text, "/")
+	return slices.Contains([]string{"permission", "question", "plan", "dialog"}, state)
+}
+
+// matchesScreen reports whether a screen is the expected one.
+func (x *Expectation) matchesScreen(seen ObservedScreen) bool {
+	return (x.Screen == seen.State || x.Screen == seen.State+"/"+seen.Kind) && (x.Answered == "" || x.Answered == seen.Answer)
+}
