@@ -145,6 +145,7 @@ func post(t *testing.T, url, agent string) (status int, body string) {
 type recordingTB struct {
 	testing.TB
 	errors  []string
+	logs    []string
 	fatal   string
 	cleanup []func()
 }
@@ -153,7 +154,9 @@ func (f *recordingTB) Helper()                           {}
 func (f *recordingTB) Failed() bool                      { return false }
 func (f *recordingTB) Fatalf(format string, args ...any) { f.fatal = fmt.Sprintf(format, args...) }
 func (f *recordingTB) Error(args ...any)                 { f.errors = append(f.errors, args[0].(string)) }
-func (f *recordingTB) Cleanup(c func())                  { f.cleanup = append(f.cleanup, c) }
+
+func (f *recordingTB) Log(args ...any)  { f.logs = append(f.logs, args[0].(string)) }
+func (f *recordingTB) Cleanup(c func()) { f.cleanup = append(f.cleanup, c) }
 
 func (f *recordingTB) end() []string {
 	for i := len(f.cleanup) - 1; i >= 0; i-- {
@@ -228,6 +231,25 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("the test says %q, want %s once", errors, c.want)
 			}
 		})
+	}
+}
+
+// Findings that are only warnings are in the log of the test.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "s.toml")
+	const text = "[[responses]]\npattern = { type = \"any\" }\nresponse = \"x\"\n\n[[responses]]\npattern = { type = \"exact\", text = \"y\" }\nresponse = \"y\"\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &recordingTB{TB: t}
+	ask(t, simtest.File(f, name), "hi")
+	if errors := f.end(); len(errors) > 0 {
+		t.Errorf("the test fails: %q", errors)
+	}
+	want := regexp.MustCompile(`^warning: .*s\.toml:5: .*\[S13\]`)
+	if !slices.ContainsFunc(f.logs, want.MatchString) {
+		t.Errorf("the log %q has nothing like %s", f.logs, want)
 	}
 }
 

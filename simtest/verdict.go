@@ -16,35 +16,42 @@ func (s *scenarioScript) judge() {
 	if s.tb.Failed() || s.tb.Skipped() {
 		return
 	}
-	for _, problem := range s.problems() {
+	problems, warnings := s.problems()
+	for _, warning := range warnings {
+		s.tb.Log("warning: " + warning)
+	}
+	for _, problem := range problems {
 		s.tb.Error(problem)
 	}
 }
 
-// problems returns the problems of the run, one text each.
-func (s *scenarioScript) problems() []string {
+// problems returns the problems of the run and the warnings, one text each.
+func (s *scenarioScript) problems() (all, warnings []string) {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
 	runner.Sweep(s.runID(), &in)
 	if err := in.ReadFiles([]string{s.journal()}, s.scenario()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return []string{"simtest: " + err.Error()}
+		return []string{"simtest: " + err.Error()}, nil
 	}
 	if in.Scenario == nil {
 		loaded, err := verdict.LoadScenario(s.scenario())
 		if err != nil {
-			return []string{"simtest: " + err.Error()}
+			return []string{"simtest: " + err.Error()}, nil
 		}
 		in.Scenario = loaded
 	}
 	report := verdict.Judge(in)
-	var all []string
 	for _, x := range report.Expectations {
 		if !x.Met {
 			all = append(all, s.positionText(x.File, x.Line)+x.Text+withSuffix(": ", x.Got))
 		}
 	}
 	for _, f := range report.Findings {
-		if f.Level == "error" {
-			all = append(all, fmt.Sprintf("%s%s [%s]%s", s.positionText(f.File, f.Line), f.Text, f.ID, withSuffix("\n\t", f.Advice)))
+		text := fmt.Sprintf("%s%s [%s]%s", s.positionText(f.File, f.Line), f.Text, f.ID, withSuffix("\n\t", f.Advice))
+		switch f.Level {
+		case "error":
+			all = append(all, text)
+		case "warn":
+			warnings = append(warnings, text)
 		}
 	}
 	for _, u := range report.Unmatched {
@@ -52,7 +59,7 @@ func (s *scenarioScript) problems() []string {
 			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", s.position, u.Prompt, withSuffix("\n\t", strings.Join(u.Nearest, "\n\t"))))
 		}
 	}
-	return all
+	return all, warnings
 }
 
 func withSuffix(mark, text string) string {

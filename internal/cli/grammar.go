@@ -124,6 +124,9 @@ func kongCommand[C any](name string) runner {
 		case err != nil:
 			return usageError(err, s.Name()+" "+name)
 		}
+		if err := execcmd.CheckWords(parsed); err != nil {
+			return usageError(err, s.Name()+" "+name)
+		}
 		return parsed.Run()
 	}
 }

@@ -37,6 +37,7 @@ var wideImports = map[string]int{ // constant: only read
 	"internal/claude/terminal": 11, // a session, its commands, the labels and the pages of its screen
 	"internal/cli/screenscmd":  10, // it puts books, tapes, comparisons, checks and the terminal of tests together
 	"internal/claude/host":     16, // it answers about every part of a session
+	"internal/cli/execcmd":     9,  // it names the nearest flag
 	"internal/claude/launch":   16, // it resolves the precedence of all options
 	"internal/claude/session":  32, // the one place where parts are put together
 }

@@ -93,7 +93,7 @@ var packageTable = []packageRow{
 	{2, "internal/exec/verdict", "the verdict on a journal: expectations, how the program treats claude, strict mode; the reports", "internal/base/diag internal/record/journal internal/base/junit internal/record/redact scenarios simulator/protocol internal/claudecode internal/base/tomltext"},
 	{1, "internal/exec/guard", "detects, blocks and reports access to a real claude or a vendor", "internal/record/redact"},
 	{4, "internal/exec/runner", "runs a command with claudeless instead of claude: shims, guard, verdict", "internal/exec/procio internal/exec/guard internal/api internal/base/proc internal/base/process internal/base/localhttp internal/exec/verdict internal/screens/console scenarios"},
-	{4, "internal/cli/execcmd", "the commands for a program under test: exec, shim, verify, journal, gates", "docs internal/exec/verdict internal/exec/gate internal/exec/runner internal/record/journal internal/base/process internal/exec/procio executor/builtin"},
+	{4, "internal/cli/execcmd", "the commands for a program under test: exec, shim, verify, journal, gates", "docs internal/base/diag internal/exec/verdict internal/exec/gate internal/exec/runner internal/record/journal internal/base/process internal/exec/procio executor/builtin"},
 	{0, "internal/base/tomltext", "writes TOML for human readers", ""},
 	{2, "internal/importer/session", "reads real sessions (transcripts, stream-json logs, journals, recordings) into one form", "internal/record/journal internal/api/history internal/base/plainjson internal/base/shellcmd internal/claudecode"},
 	{2, "internal/parity", "the cases of a parity run, and the comparison of two runs", "docs internal/base/diag internal/base/junit internal/base/plainjson internal/claudecode scenarios"},

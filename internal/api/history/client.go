@@ -60,9 +60,5 @@ func (c *Client) VisibleHeaders() map[string]string {
 
 // isSecretHeader reports whether a header, in lower case, may contain a credential.
 func isSecretHeader(name string) bool {
-	switch name {
-	case "x-api-key", "authorization", "proxy-authorization", "cookie", "x-claudeless-token":
-		return true
-	}
-	return slices.ContainsFunc([]string{"token", "secret", "credential", "api-key"}, func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc([]string{"token", "secret", "credential", "api-key", "authorization", "cookie"}, func(part string) bool { return strings.Contains(name, part) })
 }

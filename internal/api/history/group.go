@@ -73,9 +73,6 @@ func (g *Group) addMessage(m *Message) {
 // turn has ended when the user types: the next prompt follows its results, and the model was not
 // asked about them. Texts of other clients belong to the results.
 func (g *Group) resolveTypedTexts(c *Client) {
-	if !slices.ContainsFunc(g.Steps, func(in Step) bool { return in.Kind == kindTyped || in.Kind == Prompt }) {
-		return
-	}
 	steps := make([]Step, 0, len(g.Steps))
 	skills := g.countSkills()
 	for _, in := range g.Steps {

@@ -63,9 +63,7 @@ func memberKey(raw []byte, i int) (key string, at int, err error) {
 	if end < 0 {
 		return "", 0, errSyntax
 	}
-	if inner := raw[i+1 : end-1]; bytes.IndexByte(inner, '\\') < 0 {
-		key = string(inner)
-	} else if json.Unmarshal(raw[i:end], &key) != nil {
+	if json.Unmarshal(raw[i:end], &key) != nil {
 		return "", 0, errSyntax
 	}
 	i = skipSpace(raw, end)

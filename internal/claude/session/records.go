@@ -112,6 +112,10 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 		if ev.Rule == "" {
 			r.explainUnmatched(ev)
 		}
+	case *protocol.ToolExecuted:
+		if ev.Result.UnknownTool && r.journal == nil && !r.scenario.scenario.ExpectsTool(ev.Use.Name) {
+			r.Hint("the script calls the tool " + ev.Use.Name + ", which does not exist here")
+		}
 	case *protocol.Init:
 		r.lastInit.Store(ev)
 	case *protocol.Result:

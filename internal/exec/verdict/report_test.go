@@ -261,7 +261,7 @@ func TestScenariosOfRuns(t *testing.T) {
 		text := strings.Replace(setupLines, `"scenario_file":""`, `"scenario_file":"`+scenario+`","scenario_digest":"`+digest+`"`, 1)
 		return completeLines(text + strings.Replace(turnLines, `"prompt":"hi"`, `"prompt":"`+prompt+`"`, 1) + closedLines)
 	}
-	start := completeLines(`{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n")
+	start := completeLines(`{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n" + `{"type":"exit","code":0,"ms":3}` + "\n")
 	for _, tt := range []struct {
 		name     string
 		journals []string

@@ -316,28 +316,39 @@ func (l *findings) checkEarlyEnd(p *process) {
 	if signal == "" || slices.Contains(l.input.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
 		return
 	}
-	rule := p.interruptedRule()
-	if rule == nil {
+	rule, what := p.interruptedRule(), "claude had a result"
+	if rule != nil {
+		what = rule.Rule + " was played to its end"
+	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.resultsAreElsewhere(p) {
 		return
 	}
 	if s := l.input.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
 		return
 	}
 	f := p.attribute(Finding{
-		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s was played to its end", signal, rule.Rule),
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s", signal, what),
 		Advice: fmt.Sprintf("wait until claude exits; `[[expect]] exit = %d` accepts the signal", code),
 	})
 	f.File, f.Line = rule.File, rule.Line
 	l.list = append(l.list, f)
 }
 
-// endSignal returns the signal that ended a process with a session, and its exit code; empty means it ended normally.
+// resultsAreElsewhere reports whether a process can end well without a result in the journal: a real claude, of which only the start and
+// the requests are there, and a session on a terminal, which a user may leave without a prompt.
+func (l *findings) resultsAreElsewhere(p *process) bool {
+	if p.setup != nil {
+		return p.setup.Interactive
+	}
+	return p.start.LogCache != "" || slices.ContainsFunc(l.input.Entries, func(e journal.Entry) bool { return e.Request != nil || e.Exchange != nil })
+}
+
+// endSignal returns the signal that ended a process, and its exit code; empty means it ended normally, or had no session.
 func (p *process) endSignal() (signal string, code int) {
 	sent := p.hostAction("signal")
 	switch {
-	case p.setup == nil:
+	case p.setup == nil && (p.start == nil || p.exit != nil):
 		return "", 0
-	case p.exit == nil:
+	case p.exit == nil: // or the journal is cut off
 		return "SIGKILL", 137
 	case p.exit.Signal != "":
 		return p.exit.Signal, p.exit.Code

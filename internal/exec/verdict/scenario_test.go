@@ -132,7 +132,15 @@ func TestCutShort(t *testing.T) {
 		{"SIGTERM after a prompt of the CLI", "", before + last + done + inject + term, nil, false},
 		{"SIGKILL", "", before + more, nil, true},
 		{"SIGKILL by the runner", "", before + more, []int{1}, false},
-		{"SIGKILL before the session", "", start + prompt + match, nil, false},
+		{"SIGKILL before the session", "", start + prompt + match, nil, true},
+		{"no end, or a journal that is cut off at its start", "", start, nil, true},
+		{"no end before the first prompt", "", start + text, nil, true},
+		{"no end before the first prompt, by the runner", "", start + text, []int{1}, false},
+		{"no end, expected", twoSteps + strings.Replace(exits, "143", "137", 1), start + text, nil, false},
+		{"no end on a terminal", "", start + strings.Replace(text, `"model"`, `"interactive":true,"model"`, 1), nil, false},
+		{"no end of a real claude that asked the API", "", start + `{"type":"request","path":"/v1/messages","status":200}` + "\n", nil, false},
+		{"no end after the last message", "", before + last, nil, true},
+		{"no end after the result", "", before + last + done, nil, false},
 		{"SIGINT", "", before + more + broken + abort + ended, nil, true},
 		{"SIGINT of a driven process", "", setupLines + prompt + match + more + broken + abort + ended, nil, false},
 		{"no signal", "", before + more + abort + ended, nil, false},
@@ -157,7 +165,7 @@ func TestCutShort(t *testing.T) {
 func TestStartedAndRecorded(t *testing.T) {
 	const (
 		side     = `{"type":"side_request","namespace":"","kind":"models","path":"/v1/models","model":"","status":200,"ms":1}` + "\n"
-		start    = `{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n"
+		start    = `{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n" + `{"type":"exit","code":0,"ms":3}` + "\n"
 		server   = `{"type":"finding","id":"S14","level":"error","text":"x","server":"bad"}` + "\n"
 		gate     = `{"type":"finding","id":"T01","level":"error","text":"x"}` + "\n"
 		accepted = "default_response = \"x\"\n[[expect]]\nmcp = { server = \"bad\" }\nnever = true\n"

@@ -128,10 +128,6 @@ func errorReason(err error) string {
 // unless it is the first one, which determines the format.
 func (r *recordingReader) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)
-	const head = 512
-	if first, _ := in.Peek(head); bytes.IndexByte(first, 0) >= 0 { // a read error is returned by the next read
-		return &Error{Place{File: name}, "is binary: " + expectedFormats}
-	}
 	into := &lineReader{recordingReader: r}
 	var line []byte
 	total := int64(0)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -155,13 +157,19 @@ func lastLines(text string) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// lastLine returns the last line that is not indented and is no hint: frames of a stack, quoted source and its mark follow the message.
+// afterMessage matches the lines that interpreters, test runners and package managers write after the message of a failure: stacks,
+// quoted source and its mark, hints.
+var afterMessage = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
+})
+
+// lastLine returns the last line that is not [afterMessage].
 func lastLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[len(lines)-1]
 	for _, l := range slices.Backward(lines) {
-		if l != "" && !strings.ContainsAny(l[:1], " \t^") && !strings.HasPrefix(l, "hint:") {
+		if !afterMessage().MatchString(l) {
 			line = l
 			break
 		}
