@@ -18,7 +18,7 @@ const structuredTool = "StructuredOutput"
 // BuildMessage builds the API's message from the scripted answer. The prompt cache uses the time now.
 func (f *replay) BuildMessage(now time.Time) *wire.Message {
 	a, key := f.finalState.answer, f.Key()
-	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stopReason, HideThinking: f.thinkingHidden()}
+	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stopReason}
 	for _, b := range a.blocks {
 		switch b := b.(type) {
 		case protocol.ToolUse:
@@ -51,6 +51,9 @@ func (f *replay) BuildMessage(now time.Time) *wire.Message {
 	m.ThinkingTokens = scenarios.ThinkingTokens(m.Blocks)
 	if m.StopReason == "" {
 		m.StopReason = scenarios.StopReason(m.Blocks)
+	}
+	if f.thinkingHidden() {
+		m.HideThinking()
 	}
 	return m
 }

@@ -89,7 +89,7 @@ func (m *Message) Events(how StreamOptions) *EventList {
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
 	s.Add("message_start", messageStart{"message_start", start})
 	for i, b := range m.Blocks {
-		s.addBlock(i, b, m.HideThinking)
+		s.addBlock(i, b)
 	}
 	s.Add("message_delta", messageDelta{"message_delta", messageDeltaBody{m.StopReason, m.StopSequence, m.stopDetails()}, m.finalUsage()})
 	s.Add("message_stop", typeOnly{"message_stop"})
@@ -118,7 +118,7 @@ func (s *EventList) Add(name string, data any) {
 }
 
 // addBlock adds the events of one block.
-func (s *EventList) addBlock(i int, b protocol.Block, hidden bool) {
+func (s *EventList) addBlock(i int, b protocol.Block) {
 	open := func(empty any) {
 		s.Add("content_block_start", blockStart{"content_block_start", i, empty})
 		if i == 0 {
@@ -136,7 +136,7 @@ func (s *EventList) addBlock(i int, b protocol.Block, hidden bool) {
 		}
 	case protocol.ThinkingBlock:
 		open(protocol.ThinkingBlock{Type: "thinking"})
-		if !hidden {
+		if b.Thinking != "" {
 			for _, piece := range s.thinkingPieces(b.Thinking) {
 				s.addDelta(i, piece, delta{Type: "thinking_delta", Thinking: &piece})
 			}

@@ -18,7 +18,16 @@ type Message struct {
 	Usage          scenarios.Usage
 	Cache          Cache // cached input tokens
 	ThinkingTokens int   // tokens of the output that are reasoning
-	HideThinking   bool  // thinking blocks have no text
+}
+
+// HideThinking removes the texts of the thinking blocks.
+func (m *Message) HideThinking() {
+	for i, b := range m.Blocks {
+		if thinking, ok := b.(protocol.ThinkingBlock); ok {
+			thinking.Thinking = ""
+			m.Blocks[i] = thinking
+		}
+	}
 }
 
 // Cache holds the input tokens of a message that were read from the prompt cache,
