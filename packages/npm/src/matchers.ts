@@ -1,6 +1,6 @@
 // The matchers that vitest and jest share.
 import { isDeepStrictEqual } from "node:util";
-import { open, ScriptedClaude } from "./scripted.js";
+import { open, ScriptedClaude, unreported } from "./scripted.js";
 
 interface Outcome {
   pass: boolean;
@@ -46,9 +46,10 @@ export interface ClaudelessMatchers<R> {
   toBeComplete(): Promise<R>;
 }
 
-/** Verifies and closes every claude that a test did not close. */
+/** Verifies and closes every claude that a test did not close, and reports the problems of those that it closed. */
 export async function verifyOpen(): Promise<void> {
-  const problems: unknown[] = [];
+  const problems: unknown[] = [...unreported.values()];
+  unreported.clear();
   for (const claude of [...open]) {
     await claude[Symbol.asyncDispose]().catch((error: unknown) => problems.push(error));
   }

@@ -39,6 +39,9 @@ const exe = process.platform === "win32" ? ".exe" : "";
 /** All claudes that are not closed yet; `afterEach` of the test runners verifies them. */
 export const open = new Set<ScriptedClaude>();
 
+/** The problems of claudes that `close` judged, until something reports them. */
+export const unreported = new Map<ScriptedClaude, ClaudelessError>();
+
 /**
  * Creates a claude with a scripted model. The script answers one prompt from any process, and `on` adds rules for more
  * prompts. With `await using`, the end of the block rejects if steps were not played, prompts had no rule, expectations
@@ -57,6 +60,9 @@ async function atTestEnd(claude: ScriptedClaude): Promise<void> {
     const { onTestFinished } = await import("vitest");
     onTestFinished(async () => {
       if (open.has(claude)) throw await claude.forgotten();
+      const error = unreported.get(claude);
+      unreported.delete(claude);
+      if (error) throw error;
     });
   } catch {
     // no test is running: a hook of the suite created it and closes it
@@ -67,7 +73,11 @@ process.on("exit", () => {
   for (const claude of [...open]) {
     console.error(`claudeless: error: ${claude.neverClosed}`);
     process.exitCode = 1;
-    claude.close();
+    claude.end();
+  }
+  for (const error of unreported.values()) {
+    console.error(`claudeless: error: ${error.message}`);
+    process.exitCode = 1;
   }
 });
 
@@ -88,6 +98,7 @@ export class ScriptedClaude implements AsyncDisposable {
   #terminals: Terminal[] = [];
   #warned = new Set<string>(); // findings that were printed
   #kept: Entry[] | undefined;
+  #judged = false;
 
   constructor(script: string | ReadonlyArray<Step> | undefined, options: ScriptedClaudeOptions, place: Place) {
     const { file, strict = true, lane = "fake", seed, ...unknown } = options;
@@ -207,11 +218,18 @@ export class ScriptedClaude implements AsyncDisposable {
   }
 
   async #verify(...more: string[]): Promise<Verdict> {
-    const report = join(this.directory, "verdict.json");
+    const args = this.#verifyArguments(...more);
+    return this.#report(await run(findBinary(), args).catch((error: { stderr?: string }) => error));
+  }
+
+  #verifyArguments(...more: string[]): string[] {
     closeSync(openSync(this.#journal, "a"));
-    const args = ["verify", this.#journal, "-s", this.#scenario, "--json", report, ...more];
-    if (!this.#strict) args.push("--lenient");
-    const said = await run(findBinary(), args).catch((error: { stderr?: string }) => error);
+    const args = ["verify", this.#journal, "-s", this.#scenario, "--json", join(this.directory, "verdict.json"), ...more];
+    return this.#strict ? args : [...args, "--lenient"];
+  }
+
+  #report(said: { stderr?: string }): Verdict {
+    const report = join(this.directory, "verdict.json");
     if (!existsSync(report)) throw new ClaudelessError([this.#mistakes() || `claudeless verify failed: ${said.stderr?.trim() ?? ""}`], this.#place);
     return JSON.parse(readFileSync(report, "utf8")) as Verdict;
   }
@@ -219,7 +237,11 @@ export class ScriptedClaude implements AsyncDisposable {
   /** Returns all problems at the end, one text each. A claude that still runs is a problem and is ended. Terminals are closed first. */
   async problems(): Promise<string[]> {
     await Promise.all(this.#terminals.splice(0).map((terminal) => terminal.close()));
-    const verdict = await this.#verify("--sweep", this.#run);
+    this.#judged = true;
+    return this.#problemsOf(await this.#verify("--sweep", this.#run));
+  }
+
+  #problemsOf(verdict: Verdict): string[] {
     const found = verdict.expectations.filter((x) => !x.met).map((x) => this.#at(x) + x.text + (x.got ? `: ${x.got}` : ""));
     for (const f of verdict.findings) {
       const text = `${this.#at(f)}${f.text} [${f.id}]${f.advice ? `\n    ${f.advice}` : ""}`;
@@ -240,8 +262,25 @@ export class ScriptedClaude implements AsyncDisposable {
     if (found.length > 0) throw new ClaudelessError(found, this.#place);
   }
 
-  /** Ends the server and removes the directory. `calls` and `tools` can still be read. */
+  /**
+   * Ends the server and removes the directory. `calls` and `tools` can still be read. Problems that neither `problems` nor
+   * `assertComplete` was asked for before fail the test or the program at its end.
+   */
   close(): void {
+    if (!open.has(this)) return;
+    try {
+      if (!this.#judged) {
+        for (const terminal of this.#terminals.splice(0)) terminal.kill();
+        const found = this.#problemsOf(this.#report(spawnSync(findBinary(), this.#verifyArguments("--sweep", this.#run), { encoding: "utf8" })));
+        if (found.length > 0) unreported.set(this, new ClaudelessError(found, this.#place));
+      }
+    } finally {
+      this.end();
+    }
+  }
+
+  /** Like `close`, but without a verdict. */
+  end(): void {
     if (!open.delete(this)) return;
     for (const terminal of this.#terminals.splice(0)) terminal.kill();
     this.#kept = this.#entries();
@@ -255,7 +294,7 @@ export class ScriptedClaude implements AsyncDisposable {
     try {
       await this.assertComplete();
     } finally {
-      this.close();
+      this.end();
     }
   }
 
@@ -267,7 +306,7 @@ export class ScriptedClaude implements AsyncDisposable {
   /** Closes a claude that the test did not close, and returns all problems. */
   async forgotten(): Promise<ClaudelessError> {
     const found = await this.problems().catch((error: Error) => [error.message]);
-    this.close();
+    this.end();
     return new ClaudelessError([this.neverClosed, ...found], this.#place);
   }
 
@@ -275,7 +314,7 @@ export class ScriptedClaude implements AsyncDisposable {
   async check(): Promise<void> {
     const text = this.#mistakes();
     if (!text) return;
-    this.close();
+    this.end();
     throw new ClaudelessError([`the scenario has mistakes\n${text}`], this.#place);
   }
 

@@ -163,6 +163,20 @@ test("never closed", () => {
   assert.match(stderr, /this scripted claude was never closed/);
 });
 
+test("closed without a verdict", () => {
+  const index = new URL(import.meta.resolve("../dist/index.js"));
+  const closed = (...lines) => {
+    const program = [`import { execFileSync } from "node:child_process";`, `import { scriptedClaude } from ${JSON.stringify(index.href)};`, `const claude = await scriptedClaude("x");`,
+      `const ask = (prompt) => { try { execFileSync(claude.path, ["-p", prompt], { env: { ...process.env, ...claude.env }, stdio: "ignore" }); } catch {} };`, ...lines].join("\n");
+    return spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8", env: { ...process.env, NODE_TEST_CONTEXT: "" } });
+  };
+  assert.equal(closed(`ask("first");`, `claude.close();`).status, 0);
+  const red = closed(`ask("first");`, `ask("unexpected");`, `claude.close();`);
+  assert.equal(red.status, 1);
+  assert.match(red.stderr, /claudeless: error: .*no rule matches the prompt "unexpected"/s);
+  assert.equal(closed(`ask("first");`, `ask("unexpected");`, `await claude.problems();`, `claude.close();`).status, 0);
+});
+
 test("a claude of others is refused at once", async () => {
   const claude = await scriptedClaude();
   const answer = await fetch(`${claude.env.ANTHROPIC_BASE_URL}/v1/messages`, { method: "POST", headers: { "user-agent": "claude-cli/2.1.329" }, body: "{}" });

@@ -180,6 +180,37 @@ def test_never_closed_fails_the_run(pytester: pytest.Pytester, workers: list[str
     result.stdout.fnmatch_lines(["*test_never_closed_fails_the_run.py:5: this ScriptedClaude was never closed*"])
 
 
+def test_close_judges(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import subprocess
+        from claudeless import ScriptedClaude
+
+        def closed(*prompts, error=None):
+            claude = ScriptedClaude(["hi"])
+            try:
+                for prompt in prompts:
+                    subprocess.run([claude.path, "-p", prompt], env=claude.env, stdin=subprocess.DEVNULL)
+                if error:
+                    raise error
+            finally:
+                claude.close()
+
+        def test_complete():
+            closed("x")
+
+        def test_second_prompt():
+            closed("x", "unexpected")
+
+        def test_failed_before():
+            closed("x", "unexpected", error=ValueError("of the test"))
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*AssertionError: claudeless: *", "*no rule matches the prompt \"unexpected\"*", "*ValueError: of the test*"])
+
+
 def test_never_closed_fails_a_program(pytester: pytest.Pytester) -> None:
     file = pytester.makepyfile(program="import claudeless\nclaude = claudeless.ScriptedClaude(['hi'])\nclaude.path\n")
     result = pytester.runpython(file)

@@ -233,7 +233,7 @@ class ScriptedClaude:
             elif error is not None and sys.version_info >= (3, 11) and (text := self.mistakes()):
                 error.add_note("claudeless: the script has mistakes\n" + text)
         finally:
-            self.close()
+            self._end()
 
     async def __aenter__(self) -> ScriptedClaude:
         return await asyncio.to_thread(self.__enter__)
@@ -243,7 +243,21 @@ class ScriptedClaude:
         await asyncio.to_thread(self.__exit__, kind, error, trace)
 
     def close(self) -> None:
-        """Ends the server and removes the directory. `calls` and `tools` can still be read."""
+        """Ends the server and removes the directory. `calls` and `tools` can still be read.
+
+        Raises AssertionError with every problem, unless `assert_complete` or `complaint` was called before, or an exception is being handled."""
+        __tracebackhide__ = True
+        try:
+            if not self._judged and self._dir is not None and self._dir.exists() and sys.exc_info()[0] is None:
+                self.assert_complete()
+        finally:
+            self._end()
+
+    # Implementation.
+
+    _judged = False
+
+    def _end(self) -> None:
         open_claudes.pop(id(self), None)
         unused_claudes.pop(id(self), None)
         self._close_terminals()
@@ -258,8 +272,6 @@ class ScriptedClaude:
         if self._guard is not None:
             self._guard.communicate()
             self._guard = None
-
-    # Implementation.
 
     def _close_terminals(self) -> None:
         while self._terminals:
@@ -332,7 +344,7 @@ class ScriptedClaude:
     def _check(self) -> None:
         """Closes a claude whose scenario has mistakes, because a block that it does not enter cannot close it."""
         if text := self.mistakes():
-            self.close()
+            self._end()
             raise ScenarioError(text)
 
     def mistakes(self) -> str:
@@ -364,6 +376,7 @@ class ScriptedClaude:
         raise ScenarioError(self.mistakes() or "claudeless serve did not start: " + "".join(said).strip())
 
     def _problems(self, *more: str) -> list[str]:
+        self._judged = True
         verdict = self._verify(*more)
         problems = [
             self._at(x) + x["text"] + (f": {x['got']}" if x.get("got") else "") for x in verdict["expectations"] if not x["met"]
@@ -415,7 +428,7 @@ def close_forgotten() -> list[str]:
         except (ScenarioError, OSError) as error:
             text += f"\n{error}"
         finally:
-            claude.close()
+            claude._end()
         texts.append(text)
     return texts
 

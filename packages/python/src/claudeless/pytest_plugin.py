@@ -86,7 +86,7 @@ def mistakes(file: Path, checked: dict[Path, str]) -> str:
             except ScenarioError as error:
                 checked[file] = str(error)
             finally:
-                claude.close()
+                claude._end()
     return checked[file]
 
 
@@ -167,7 +167,7 @@ def claude(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _cla
         if not request.node.stash.get(FAILED, False):  # what a failed test left undone says nothing new
             judge(scripted)
     finally:
-        scripted.close()
+        scripted._end()
 
 
 @pytest.fixture(scope="session")
