@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -259,9 +258,15 @@ func caseName(glob string) string {
 // glob matches with `*` for any text, including slashes and dots.
 func glob(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
-	for i := range parts {
-		parts[i] = regexp.QuoteMeta(parts[i])
+	last := len(parts) - 1
+	rest, ok := strings.CutPrefix(s, parts[0])
+	if last == 0 {
+		return ok && rest == ""
 	}
-	ok, err := regexp.MatchString("(?s)^"+strings.Join(parts, ".*")+"$", s)
-	return err == nil && ok
+	for _, part := range parts[1:last] { // the earliest place leaves the most for the later parts
+		var found bool
+		_, rest, found = strings.Cut(rest, part)
+		ok = ok && found
+	}
+	return ok && strings.HasSuffix(rest, parts[last])
 }

@@ -46,7 +46,7 @@ func importedPlaysTheSame(t *testing.T, r *rand.Rand) {
 		cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), &stderr
 		out, err := cmd.Output()
 		if err != nil && args[0] != "-p" { // the prompt may fail: it is imported all the same
-			scenario, _ := os.ReadFile(filepath.Join(dir, "kit", "scenario.toml"))
+			scenario, _ := os.ReadFile(filepath.Join(dir, args[len(args)-2], "scenario.toml")) // of an import
 			t.Errorf("%v: %v\n%s\n%s", args, err, stderr.String(), scenario)
 		}
 		return string(out)
@@ -72,10 +72,13 @@ func importedPlaysTheSame(t *testing.T, r *rand.Rand) {
 	}
 	write("tape.jsonl", tapeOf(t, prompts, readFileAt(t, filepath.Join(dir, "log.jsonl"))))
 	write("traffic.jsonl", recordedTraffic(t, dir, prompts, r))
-	for _, record := range []string{transcripts[0], "log.jsonl", "journal.jsonl", "tape.jsonl", "traffic.jsonl"} {
-		run("import", record, "-o", "kit", "--force", "--check")
-		run("check", "kit/scenario.toml", "kit/mcp.json")
+	check := []string{"check"}
+	for i, record := range []string{transcripts[0], "log.jsonl", "journal.jsonl", "tape.jsonl", "traffic.jsonl"} {
+		kit := fmt.Sprint("kit", i)
+		run("import", record, "-o", kit, "--check")
+		check = append(check, kit+"/scenario.toml", kit+"/mcp.json")
 	}
+	run(check...)
 }
 
 // promptFrames returns prompts as a host sends them.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -18,6 +16,11 @@ import (
 // loadScenario loads the scenario with this name or, without a name, the default one.
 func loadScenario(name string, at Directories) (Scenario, error) {
 	path, library := findScenario(name, at)
+	var size int64
+	if info, err := os.Stat(path); err == nil {
+		size = info.Size()
+	}
+	process.DelayCollection(size) // what is loaded stays in use, so a collection now costs a fifth of the time for nothing
 	s := Scenario{Name: name}
 	var err error
 	switch {
@@ -27,34 +30,9 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 		s.Scenario = scenarios.Greeting()
 	default:
 		s.Path = path
-		s.Scenario, err = loadFile(path)
+		s.Scenario, err = scenarios.Load(path, scenarios.LoadOptions{})
 	}
 	return s, err
-}
-
-// loadFile loads a scenario. Its allocations stay in use, so a garbage collection during the load, or right after it,
-// only costs time: a fifth of it for thousands of rules. The first later collection restores the usual percentage.
-func loadFile(path string) (*scenarios.Scenario, error) {
-	var size int64
-	if info, err := os.Stat(path); err == nil {
-		size = info.Size()
-	}
-	percent := gcPercent(size)
-	if usual := debug.SetGCPercent(percent); usual != percent {
-		runtime.AddCleanup(new([16]byte), func(usual int) { debug.SetGCPercent(usual) }, usual)
-	}
-	return scenarios.Load(path, scenarios.LoadOptions{})
-}
-
-// gcPercent returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes is loaded
-// without a collection. The heap may grow to 4 MiB for each 100 percent. A byte of the file takes about 12 bytes of heap.
-func gcPercent(size int64) int {
-	const (
-		smallest = 400
-		largest  = 1600 // 64 MiB of heap: a bigger file is collected while it is read
-		perMiB   = 400
-	)
-	return int(min(smallest+size*perMiB>>20, largest))
 }
 
 // findScenario looks for the scenario: flag or variable, then claudeless.toml in the working and in the state

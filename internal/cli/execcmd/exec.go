@@ -119,6 +119,7 @@ func (l *realFlag) Decode(ctx *kong.DecodeContext) error {
 
 // Run runs the command to its end and exits with the verdict.
 func (c *Exec) Run(ctx context.Context, s *process.System) error {
+	process.DelayCollection(0)
 	if done, err := c.runAsHelper(ctx, s); done || err != nil {
 		return err
 	}

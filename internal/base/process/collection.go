@@ -1,0 +1,27 @@
+package process
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// DelayCollection puts the first garbage collection off until the heap is larger than a run with a file of size bytes
+// needs, because most processes end before that. It is called once in a process. The first collection restores the
+// usual percentage.
+func DelayCollection(size int64) {
+	percent := gcPercent(size)
+	if usual := debug.SetGCPercent(percent); usual != percent {
+		runtime.AddCleanup(new([16]byte), func(usual int) { debug.SetGCPercent(usual) }, usual)
+	}
+}
+
+// gcPercent returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes is loaded
+// without a collection. The heap may grow to 4 MiB for each 100 percent. A byte of the file takes about 12 bytes of heap.
+func gcPercent(size int64) int {
+	const (
+		smallest = 400
+		largest  = 1600 // 64 MiB of heap: a bigger file is collected while it is read
+		perMiB   = 400
+	)
+	return int(min(smallest+size*perMiB>>20, largest))
+}
