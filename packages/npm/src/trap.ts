@@ -39,7 +39,7 @@ let url: string | undefined;
 export function trapURL(): string {
   if (url) return url;
   const shared = new SharedArrayBuffer(4);
-  new Worker(code, { eval: true, workerData: { shared, advice, root: tmpdir() }, stdout: false, stderr: false }).unref();
+  new Worker(code, { eval: true, execArgv: [], workerData: { shared, advice, root: tmpdir() }, stdout: false, stderr: false }).unref();
   const cell = new Int32Array(shared);
   if (Atomics.wait(cell, 0, 0, 10_000) === "timed-out") throw new Error("claudeless: the server behind the dead base URL did not start");
   return (url = `http://127.0.0.1:${Atomics.load(cell, 0)}`);
