@@ -10,12 +10,13 @@ work=$(mktemp -d); trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 sums() { (cd dist && find . -type f -exec sha256sum {} + | LC_ALL=C sort -k2); }
 packages/release.sh; sums > "$work/first"
 packages/release.sh; sums > "$work/second"
-diff "$work/first" "$work/second" && echo "release-check: $(wc -l < "$work/first") files are the same bytes twice"
+diff "$work/first" "$work/second" || { echo "release-check: two releases of the same tree have different bytes" >&2; exit 1; }
+echo "release-check: $(wc -l < "$work/first") files are the same bytes twice"
 (cd dist && sha256sum --check --quiet --strict SHA256SUMS)
 
 os=$(go env GOHOSTOS) arch=$(go env GOHOSTARCH) platform=$(node -p 'process.platform + "-" + process.arch')
 mkdir "$work/bin"
-for tool in sh bash env cat cp ls rm mkdir mktemp dirname basename uname grep sed tar gzip git; do ! path=$(command -v $tool) || ln -s "$path" "$work/bin/"; done
+for tool in sh bash env cat chmod cp ls rm mkdir mktemp dirname basename uname grep sed tar gzip git; do ! path=$(command -v $tool) || ln -s "$path" "$work/bin/"; done
 
 # The settings that name proxies, certificates and registries are those of the machine.
 mapfile -t network < <(env | grep -iE '^(https?_proxy|no_proxy|ssl_cert_(file|dir)|pip_cert|node_extra_ca_certs|requests_ca_bundle)=' || true)

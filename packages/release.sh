@@ -22,7 +22,7 @@ mkdir -p bin/generated/completions # where .goreleaser.yaml looks for them
 "$work/self" man > bin/generated/claudeless.1
 for shell in bash zsh fish; do "$work/self" completion $shell > "bin/generated/completions/claudeless.$shell"; done
 GOBIN=$work go install -trimpath github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
-go run github.com/goreleaser/goreleaser/v2@v2.15.1 release --snapshot --clean --skip=publish
+go run github.com/goreleaser/goreleaser/v2@v2.15.1 release --snapshot --clean --skip=publish --parallelism 1 # in parallel, the installers of the winget manifest come in any order
 for made in dist/claudeless_*/; do
   platform=$(basename "$made"); platform=${platform%_v[0-9]*}
   mkdir -p "$work/binaries"; mv "$made" "$work/binaries/${platform#claudeless_}"
