@@ -144,22 +144,9 @@ func isAllowedEdit(cmd shellcmd.Command) bool {
 	case inner.Name() == "touch":
 		return len(own)+len(cmd.Assignments) == 0 && !cmd.IsTimed && cmd.Words[0].Source == "touch" && !slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-") })
 	case inner.Name() == "sed":
-		return isPlainSubstitution(inner.Args[1:]) || inner.ReadOnly()
+		return inner.IsPlainSubstitution() || inner.ReadOnly()
 	}
 	return isFileCommand(inner.Name())
-}
-
-var substitutionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^s/[^/]*/[^/]*/[gIm0-9]*$`) })
-
-var sedOptions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-[Er]*i?|--in-place|--regexp-extended|--posix)$`) })
-
-// isPlainSubstitution allows `sed s/a/b/ FILE…`, in place or not.
-func isPlainSubstitution(args []string) bool {
-	for len(args) > 0 && sedOptions().MatchString(args[0]) {
-		args = args[1:]
-	}
-	return len(args) > 0 && substitutionPattern().MatchString(args[0]) &&
-		!slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
 // combineVerdicts combines the verdicts on the parts into one.

@@ -172,21 +172,6 @@ func isHarmlessXargs(args []string) bool {
 	return false
 }
 
-var sedPrint = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`) })
-
-// isPrintingSed allows `sed -n 10,20p FILE…` and a substitution on the input.
-func isPrintingSed(args []string) bool {
-	g := optionGrammar{flags: "nErz", longNames: " quiet silent regexp-extended null-data "}
-	rest, ok := g.parseOperands(args)
-	if !ok || len(rest) == 0 {
-		return false
-	}
-	silent := slices.ContainsFunc(args, func(a string) bool {
-		return a == "--quiet" || a == "--silent" || len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.Contains(a, "n")
-	})
-	return silent && sedPrint().MatchString(rest[0])
-}
-
 // isReadOnlyGit allows git subcommands that only read, with the options that are known.
 func isReadOnlyGit(args []string) bool {
 	if len(args) == 0 {
