@@ -34,6 +34,7 @@ type promptState struct {
 	out *emitter
 	in  protocol.UserMessage
 
+	ofHook          bool             // a SessionStart hook wrote it
 	id              string           // uuid of the prompt; empty until it is made
 	recordedContent protocol.Content // the prompt as the transcript keeps it
 	promptID        string
@@ -68,7 +69,7 @@ func (p *promptState) commandAccepted() *protocol.PromptAccepted {
 func (p *promptState) acceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedIDs(),
-		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin,
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin, OfHook: p.ofHook,
 	}
 }
 

@@ -140,7 +140,7 @@ func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Exp
 		return err
 	}
 	if text := t.sim.history.takeInitialMessage(); text != "" && command == nil {
-		t.postponedPrompt = new(t.prompts.in)
+		t.postponedPrompt, t.prompts.ofHook = new(t.prompts.in), true
 		t.prompts.in = protocol.UserMessage{Content: protocol.Content{Text: text}}
 		t.prompts.recordedContent = t.prompts.in.Content
 	}

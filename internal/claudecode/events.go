@@ -1,9 +1,18 @@
 package claudecode
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // HookTextLead begins the line with which requests introduce the output of a hook (observed since 2.1.331).
 const HookTextLead = "The text below is the output of a hook"
+
+// IsOwnNote reports whether a text of the CLI asks the model to continue.
+func IsOwnNote(text string) bool {
+	starts := []string{"Output token limit hit.", "Your response above was ", "[Your previous response had no visible output."}
+	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(text, s) })
+}
 
 // HookEvent is one event that hooks can have. Its input is a type of the package
 // protocol, its output a row of the package hook.

@@ -75,7 +75,7 @@ func capabilities() []versionRow {
 // hostCapabilities returns the capabilities in the response to initialize.
 func hostCapabilities() []string {
 	return []string{
-		"ui_surface_v1", "mcp_call_result_not_for_model_v1", "mcp_call_check_permissions_v1", "voice_call_talk_line_v1",
+		"ui_surface_v1", "mcp_call_result_not_for_model_v1", "mcp_call_soft_error_result_v1", "mcp_call_check_permissions_v1", "voice_call_talk_line_v1",
 		"ui_pane_widget_v1", "reload_plugins_refuse_if_busy_v1", "get_usage_detached_v1",
 	}
 }

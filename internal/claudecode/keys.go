@@ -30,6 +30,7 @@ func eventKeyRows() []versionRow {
 		{"control_response response.response.hooks_when_unanswered_kept", "2.1.326"},
 		{"result begun_message_ids", "2.1.330"},
 		{"system/init sandbox_enabled", "2.1.331"},
+		{"control_response response.response.sandbox_enabled", "2.1.331"},
 	}
 }
 
@@ -52,6 +53,7 @@ func transcriptKeyRows() []versionRow {
 		{"assistant apiErrorType", "2.1.324"},
 		{"system/compact_boundary compactMetadata.preCompactOrganizationsCoverStart", "2.1.328"},
 		{"user rowSource", "2.1.331"},
+		{"user ownNote", "2.1.331"},
 		{"user hookText", "2.1.331"},
 		{"user hookTextLead", "2.1.331"},
 		{"user sentAtMs", "2.1.332"},

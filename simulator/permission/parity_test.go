@@ -175,7 +175,7 @@ func TestRulesThatDoNotReach(t *testing.T) {
 func TestRealVerdictsOnFiles(t *testing.T) {
 	accepting := newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits}))
 	for command, want := range map[string]string{
-		"sed -E -i s/a/b/ kept": "allow", "sed --in-place s/a/b/m kept": "allow", "sed -Ei --posix s/a/b/ kept": "allow", "sed -z s/a/b/ kept": "ask", "ls > kept": "allow",
+		"sed -E -i s/a/b/ kept": "allow", "sed --in-place s/a/b/m kept": "allow", "sed -Ei --posix s/a/b/ kept": "allow", "sed -z s/a/b/ kept": "ask", "sed -i s/a/b/gi kept": "allow", "sed -i 's/a/b word/' kept": "ask", "sed -i s/a/b/ w": "ask", "sed -i s/yes/no/ kept": "ask", "sed s/a/b/": "allow", "ls > kept": "allow",
 		"if ls; then ls; fi > kept": "ask", "while ls; do ls; done 2>&1": "ask", "[[ -f a ]] > /dev/null": "ask", "[ a ] > kept": "ask", ">kept ls": "ask", "ls >kept -la": "ask",
 		"echo x <> kept": "ask", "'touch' x": "ask", "touch x": "allow",
 	} {

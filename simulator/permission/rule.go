@@ -231,3 +231,10 @@ func (s *ruleset) pathDenySource() string {
 	}
 	return ""
 }
+
+// isDeniedAsWritten reports whether a rule denies a call even if links are not followed.
+func isDeniedAsWritten(c *call) bool {
+	judge, resolver, written := *c.judge, *c.judge.resolver, *c
+	resolver.fileSystem, judge.resolver, written.judge = nil, &resolver, &judge
+	return c.judge.rules.hasRule(BehaviorDeny, &written)
+}

@@ -298,4 +298,5 @@ const (
 	missMovedOutput = "bashMiss:cd-compound-redirect"
 	missMovedWrite  = "bashMiss:cd-compound-write"
 	missFlags       = "bashMiss:flag-validation"
+	missSed         = "bashMiss:sed-dangerous"
 )

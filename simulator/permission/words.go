@@ -62,7 +62,7 @@ func (q *approval) withCode(code string) *approval {
 
 func sedApproval() *approval {
 	return &approval{
-		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other",
+		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other", code: missSed,
 		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
 	}
 }
@@ -224,6 +224,9 @@ func (c *call) denyByRule() Verdict {
 	}
 	switch c.name {
 	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit":
+		if c.name == "Read" && !isDeniedAsWritten(c) { // only the target of a link is
+			break
+		}
 		return c.denyFile("File is in a directory that is denied by your permission settings.", c.denialSource()).withRuleSource(c.judge.rules.denySource(c))
 	}
 	what := "use " + c.use.Name

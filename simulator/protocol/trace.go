@@ -31,6 +31,7 @@ type PromptAccepted struct {
 	Source         string // "sdk" or "system"
 	Origin         json.RawMessage
 	Blocked        bool // a hook kept it out of the conversation
+	OfHook         bool // the first message, from a SessionStart hook
 	Injected       bool // text that the CLI itself added (hook feedback, reminders)
 	LocalCommand   bool // a command that runs without the model
 	UnknownCommand bool // a command that is not available here

@@ -106,6 +106,7 @@ type UserLine struct {
 	IsHumanText     bool `json:"holdsPersonsWords,omitempty"`
 	// RowSource says who wrote the text: "local" (the user or a command), "hook", "harness" or "recorded" (agents). Not on tool results.
 	RowSource    string `json:"rowSource,omitempty"`
+	OwnNote      bool   `json:"ownNote,omitempty"` // asks the model to continue; has no RowSource
 	HookText     bool   `json:"hookText,omitempty"`
 	HookTextLead string `json:"hookTextLead,omitempty"` // precedes the text in requests
 	LineTrailer

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -121,7 +120,7 @@ func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	switch {
 	case ev.LocalCommand:
-		return r.recordCommand(ev)
+		return r.recordCommand(ev, unixMilli(ev.Timestamp))
 	case ev.Blocked:
 		r.conversation.promptID = ev.PromptID
 		return nil
@@ -150,9 +149,10 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Source == "system" {
 		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
 	}
-	if at, err := time.Parse(time.RFC3339, ev.Timestamp); err == nil {
-		line.SentAtMS = at.UnixMilli()
+	if ev.OfHook {
+		line.RowSource = ""
 	}
+	line.SentAtMS = unixMilli(ev.Timestamp)
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
 	if ev.Expansion != nil {
 		line.PermissionMode, line.PromptSource = "", ""
@@ -184,9 +184,18 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 
 // addSource sets who wrote a text that is no prompt.
 func addSource(line *protocol.UserLine) {
+	text := line.Message.Content.Plain()
+	if line.IsMeta {
+		line.Message = userText(text) // texts of the CLI itself are not lists here
+	} else if !strings.HasPrefix(text, "[Request interrupted by user") {
+		return
+	}
 	line.RowSource = "harness"
-	if strings.HasPrefix(line.Message.Content.Text, "Stop hook feedback:") {
+	switch {
+	case strings.HasPrefix(text, "Stop hook feedback:"):
 		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookTextLead
+	case claudecode.IsOwnNote(text):
+		line.RowSource, line.OwnNote = "", true
 	}
 }
 
@@ -215,7 +224,7 @@ const commandCaveat = "<local-command-caveat>The command below was run directly 
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
 // recordCommand records a slash command that the CLI itself runs.
-func (r *recorder) recordCommand(ev *protocol.PromptAccepted) error {
+func (r *recorder) recordCommand(ev *protocol.PromptAccepted, sentAtMS int64) error {
 	if ev.UnknownCommand {
 		e := r.conversation.newEnvelope("", "", ev.Timestamp)
 		return r.lines.write(protocol.LocalCommandLine{
@@ -231,8 +240,8 @@ func (r *recorder) recordCommand(ev *protocol.PromptAccepted) error {
 		uuid string
 		line protocol.UserLine
 	}{
-		{line: protocol.UserLine{Message: userText(commandCaveat), IsMeta: true}},
-		{ev.UUID, protocol.UserLine{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID}},
+		{line: protocol.UserLine{Message: userText(commandCaveat), IsMeta: true, RowSource: "harness", SentAtMS: sentAtMS}},
+		{ev.UUID, protocol.UserLine{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID, RowSource: "local"}},
 	} {
 		e := r.conversation.newEnvelope("", text.uuid, ev.Timestamp)
 		line := text.line
@@ -397,8 +406,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		}
 	}
 	line.Companion = ev.Companion || ev.Expansion != nil
-	if ev.IsSynthetic && ev.Expansion == nil && agentID == "" {
-		line.Message = userText(ev.Message.Content.Plain()) // texts of the CLI itself are not lists here
+	if ev.Expansion == nil && agentID == "" {
 		addSource(&line)
 	}
 	if agentID != "" && ev.Expansion != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -202,17 +203,17 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	}
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptOf(ev.Command)
-	line.LineHead, line.LineID, line.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
+	line.LineHead, line.LineID, line.LineTrailer, line.RowSource, line.SentAtMS = e.LineHead, e.LineID, e.LineTrailer, "local", unixMilli(ev.Command.Timestamp)
 	if err := r.lines.write(line); err != nil {
 		return err
 	}
-	if err := r.recordCommand(ev.Command); err != nil {
+	if err := r.recordCommand(ev.Command, 0); err != nil {
 		return err
 	}
 	e = r.conversation.newEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
 	if err := r.lines.write(protocol.UserLine{
-		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, LineID: e.LineID, LineTrailer: e.LineTrailer,
+		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, RowSource: "local", LineID: e.LineID, LineTrailer: e.LineTrailer,
 	}); err != nil {
 		return err
 	}
@@ -242,4 +243,13 @@ func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
 		Outcome: ev.LocalCommandOutcome, LineTrailer: e.LineTrailer,
 	})
+}
+
+// unixMilli returns the Unix time of a timestamp in milliseconds, or 0 if it has another form.
+func unixMilli(timestamp string) int64 {
+	at, err := time.Parse(time.RFC3339, timestamp)
+	if err != nil {
+		return 0
+	}
+	return at.UnixMilli()
 }

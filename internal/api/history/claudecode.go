@@ -113,6 +113,8 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []sideT
 func (r *messageReader) addText(text string) {
 	if strings.HasPrefix(text, hookLead) {
 		_, text, _ = strings.Cut(strings.TrimSuffix(text[len(hookLead):], "\n</system-reminder>"), "\n")
+	} else if note, ok := strings.CutPrefix(text, "<system-reminder>\n"); ok && slices.Contains([]Kind{RetryText, ResumeText}, kindOfText(note)) {
+		text = strings.TrimSuffix(note, "\n</system-reminder>") // observed since 2.1.331
 	}
 	switch as := kindOfText(text); as {
 	case AddedPrompt:

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -104,7 +105,7 @@ func TestCatalog(t *testing.T) {
 	if k, _ = c.Command("cook"); !k.Skill || k.Dir != "/user/skills/cook" || k.Description != "Cooks" {
 		t.Errorf("skill %+v", k)
 	}
-	if len(warnings) > 0 || len(ev.PluginErrors) != 1 || ev.PluginErrors[0].Type != "manifest-parse-error" || ev.PluginErrors[0].Plugin != "inline[1]" {
+	if len(warnings) > 0 || len(ev.PluginErrors) != 1 || ev.PluginErrors[0].Type != "generic-error" || !strings.Contains(ev.PluginErrors[0].Message, " has a corrupt manifest file at ") || ev.PluginErrors[0].Plugin != "inline[1]" {
 		t.Errorf("warnings %q, errors %+v", warnings, ev.PluginErrors)
 	}
 }
@@ -202,7 +203,7 @@ func TestPlugins(t *testing.T) {
 				"hooks/hooks.json":           file(`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"${CLAUDE_PLUGIN_ROOT}/x"}]}]}}`),
 				".mcp.json":                  file(`{"s":{"command":"${CLAUDE_PLUGIN_ROOT}/server"}}`),
 			},
-			"/two": {".claude-plugin/plugin.json": file(`{"hooks":{"Stop":[]},"mcpServers":"./servers.json"}`), "servers.json": file(`{"mcpServers":{"t":{}}}`)},
+			"/two": {".claude-plugin/plugin.json": file(`{"name":"two","hooks":{"Stop":[]},"mcpServers":"./servers.json"}`), "servers.json": file(`{"mcpServers":{"t":{}}}`)},
 		}[dir]
 	}
 	c, _ := New(Options{Plugins: []string{"/one", "/none"}, Open: func(dir string) fs.FS {

@@ -2,8 +2,8 @@ package catalog
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -137,11 +138,23 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	}
 	m := manifest{Name: filepath.Base(dir)}
 	if data, err := fs.ReadFile(tree, manifestFile); err == nil {
-		if err := json.Unmarshal(data, &m); err != nil {
-			fail("manifest-parse-error", "Invalid JSON in "+filepath.Join(dir, manifestFile)+": "+err.Error())
+		invalid := func(kind, fault string) {
+			fail("generic-error", fmt.Sprintf("Failed to load plugin: Plugin %s has %s manifest file at %s. %s", m.Name, kind, filepath.Join(dir, manifestFile), fault))
+		}
+		if err := plainjson.SyntaxError(data); err != nil {
+			invalid("a corrupt", "JSON parse error: "+err.Error())
 			return
 		}
-		m.Name = cmp.Or(m.Name, filepath.Base(dir))
+		given := manifest{}
+		if err := json.Unmarshal(data, &given); err != nil {
+			invalid("an invalid", "Validation errors: "+err.Error())
+			return
+		}
+		if given.Name == "" {
+			invalid("an invalid", "Validation errors: name: Invalid input: expected string, received undefined")
+			return
+		}
+		m = given
 	}
 	if !strings.Contains(id, "@") {
 		id = m.Name + "@inline"

@@ -32,6 +32,7 @@ type Description struct {
 	OnFailureSupported  bool         `json:"hook_on_failure_supported"`
 	HooksKept           int          `json:"hooks_when_unanswered_kept"`
 	AskOutranksHost     bool         `json:"other_hook_ask_outranks_host"`
+	SandboxEnabled      bool         `json:"sandbox_enabled"`
 	FeedbackMode        FeedbackMode `json:"feedback_mode"`
 	AnalyticsDisabled   bool         `json:"analytics_disabled"`
 	RemoteAutoEnable    bool         `json:"remote_control_auto_enable"`
