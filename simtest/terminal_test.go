@@ -55,7 +55,7 @@ func (f *fatalTB) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// A terminal that cannot do what it is told fails the test with the screen.
+// A terminal that cannot do what the test asks for fails the test with the screen.
 func TestTerminalFails(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no pseudo-terminals")

@@ -170,3 +170,64 @@ func journalText(t *testing.T, lines string) string {
 	}
 	return out.String()
 }
+
+// A conversation is replayed with the values of its requests, also if another one with the same history has other values.
+func TestReplayKeepsVariablesApart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		members [2]string // of the bodies
+		headers [2]string
+	}{
+		"metadata":      {members: [2]string{`"metadata":{"user_id":"u"}`, `"metadata":{"user_id":"v"}`}},
+		"tool_choice":   {members: [2]string{`"tool_choice":{"type":"auto"}`, `"tool_choice":{"type":"any"}`}},
+		"thinking":      {members: [2]string{`"thinking":{"type":"disabled"}`, `"thinking":{"type":"adaptive"}`}},
+		"output_config": {members: [2]string{`"output_config":{"effort":"low"}`, `"output_config":{"effort":"high"}`}},
+		"system":        {members: [2]string{`"system":"a"`, `"system":"b"`}},
+		"max_tokens":    {members: [2]string{`"max_tokens":500`, `"max_tokens":600`}},
+		"cwd":           {members: [2]string{`"system":"Primary working directory: /a"`, `"system":"Primary working directory: /b"`}},
+		"agent":         {headers: [2]string{"X-Claude-Code-Agent-Id: a", "X-Claude-Code-Agent-Id: b"}},
+		"betas":         {headers: [2]string{"Anthropic-Beta: a", "Anthropic-Beta: b"}},
+		"headers":       {headers: [2]string{"X-Team: a", "X-Team: b"}},
+		"session.id":    {headers: [2]string{"X-Claude-Code-Session-Id: a", "X-Claude-Code-Session-Id: b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, "[api]\ndiverged = \"error\"\n[[responses]]\npattern = { type = \"exact\", text = \"first\" }\nresponse = \"{{ "+name+" }}\"\n"+
+				"[[responses]]\npattern = { type = \"exact\", text = \"second\" }\nresponse = \"fine\"\n")
+			ask := func(i int, messages ...string) (int, string) {
+				t.Helper()
+				members := []string{`"model":"claude-sonnet-5-5"`, `"messages":[` + strings.Join(messages, ",") + `]`}
+				if name != "max_tokens" {
+					members = append(members, `"max_tokens":900`)
+				}
+				header := []string{"Content-Type: application/json"}
+				if tt.members[i] != "" {
+					members = append(members, tt.members[i])
+				} else {
+					header = append(header, tt.headers[i])
+				}
+				w := postMessages(t, s, "{"+strings.Join(members, ",")+"}", header...)
+				var m struct{ Content []struct{ Text string } }
+				if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil || len(m.Content) != 1 {
+					return w.Code, w.Body.String()
+				}
+				return w.Code, m.Content[0].Text
+			}
+			const first, second = `{"role":"user","content":"first"}`, `{"role":"user","content":"second"}`
+			var answers [2]string
+			for i := range answers {
+				_, answers[i] = ask(i, first)
+			}
+			if answers[0] == answers[1] {
+				t.Fatalf("both answers are %q", answers[0])
+			}
+			for i, text := range answers {
+				quoted, err := json.Marshal(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if code, got := ask(i, first, `{"role":"assistant","content":`+string(quoted)+`}`, second); code != http.StatusOK || got != "fine" {
+					t.Errorf("conversation %d: %d %s", i, code, got)
+				}
+			}
+		})
+	}
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// The values that are replaced wherever they occur come from files of the project, of the recorded project and of the user.
+// The values that are replaced everywhere come from files of the project, of the recorded project and of the user.
 func TestKnownFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

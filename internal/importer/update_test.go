@@ -43,7 +43,7 @@ func writeKit(t *testing.T, o importer.KitOptions, update bool, files map[string
 	return notes, err
 }
 
-// An update takes over what changed in the session, and keeps what somebody edited.
+// An update contains what changed in the session, and keeps what was edited by hand.
 func TestUpdateKeepsEdits(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := importer.KitOptions{Out: "kit"}

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// CheckWords refuses words that kong accepts: an unknown flag in the place of the command to run, and a second scenario, which would
+// CheckWords refuses words that kong accepts: an unknown flag where the command to run is expected, and a second scenario, which would
 // silently replace the first.
 func CheckWords(c *kong.Context) error {
 	scenarios := 0

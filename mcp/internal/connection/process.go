@@ -36,7 +36,7 @@ type Redactor interface {
 // exitLinger is how long output of an ended process may still arrive.
 const exitLinger = 50 * time.Millisecond
 
-// ExitWait is how long the exit of a process that closed its output is awaited. Only a process that goes on running
+// ExitWait is how long the exit of a process that closed its output is awaited. Only a process that keeps running
 // takes that long.
 const ExitWait = time.Second
 
