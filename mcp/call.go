@@ -55,8 +55,9 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	} else {
 		view := m.resultViewFor(tool.Server)
 		if s, err := m.findServer(tool.Server); err == nil {
-			st, _ := s.snapshot()
-			view.Strict = st.initResult.ProtocolVersion == connection.ModernVersion
+			if st, _ := s.snapshot(); st.initResult.ProtocolVersion == connection.ModernVersion {
+				view.Modern = s
+			}
 		}
 		res = view.Result(tool, c.ToolUseID, result)
 	}
@@ -104,6 +105,9 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	}
 	conn, err := s.acquire(ctx)
 	if err != nil {
+		return tool, nil, err
+	}
+	if _, err := s.outputSchema(tool.RawName); err != nil {
 		return tool, nil, err
 	}
 	limit := orDefault(s.cfg.Timeout, m.options.ToolTimeout)

@@ -153,7 +153,7 @@ func TestServerKilled(t *testing.T) {
 		reconnect  bool
 	}{
 		{name: "connecting", mode: "hang-init", heard: `"initialize"`, want: StateFailed},
-		{name: "listing", mode: "tools-hang", heard: `"tools/list"`, want: StateFailed},
+		{name: "listing", mode: "tools-hang", heard: `"tools/list"`, want: StateConnected}, // without tools, as in the real CLI
 		{name: "calling", mode: "hang-call", heard: `"tools/call"`, connected: true, want: StateLost},
 		{name: "idle, with a descendant", mode: "grandchild", heard: `"tools/call"`, connected: true, want: StateLost},
 		{name: "coming back", mode: "hang-call", heard: `"tools/call"`, connected: true, want: StateConnected, reconnect: true},

@@ -118,6 +118,9 @@ func (d dialer) dialOnce(life, limit context.Context, n connection.Negotiation) 
 	var got lists
 	if err = c.Open(life, limit); err == nil {
 		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, lists{}, nil)
+		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() { // a process that ends now counts as connected (observed with 2.1.330)
+			got.err, err = err, nil
+		}
 	}
 	if err != nil {
 		return dialResult{err: c.Abandon(life, limit, err)}

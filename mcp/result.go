@@ -58,8 +58,10 @@ type resourceLink struct {
 type resultView struct {
 	Files     Files     // nil means nothing is stored
 	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 means not set
-	Strict    bool      // results need content, as revision 2026-07-28 requires
 	Log       *debugLog // required
+	// Modern is a server of revision 2026-07-28: results need content, and fit the output schema of their tool. nil means an
+	// older revision.
+	Modern *server
 }
 
 // Result converts the result of a call into the one for the model and the event stream.
@@ -68,12 +70,12 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 	if err := json.Unmarshal(result, &r); err != nil {
 		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
-	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && !v.Strict {
+	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && v.Modern == nil {
 		text := textOrJSON(old)
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
 	check := connection.ToolResult
-	if v.Strict {
+	if v.Modern != nil {
 		check = connection.ModernToolResult
 	}
 	if defects := check(result); defects != "" {
@@ -88,7 +90,12 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 	if string(r.IsError) == "true" {
 		return b.failureResult(nilIfNull(r.StructuredContent))
 	}
-	return v.limitSize(tool, useID, b.successResult(tool.Name, nilIfNull(r.StructuredContent), nilIfNull(r.Meta)))
+	if v.Modern != nil {
+		if defect := v.Modern.outputDefect(tool.RawName, r.StructuredContent); defect != "" {
+			return failedResult(defect)
+		}
+	}
+	return v.limitSize(tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
 }
 
 // failureResult returns the tool result of a result with isError.
@@ -108,7 +115,9 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 	case structured != nil:
 		text := string(plainjson.Compact(structured))
 		r.Content = protocol.Content{Text: text}
-		r.Output = structuredOutput{Content: text, StructuredContent: structured, ResourceLinks: b.links, Meta: meta}
+		if r.Output = text; text != "null" {
+			r.Output = structuredOutput{Content: text, StructuredContent: structured, ResourceLinks: b.links, Meta: meta}
+		}
 	case len(b.blocks) == 0:
 		return protocol.ToolResult{Content: nothing, Output: []protocol.Block{}}
 	case len(b.links) > 0 || meta != nil:

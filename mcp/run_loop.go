@@ -136,6 +136,12 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 	l.update(func(st *status) {
 		st.state, st.conn, st.initResult, st.lists = StateConnected, r.conn, r.conn.InitializeResult(), r.lists
 	})
+	if errors.Is(r.lists.err, ErrConnectionClosed) {
+		l.conn = nil
+		l.update(func(st *status) { st.conn = nil })
+		l.closeLater(ctx, r.conn)
+		return
+	}
 	if r.conn.IsLost() {
 		l.handleLoss(ctx)
 		return

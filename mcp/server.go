@@ -224,7 +224,7 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st.state == StateLost {
+	if st.state == StateLost || st.state == StateConnected && st.conn == nil {
 		if st, err = s.connectAgain(ctx); err != nil {
 			return nil, err
 		}

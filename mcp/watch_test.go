@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -189,14 +190,14 @@ func TestSubscriptions(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	close(release)
-	count := func() int {
+	updates := func() []string {
 		mu.Lock()
 		defer mu.Unlock()
-		return len(told)
+		return slices.Clone(told)
 	}
-	eventually(t, 5*time.Second, func() bool { return count() > 0 && told[0] == "s file:///a.txt" }, "not told")
-	if n := count(); n > 2 {
-		t.Errorf("told %d times", n)
+	eventually(t, 5*time.Second, func() bool { return len(updates()) > 0 }, "not told")
+	if all := updates(); all[0] != "s file:///a.txt" || len(all) > 2 {
+		t.Errorf("told %q", all)
 	}
 	call(t, m, "crash", `{}`)
 	call(t, m, "echo", `{}`)

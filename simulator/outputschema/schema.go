@@ -1,6 +1,5 @@
-// Package outputschema checks the schema of --json-schema, and checks values
-// against it. Errors have the wording and the order of the real CLI's
-// validator.
+// Package outputschema checks the schemas of --json-schema and of the results of MCP tools, and checks values against
+// them. Errors have the wording and the order of the real CLI's validator.
 package outputschema
 
 import (
@@ -24,7 +23,10 @@ import (
 )
 
 // Schema is the compiled schema of an output. It is made by [Compile].
-type Schema struct{ compiled *jsonschema.Schema }
+type Schema struct {
+	compiled *jsonschema.Schema
+	root     string // the name of the value in errors; empty means "root"
+}
 
 // Compile reads the text of --json-schema. Its errors have the texts of the real CLI.
 func Compile(text string) (*Schema, error) {
@@ -49,16 +51,57 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	return schemaError(s.compiled.Validate(instance), "")
+	return schemaError(s.compiled.Validate(instance), s.root)
+}
+
+// CompileResult reads the output schema of an MCP tool. Unknown keywords are ignored, and the value is called "data".
+func CompileResult(raw json.RawMessage) (*Schema, error) {
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTypes(schema); err != nil {
+		return nil, err
+	}
+	compiled, err := compile(schema)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{compiled, "data"}, nil
+}
+
+// checkTypes finds a type that does not exist, in the order of names.
+func checkTypes(schema any) error {
+	object, _ := schema.(map[string]any)
+	if name, ok := object["type"].(string); ok && !strings.Contains(" string number integer boolean null object array ", " "+name+" ") {
+		return errors.New("type must be JSONType or JSONType[]: " + name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		for _, schema := range below(object, key) {
+			if err := checkTypes(schema); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // compileDraft7 compiles a schema like the real CLI's validator: only draft 7 is supported, and an unknown keyword
 // is an error.
 func compileDraft7(schema any) (*jsonschema.Schema, error) {
-	const url = "mem:///schema.json"
 	if err := checkDialect(schema); err != nil {
 		return nil, err
 	}
+	compiled, err := compile(schema)
+	if err != nil {
+		return nil, err
+	}
+	return compiled, checkKeywords(schema)
+}
+
+// compile compiles a schema of any draft.
+func compile(schema any) (*jsonschema.Schema, error) {
+	const url = "mem:///schema.json"
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
 	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // no file and no network for a $ref
@@ -68,7 +111,7 @@ func compileDraft7(schema any) (*jsonschema.Schema, error) {
 	}
 	compiled, err := compiler.Compile(url)
 	if err == nil {
-		return compiled, checkKeywords(schema)
+		return compiled, nil
 	}
 	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		return nil, schemaError(invalid.Err, "data")
@@ -118,7 +161,6 @@ func checkKeywords(schema any) error {
 	if !ok {
 		return nil
 	}
-	known := func(list, key string) bool { return strings.Contains(list, " "+key+" ") }
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if key == "id" {
 			return errors.New(`NOT SUPPORTED: keyword "id", use "$id" for schema ID`)
@@ -126,28 +168,34 @@ func checkKeywords(schema any) error {
 		if !known(plainKeywords+schemaKeywords+listKeywords+namedKeywords, key) {
 			return fmt.Errorf("strict mode: unknown keyword: %q", key)
 		}
-		var below []any
-		switch value := object[key].(type) {
-		case []any:
-			if known(listKeywords, key) {
-				below = value
-			}
-		case map[string]any:
-			if known(schemaKeywords, key) {
-				below = []any{value}
-			} else if known(namedKeywords, key) {
-				for _, name := range slices.Sorted(maps.Keys(value)) {
-					below = append(below, value[name])
-				}
-			}
-		}
-		for _, schema := range below {
+		for _, schema := range below(object, key) {
 			if err := checkKeywords(schema); err != nil {
 				return err
 			}
 		}
 	}
 	return checkCombinations(object)
+}
+
+func known(list, key string) bool { return strings.Contains(list, " "+key+" ") }
+
+// below returns the schemas in a keyword of a schema, in the order of names.
+func below(object map[string]any, key string) (all []any) {
+	switch value := object[key].(type) {
+	case []any:
+		if known(listKeywords, key) {
+			return value
+		}
+	case map[string]any:
+		if known(schemaKeywords, key) {
+			return []any{value}
+		} else if known(namedKeywords, key) {
+			for _, name := range slices.Sorted(maps.Keys(value)) {
+				all = append(all, value[name])
+			}
+		}
+	}
+	return all
 }
 
 // checkCombinations checks keywords that require another keyword.
@@ -177,7 +225,7 @@ func schemaError(err error, root string) error {
 }
 
 type errorFormatter struct {
-	root    string // of a schema that is not a schema; empty for a value
+	root    string // see [Schema]
 	printer *message.Printer
 	lines   []string
 }
@@ -204,8 +252,8 @@ func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	}
 }
 
-// describeRequirement describes a requirement like the real CLI's validator. For an error in a value (not in a schema) it adds
-// the actual or allowed values.
+// describeRequirement describes a requirement like the real CLI's validator. For a value of
+// --json-schema it adds the actual or allowed values.
 func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []string {
 	added := func(format string, value any) string {
 		text, err := json.Marshal(value)
@@ -228,7 +276,7 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 	case *kind.AdditionalProperties:
 		var list []string
 		for _, name := range slices.Sorted(slices.Values(k.Properties)) {
-			list = append(list, "must NOT have additional properties ('"+name+"' is not allowed)")
+			list = append(list, "must NOT have additional properties"+strings.ReplaceAll(added(" (%s is not allowed)", name), `"`, "'"))
 		}
 		return list
 	case *kind.UniqueItems:

@@ -46,8 +46,8 @@ var transportFiles = map[string]string{ // constant: only read
 
 // notTransport are the other files of these packages: calls, requests, lists, results, negotiation and subscriptions, as in
 // mcp-go's package client; and the names of faults.
-var notTransport = strings.Fields(`fault call connection failure idle initialize_result lists negotiation notifications request
-	result_shape rounds shape subscription`) // constant: only read
+var notTransport = strings.Fields(`fault call connection elicitation_shape failure idle initialize_result lists negotiation notifications request
+	message_shape result_shape rounds shape subscription`) // constant: only read
 
 func TestTransportLines(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ type filterOptions struct {
 	Log    bool           // the first few dropped lines are logged
 }
 
-// lineFilter passes on the lines of a server that are JSON objects and drops the rest: text, blank lines and messages
+// lineFilter passes on the lines of a server that are JSON-RPC messages and drops the rest: text, blank lines and messages
 // longer than the limit. A response that is too long is replaced by an error with its id. A missing last newline is added. Memory use stays near the limit.
 type lineFilter struct {
 	options    filterOptions
@@ -72,7 +72,7 @@ func (f *lineFilter) fillReady() {
 	case tooLong:
 		f.readyBytes = f.tooLongReply(&dropped)
 	case len(trimmed) == 0:
-	case trimmed[0] == '{' && json.Valid(trimmed):
+	case trimmed[0] == '{' && isMessage(trimmed):
 		f.readyBytes = append(withNumericID(trimmed), '\n')
 	default:
 		f.dropLine(string(trimmed[:min(len(trimmed), 200)]))

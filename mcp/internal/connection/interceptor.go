@@ -114,6 +114,9 @@ func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequ
 		return nil, err
 	}
 	shown := result
+	if req.Method == string(wire.MethodServerDiscover) {
+		shown = readableDiscovery(result)
+	}
 	if ex, ok := ctx.Value(rawResultKey{}).(*rawResultSlot); ok {
 		ex.result = result
 		if ex.stub != nil {
@@ -216,7 +219,11 @@ func (l *interceptor) isCancellable(ctx context.Context, method string) bool {
 	if method == string(wire.MethodSubscriptionsListen) {
 		return errors.Is(context.Cause(ctx), errNotAcknowledged)
 	}
-	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
+	if method == string(wire.MethodInitialize) { // observed over stdio
+		_, local := l.Interface.(*transport.Stdio)
+		return local && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	}
+	if method == string(wire.MethodServerDiscover) {
 		return false
 	}
 	_, remote := l.Interface.(transport.HTTPConnection)
@@ -330,7 +337,7 @@ func (l *interceptor) cancel(ctx context.Context, req transport.JSONRPCRequest) 
 // cancelReason returns the reason of a cancellation, with the real CLI's text for a timeout.
 func cancelReason(cause error) string {
 	var expired *ExpiredError
-	if errors.As(cause, &expired) {
+	if errors.As(cause, &expired) || errors.Is(cause, context.DeadlineExceeded) {
 		return "SdkError: Request timed out"
 	}
 	return cause.Error()
@@ -377,6 +384,11 @@ func (l *interceptor) handle(ctx context.Context, req transport.JSONRPCRequest) 
 	params, err := json.Marshal(req.Params)
 	if err != nil {
 		return nil, err
+	}
+	if req.Method == MethodElicit {
+		if err := checkElicitation(params, false); err != nil {
+			return errorResponse(req.ID, err), nil
+		}
 	}
 	result, err := l.notifications.handler.HandleRequest(ctx, req.Method, params)
 	if err != nil {

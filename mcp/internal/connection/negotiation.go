@@ -107,10 +107,21 @@ func supportedVersions(err error) []string {
 	return data.Supported
 }
 
+// readableDiscovery removes the cache keys from the response to the probe: the real CLI does not look at them, and mcp-go
+// cannot read any value.
+func readableDiscovery(result json.RawMessage) json.RawMessage {
+	members, _ := plainjson.Parse(result) // anything but an object is refused later
+	kept := slices.DeleteFunc(members, func(m plainjson.Member) bool { return m.Key == "ttlMs" || m.Key == "cacheScope" })
+	if out, err := json.Marshal(kept); err == nil && len(members) > 0 {
+		return out
+	}
+	return result
+}
+
 // checkDiscovery checks the response to the probe: some servers answer everything with an empty object.
 func checkDiscovery(result json.RawMessage) error {
 	var d wire.DiscoverResult
-	if err := json.Unmarshal(result, &d); err != nil {
+	if err := json.Unmarshal(readableDiscovery(result), &d); err != nil {
 		return &Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("the answer to server/discover cannot be read: %v", err)}
 	}
 	var members struct{ Capabilities json.RawMessage }

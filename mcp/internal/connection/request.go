@@ -51,7 +51,11 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 			return all, "", err
 		}
 		method := string(list) + "/list"
-		if defects := c.options.Defects(method, result); defects != "" {
+		defects := c.options.Defects(method, result)
+		if defects == "" && c.IsModern() {
+			defects = CacheDefects(result)
+		}
+		if defects != "" {
 			return all, "", Malformed(method, defects)
 		}
 		p := plainjson.Read[map[string]json.RawMessage](result)

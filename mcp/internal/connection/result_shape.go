@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -30,16 +32,36 @@ func defects(method string, result json.RawMessage, schema func(string, shape) m
 
 // ToolResult returns the defects of the result of a tool in revisions up to 2025-11-25.
 func ToolResult(result json.RawMessage) string {
-	return cmp.Or(describe(toolResult(optional("content", listOf(contentBlock())))(result)), otherResult(result))
+	return cmp.Or(describe(toolResult(optional("content", listOf(contentBlock())), anyObject)(result)), otherResult(result))
 }
 
-// ModernToolResult is ToolResult for revision 2026-07-28, where results must have content.
+// ModernToolResult is ToolResult for revision 2026-07-28, where results must have content, and structured content may be
+// any value.
 func ModernToolResult(result json.RawMessage) string {
-	return describe(toolResult(required("content", listOf(contentBlock())))(result))
+	return describe(toolResult(required("content", listOf(contentBlock())), anyValue)(result))
 }
 
-func toolResult(content member) shape {
-	return object(content, optional("structuredContent", anyObject), optional("isError", ofType("boolean")))
+// CacheDefects returns the defects of the cache keys of a list, which revision 2026-07-28 has.
+func CacheDefects(result json.RawMessage) string {
+	return describe(object(optional("ttlMs", duration), optional("cacheScope", oneOf("public", "private")))(result))
+}
+
+// duration accepts whole numbers from 0.
+func duration(v json.RawMessage) []issue {
+	if plainjson.TypeOf(v) != "number" {
+		return wrongType("number", v)
+	}
+	const largest = 1<<53 - 1
+	if n, err := strconv.ParseFloat(string(v), 64); err != nil || n < 0 || n > largest || n != math.Trunc(n) {
+		return wrongType("int", v)
+	}
+	return nil
+}
+
+func anyValue(json.RawMessage) []issue { return nil }
+
+func toolResult(content member, structured shape) shape {
+	return object(content, optional("structuredContent", structured), optional("isError", ofType("boolean")))
 }
 
 func describe(issues []issue) string {

@@ -127,6 +127,10 @@ func (r *inputRounds) askQuestions(ctx context.Context, requests json.RawMessage
 			return nil, &ResultError{"returned a malformed result that failed schema validation: its answer asked for input of a kind this client does not serve, so the call was not made again"}
 		case method == MethodSample && !r.sampling:
 			return nil, &ResultError{"asked for input this client could not serve (" + method + "), so the call was not made again"}
+		case method == MethodElicit:
+			if err := checkElicitation(asked[i].Params, true); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for i, q := range asked {

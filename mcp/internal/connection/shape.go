@@ -103,6 +103,20 @@ func object(members ...member) shape {
 	}
 }
 
+// recordOf accepts objects whose members all have one kind of value.
+func recordOf(value shape) shape {
+	return func(v json.RawMessage) (all []issue) {
+		if issues := anyObject(v); issues != nil {
+			return issues
+		}
+		members, _ := plainjson.Parse(v) // it is an object
+		for _, m := range members {
+			all = append(all, within(m.Key, value(m.Value))...)
+		}
+		return all
+	}
+}
+
 // list accepts arrays of one kind of values.
 func listOf(item shape) shape {
 	return func(v json.RawMessage) (all []issue) {

@@ -63,15 +63,16 @@ func TestEvents(t *testing.T) {
 // TestMessageLines: a message is one line, whatever its data lines; one over the limit becomes an error with its id,
 // and later messages are read.
 func TestMessageLines(t *testing.T) {
-	const tooLong = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"the message of the server is %d bytes; the limit is 20 (maxLineBytes in the server's entry)"}}`
+	const tooLong = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"the message of the server is %d bytes; the limit is 40 (maxLineBytes in the server's entry)"}}`
+	const a, begin, rest = `{"jsonrpc":"2.0","method":"a"}`, `{"jsonrpc":"2.0",`, `"method":"a"}`
 	for stream, want := range map[string]string{
-		"data: {\ndata: }\n\nevent: x\ndata: {}\n\nevent: message\ndata: {\"a\":1}\n\n": "{\r}\n{\"a\":1}\n",
-		"data: {\"id\":7,\"result\":{\"id\":8}}\n\ndata: {}\n\n":                        fmt.Sprintf(tooLong, "7", 26) + "\n{}\n",
-		"data: {\"result\":{\"id\":8},\ndata: \"id\":\"x\"}\n\n":                        fmt.Sprintf(tooLong, `"x"`, 29) + "\n",
-		"data: {\"id\":7,\"method\":\"ping\",\"a\":\"b\"}\n\n":                          "",
+		"data: " + begin + "\ndata: " + rest + "\n\nevent: x\ndata: " + a + "\n\nevent: message\ndata: " + a + "\n\n": begin + "\r" + rest + "\n" + a + "\n",
+		"data: {\"id\":7,\"result\":{\"id\":8, \"a\":\"123456789012345\"}}\n\ndata: " + a + "\n\n":                    fmt.Sprintf(tooLong, "7", 49) + "\n" + a + "\n",
+		"data: {\"result\":{\"id\":8,\"a\":\"1234567890123\"},\ndata: \"id\":\"x\"}\n\n":                              fmt.Sprintf(tooLong, `"x"`, 49) + "\n",
+		"data: {\"id\":7,\"method\":\"ping\",\"a\":\"123456789012345678\"}\n\n":                                       "",
 	} {
-		lines := &messageLines{events: &eventReader{in: bufio.NewReader(newNormalizedEvents(strings.NewReader(stream))), limit: 20}}
-		got, err := io.ReadAll(newLineFilter(filterOptions{Source: lines, Limit: 20, Owner: testBase()}))
+		lines := &messageLines{events: &eventReader{in: bufio.NewReader(newNormalizedEvents(strings.NewReader(stream))), limit: 40}}
+		got, err := io.ReadAll(newLineFilter(filterOptions{Source: lines, Limit: 40, Owner: testBase()}))
 		if err != nil || string(got) != want {
 			t.Errorf("%q: got %q, want %q (%v)", stream, got, want, err)
 		}

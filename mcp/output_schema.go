@@ -1,0 +1,49 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/mcp/internal/connection"
+	"github.com/claudeless/claudeless/simulator/outputschema"
+)
+
+// outputSchema returns the schema that the results of a tool must fit; nil means any, as for servers of older revisions.
+// The error has the words of the real CLI, which does not call a tool whose schema is invalid.
+func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
+	st, _ := s.snapshot()
+	if st.initResult.ProtocolVersion != connection.ModernVersion {
+		return nil, nil
+	}
+	for i, t := range st.lists.tools {
+		definition := plainjson.Read[struct{ OutputSchema json.RawMessage }](st.lists.rawTools[i])
+		if t.RawName != tool || definition.OutputSchema == nil {
+			continue
+		}
+		schema, err := outputschema.CompileResult(definition.OutputSchema)
+		if err != nil {
+			return nil, &RPCError{Code: connection.CodeInvalidParams, Message: fmt.Sprintf("Tool '%s' has an invalid outputSchema: %v", tool, err)}
+		}
+		return schema, nil
+	}
+	return nil, nil
+}
+
+// outputDefect returns why a successful result does not fit the output schema of its tool, in the words of the real CLI; ""
+// means it does.
+func (s *server) outputDefect(tool string, structured json.RawMessage) string {
+	schema, err := s.outputSchema(tool)
+	switch {
+	case err != nil:
+		return err.Error()
+	case schema == nil:
+		return ""
+	case structured == nil:
+		return fmt.Sprintf("Tool %s has an output schema but did not return structured content", tool)
+	}
+	if err := schema.Validate(structured); err != nil {
+		return "Structured content does not match the tool's output schema: " + err.Error()
+	}
+	return ""
+}
