@@ -88,7 +88,9 @@ func (k *localCommands) refuseBlank(ctx context.Context) error {
 // emitAnswer ends the turn with the output of a command: it emits init and a synthetic assistant
 // message.
 func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, said slash.Outcome, usage *slash.Context) error {
-	if !said.IsUnknown && said.Work == nil {
+	if said.IsPrompt {
+		k.prompts.recordedContent = protocol.Content{Text: "/" + c.Name}
+	} else if !said.IsUnknown && said.Work == nil {
 		k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
 	}
 	if err := k.hooks.beginCommand(ctx, said.IsUnknown); err != nil {
@@ -155,7 +157,7 @@ func (k *localCommands) emitReply(c slash.Call, said slash.Outcome, usage *slash
 		ev.LocalCommandSource = slash.ErrorOutput(said.Text)
 		ev.LocalCommandOutcome = &protocol.CommandOutcome{Kind: "failed"}
 	}
-	if said.Work != nil {
+	if said.Work != nil || said.IsPrompt {
 		ev.LocalCommandRun = nil
 	}
 	if usage != nil {

@@ -94,12 +94,13 @@ type DisplayOptions struct {
 	RateLimits      bool // report the limits of the subscription after the first reply
 	// OrderedResults shows results of parallel calls in call order instead of completion order, which makes
 	// the output of runs repeatable.
-	OrderedResults bool
-	Thinking       string           // value of thinking_display; empty means updates
-	Stream         scenarios.Stream // pace of partial messages
-	ResponseDelay  time.Duration    // wait before the first reply to each prompt
-	MinimumDelay   time.Duration    // wait before each reply that has no longer one
-	CompactDelay   time.Duration    // duration of a compaction
+	OrderedResults         bool
+	Thinking               string           // value of thinking_display; empty means updates
+	Stream                 scenarios.Stream // pace of partial messages
+	ResponseDelay          time.Duration    // wait before the first reply to each prompt
+	MinimumDelay           time.Duration    // wait before each reply that has no longer one
+	CompactDelay           time.Duration    // duration of a compaction
+	FastModeDisabledReason string           // for results
 }
 
 func (s DisplayOptions) thinkingDisplay() string { return cmp.Or(s.Thinking, "updates") }

@@ -290,7 +290,7 @@ func (t *turn) emitResult(end *turnEndError) {
 		Type: "result", Subtype: end.subtype, IsError: end.isError,
 		SessionID: s.options.State.SessionID(), UUID: s.options.Clock.NewID(), NumTurns: t.numTurns(end),
 		StopReason: stop, TerminalReason: end.terminalReason,
-		FastModeState: "off", FastModeDisabledReason: "sdk_opt_in_required",
+		FastModeState: "off", FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
 		SubagentStats: t.background.subagentStats(),
 		SafetyStops:   &t.continuation.safetyStops, QueuedTurnCount: new(int),
 		ResultIndex: s.history.results, Errors: end.errors, Origin: t.prompts.origin(),

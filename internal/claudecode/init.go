@@ -21,7 +21,7 @@ func (p Profile) Init() protocol.Init {
 		MCPServers:             []protocol.MCPServer{},
 		AdditionalDirectories:  []string{},
 		FastModeState:          "off",
-		FastModeDisabledReason: "sdk_opt_in_required",
+		FastModeDisabledReason: p.FastModeDisabledReason(),
 		ViewMode:               "default",
 	}
 	p.env.fill(&ev)

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +21,10 @@ const (
 
 // Profile has the differences of one version of the real CLI. The zero value is a version without new features.
 type Profile struct {
-	version string
-	numbers []int // nil means the version is not a list of numbers
-	env     Environment
+	version                string
+	numbers                []int // nil means the version is not a list of numbers
+	env                    Environment
+	fastModeDisabledReason string // empty means the usual one
 }
 
 // ProfileFor returns the profile of a version. A version newer than all measured ones has every feature. A version
@@ -35,6 +37,19 @@ func ProfileFor(version string) Profile {
 func (p Profile) WithEnvironment(e Environment) Profile {
 	p.env = e
 	return p
+}
+
+// WithModels returns the profile of the version with settings that list the available models; nil means all.
+func (p Profile) WithModels(available []string) Profile {
+	if available != nil && !slices.ContainsFunc(available, func(name string) bool { return ResolveModel(name) == DefaultModel }) {
+		p.fastModeDisabledReason = "model_not_allowed"
+	}
+	return p
+}
+
+// FastModeDisabledReason returns why sessions are not in fast mode.
+func (p Profile) FastModeDisabledReason() string {
+	return cmp.Or(p.fastModeDisabledReason, "sdk_opt_in_required")
 }
 
 // Environment returns the environment of the profile.

@@ -154,3 +154,17 @@ func TestReadEnvironment(t *testing.T) {
 		t.Error("an unknown word is accepted")
 	}
 }
+
+// Fast mode needs the newest Opus (observed with 2.1.330).
+func TestFastModeNeedsModel(t *testing.T) {
+	for want, lists := range map[string][][]string{
+		"sdk_opt_in_required": {nil, {"haiku", "opus"}, {"claude-opus-5-5"}},
+		"model_not_allowed":   {{}, {"sonnet"}, {"claude-opus-4-6"}},
+	} {
+		for _, available := range lists {
+			if got := claudecode.ProfileFor("2.1.330").WithModels(available).Init().FastModeDisabledReason; got != want {
+				t.Errorf("with %q: %s, want %s", available, got, want)
+			}
+		}
+	}
+}

@@ -520,6 +520,17 @@ func TestModelHooksAreReported(t *testing.T) {
 	}
 }
 
+// Before a call, a hook that asks a model gave no answer.
+func TestModelHookBeforeCall(t *testing.T) {
+	r := newRunner(t, `{"PreToolUse":[{"hooks":[{"type":"prompt","prompt":"is it harmless?"}]}]}`)
+	got := lines(t, r.Run(t.Context(), Input{Event: bash, ToolUseID: "t1"}).Notices)
+	want := []string{`"subtype":"informational","content":"A hook gave no usable answer, so it didn't check this action.","level":"warning",` +
+		`"tag":"hook_no_verdict","hook_no_verdict":{"hook_event":"PreToolUse","tool_use_id":"t1","timed_out":false}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestStopNotification(t *testing.T) {
 	got := lines(t, []protocol.Event{StopNotification()})
 	want := []string{`"subtype":"notification","key":"stop-hook-error","text":"stop hook problem · ctrl+o to see","priority":"immediate"`}

@@ -271,6 +271,8 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	callback := a.entry.callback != ""
 	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != reasonUnknown
 	switch {
+	case a.noVerdict == reasonUnknown && c.event == "PreToolUse":
+		c.unchecked.Do(func() { o.Notices = append(o.Notices, noVerdictEvent(c, a)) })
 	case a.noVerdict == reasonUnknown:
 		text := fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, a.entry.config.Type)
 		o.Notices = append(o.Notices, informationalEvent("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))

@@ -76,6 +76,7 @@ type Outcome struct {
 	Name string
 	// IsUnknown is true if the command is not available here; the result then names no command.
 	IsUnknown bool
+	IsPrompt  bool // the transcript keeps the command as a prompt without arguments
 	// Title is the new name of the session; empty means it keeps its own.
 	Title string
 	// Model is the model that the session uses from now on; nil means it keeps its own. Init still names the former one.

@@ -20,7 +20,7 @@ func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error)
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := p.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, claudecode.DefaultVersion)
-	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env)
+	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env).WithModels(p.Settings.AvailableModels)
 	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), defaultEntrypoint(f))
 	id.RustCompat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
 	id.APIKeySource = "none"

@@ -173,7 +173,7 @@ func (l *skillLibrary) Check(name string) error {
 	case !ok:
 		return errors.New("Unknown skill: " + name)
 	case k.HiddenFromModel:
-		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved)
+		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved + " Do not replicate this skill's workflow by other means — it is reserved for explicit user invocation.")
 	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
 		return fmt.Errorf("Skill %s is not in this session's skills allowlist", name)
 	}

@@ -130,7 +130,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 		},
 		Display: simulator.DisplayOptions{
 			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, OrderedResults: plan.Clock.IsRepeatable(),
-			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, MinimumDelay: plan.Limits.Pace.Answer, CompactDelay: plan.Limits.CompactDelay,
+			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, MinimumDelay: plan.Limits.Pace.Answer, FastModeDisabledReason: plan.Profile.FastModeDisabledReason(), CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{

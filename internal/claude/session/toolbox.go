@@ -72,8 +72,7 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	return nil
 }
 
-// buildChain puts the layers around the tools in order:
-// hooks(permission(breakpoint(canned(composite)))). No other code does.
+// buildChain puts the layers around the tools in order: hooks(permission(breakpoint(canned(composite)))).
 func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	base := executor.Composite{simulator.StructuredCalls{}, p.background.agents}
 	base = append(base, t.servers.tools()...)
