@@ -45,9 +45,9 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 
 func (r *Runner) newCall(in Input, event, subject string) *hookCall {
 	base := in.Base
-	setDefault(&base.SessionID, r.options.SessionID)
-	setDefault(&base.TranscriptPath, r.options.TranscriptPath)
-	setDefault(&base.CWD, r.options.CWD)
+	setIfUnset(&base.SessionID, r.options.SessionID)
+	setIfUnset(&base.TranscriptPath, r.options.TranscriptPath)
+	setIfUnset(&base.CWD, r.options.CWD)
 	base.HookEventName = event
 	base.AgentType = cmp.Or(base.AgentType, r.options.AgentType)
 	cwd := base.CWD
@@ -79,10 +79,6 @@ func (r *Runner) newCall(in Input, event, subject string) *hookCall {
 		c.prompt = p.Prompt
 	}
 	return c
-}
-
-func setDefault(field *string, value string) {
-	*field = cmp.Or(*field, value)
 }
 
 // inputJSON returns one object: the common keys, then the event's own. For an event
