@@ -94,6 +94,9 @@ func command(s *process.System, word string) runner {
 			_, err := io.WriteString(s.Stdout, text)
 			return err
 		}
+		if len(words) == 0 && slices.Contains([]string{"auth", "plugin", "plugins"}, word) {
+			return process.Verbatimf("%s", strings.TrimSuffix(commandHelp([]string{word, "--help"}), "\n"))
+		}
 		return run(ctx, s, words)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,7 +58,12 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 		return notSimulated(append([]string{"auth"}, words[:min(1, len(words))]...)...)
 	}
 	if slices.Contains(words, "--text") {
-		_, err := fmt.Fprintln(s.Stdout, "API key: ANTHROPIC_API_KEY")
+		_, err := io.WriteString(s.Stdout, "API key: ANTHROPIC_API_KEY\n")
+		for _, line := range [][2]string{{"Anthropic base URL", "ANTHROPIC_BASE_URL"}, {"Additional CA cert(s)", "NODE_EXTRA_CA_CERTS"}} {
+			if value := s.Getenv(line[1]); value != "" && err == nil {
+				_, err = fmt.Fprintf(s.Stdout, "%s: %s\n", line[0], value)
+			}
+		}
 		return err
 	}
 	plan, err := launch.Resolve(s, nil)

@@ -11,10 +11,9 @@ package mcpcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -66,8 +65,11 @@ func Run(ctx context.Context, o Options, words []string) error {
 			return runners()[c.name](ctx, &o, words[1:])
 		}
 	}
-	if slices.Contains(strings.Fields("add-from-claude-desktop serve"), words[0]) {
-		return fmt.Errorf(`the command "mcp %s" of claude is not simulated`, words[0])
+	switch words[0] {
+	case "add-from-claude-desktop":
+		return errorf("Unsupported platform - Claude Desktop integration only works on macOS and WSL.")
+	case "serve":
+		return errors.New(`the command "mcp serve" of claude is not simulated`)
 	}
 	return errorf("error: unknown command '%s'", words[0])
 }

@@ -58,6 +58,11 @@ func Run(o Options, words []string) error {
 		return c.uninstall(name)
 	case "enable", "disable":
 		return c.enable(name, verb)
+	case "details":
+		if _, found, err := c.find(name); found || err != nil {
+			return cmp.Or(err, ErrUnknown)
+		}
+		return cmp.Or(c.printf("Plugin %q not found. Run `claude plugin list` to see installed plugins, or pass --plugin-dir <path> to load one from disk.\n", name), ErrFailed)
 	}
 	return ErrUnknown
 }
