@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -155,26 +156,23 @@ func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.
 // wrote it (observed with 2.1.329).
 func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
-	written, seen, given := objectKeys(use.Input), objectKeys(use.ObservedInput), objectKeys(input)
+	written, seen, given := plainjson.Read[plainjson.Object](use.Input).Get(key), plainjson.Read[plainjson.Object](use.ObservedInput).Get(key), plainjson.Read[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
-	if path := seen[key]; len(path) > 0 && (bytes.Equal(path, given[key]) || bytes.Equal(written[key], given[key])) {
-		given[key] = written[key]
-		asWritten, err := json.Marshal(given)
-		given[key] = path
-		if absolute, err2 := json.Marshal(given); err == nil && err2 == nil {
-			use.Input, use.ObservedInput = asWritten, absolute
-		}
+	other, field := written, &use.Input // the form of the path that the input does not have, and where it belongs
+	switch path := given.Get(key); {
+	case len(seen) == 0 || len(path) == 0:
+		return use
+	case bytes.Equal(path, seen):
+		use.ObservedInput = input
+	case bytes.Equal(path, written):
+		other, field = seen, &use.ObservedInput
+	default:
+		return use
+	}
+	if encoded, err := plainjson.Marshal(given.With(key, other)); err == nil {
+		*field = encoded
 	}
 	return use
-}
-
-// objectKeys returns nil if raw is not an object.
-func objectKeys(raw json.RawMessage) map[string]json.RawMessage {
-	var keys map[string]json.RawMessage
-	if json.Unmarshal(raw, &keys) != nil {
-		return nil
-	}
-	return keys
 }
 
 // noClassifier is the reason code of calls that auto and plan mode would send to a

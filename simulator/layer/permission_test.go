@@ -159,7 +159,7 @@ func TestShownPath(t *testing.T) {
 	}
 	for answered, want := range map[string]string{
 		`null`:                               `{"file_path":"a"}`,
-		`{"file_path":"/w/a","content":"x"}`: `{"content":"x","file_path":"a"}`,
+		`{"file_path":"/w/a","content":"<"}`: `{"file_path":"a","content":"<"}`,
 		`{"file_path":"/w/b"}`:               `{"file_path":"/w/b"}`,
 		`{"content":"x"}`:                    `{"content":"x"}`,
 	} {

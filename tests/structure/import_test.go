@@ -72,7 +72,7 @@ var packageTable = []packageRow{
 	{3, "executor/internal/bash", "the tools that run command lines and stop their processes", "simulator/protocol executor executor/internal/files executor/internal/tool internal/base/gitworktree internal/base/process internal/base/shellcmd simulator/task"},
 	{3, "executor/builtin", "assembles the built-in tools of a session", "simulator/protocol executor executor/internal/tool executor/internal/files executor/internal/bash internal/base/textdiff simulator/task internal/claudecode internal/base/gitworktree"},
 	{3, "simulator", "the agent loop: asks the model, runs tools, yields events", "simulator/protocol internal/claudecode simulator/hook simulator/slash simulator/task scenarios executor"},
-	{4, "simulator/layer", "middleware around every tool call: hooks, and the permission to run", "simulator/protocol executor simulator simulator/hook simulator/permission"},
+	{4, "simulator/layer", "middleware around every tool call: hooks, and the permission to run", "simulator/protocol executor simulator simulator/hook simulator/permission internal/base/plainjson"},
 	{4, "simulator/agent", "sub-agents: conversations that a tool call starts", "simulator/protocol internal/claudecode scenarios executor simulator simulator/hook simulator/task"},
 	{1, "internal/api/history", "reads requests to the Messages API and interprets their history", ""},
 	{2, "internal/api/wire", "the responses of the Messages API: messages, events, errors, models", "simulator/protocol internal/claudecode scenarios"},
