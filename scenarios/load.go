@@ -219,14 +219,12 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 			l.list = append(l.list, *d)
 			return ix, false
 		}
-		l.list = append(l.list, ix.Bind(s)...)
-		return ix, true
+		return ix, l.bind(ix, nil, s)
 	}
 	ix := diag.IndexTOML(path, src)
 	d := ix.FirstProblem()
 	if d == nil {
-		l.list = append(l.list, ix.Bind(s)...)
-		return ix, true
+		return ix, l.bind(ix, nil, s)
 	}
 	if ix.IsRejected() {
 		l.list = append(l.list, *d)
@@ -238,8 +236,14 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 		l.list = append(l.list, syntaxError(ix, *d, err))
 		return ix, false
 	}
-	l.list = append(l.list, diag.Bind(tree, s, ix)...)
-	return ix, true
+	return ix, l.bind(ix, tree, s)
+}
+
+// bind decodes an indexed file into s. tree is its content if the index is incomplete. It returns true.
+func (l *loader) bind(ix *diag.Index, tree map[string]any, s *Scenario) bool {
+	ix.Convert(tree, convertRustFormat)
+	l.list = append(l.list, ix.Bind(s)...)
+	return true
 }
 
 // syntaxError returns the decoder's error. Its position is that of the index's

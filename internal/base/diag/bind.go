@@ -40,9 +40,8 @@ type Binding struct {
 // file order), [Value] and types with [Binder]. A wrong value leaves its field
 // unchanged.
 func Bind(tree map[string]any, target any, ix *Index) List {
-	b := &Binding{index: ix, cache: map[reflect.Type]*structFields{}}
-	b.Into(fromAny(tree, ix.root), target)
-	return b.list
+	ix.root = fromAny(tree, ix.root)
+	return ix.Bind(target)
 }
 
 // Bind decodes the file from the index; use it only if [Index.FirstProblem] returns nil.

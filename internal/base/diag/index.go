@@ -93,6 +93,15 @@ func (ix *Index) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *Index) Root() Value { return ix.root }
 
+// Convert replaces the file by what convert makes of it, for a file in another format. tree, if not nil, is the content of
+// a file whose [Index.FirstProblem] is not nil.
+func (ix *Index) Convert(tree map[string]any, convert func(Value) Value) {
+	if tree != nil {
+		ix.root = fromAny(tree, ix.root)
+	}
+	ix.root = convert(ix.root)
+}
+
 // FirstProblem returns the first position that was not read with certainty, so that the
 // format's own parser must judge it. Nil means the whole file was read and is valid.
 func (ix *Index) FirstProblem() *Diagnostic {

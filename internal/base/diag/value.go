@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -119,6 +120,26 @@ func (v Value) Field(key string) (Value, bool) {
 		return f.Value, true
 	}
 	return Value{}, false
+}
+
+// WithFields returns a table of these fields at the position of v, which is also that of new fields.
+func (v Value) WithFields(fields ...Field) Value {
+	t := &table{}
+	for _, f := range fields {
+		f.offset = cmp.Or(f.offset, v.offset)
+		t.add(f)
+	}
+	return Value{offset: v.offset, Kind: KindTable, table: t}
+}
+
+// WithItems returns an array of these elements at the position of v.
+func (v Value) WithItems(items []Value) Value {
+	return Value{offset: v.offset, Kind: KindArray, list: &list{items}}
+}
+
+// WithText returns a value without parts at the position of v.
+func (v Value) WithText(kind Kind, text string) Value {
+	return Value{offset: v.offset, Kind: kind, Text: text}
 }
 
 // Any returns the value as string, int64, float64, bool, time.Time, []any,

@@ -187,7 +187,7 @@ func fileKind(keys []string) string {
 	switch {
 	case has("mcpServers"):
 		return "mcp"
-	case has("responses", "default_response", "tool_execution", "breakpoints", "expect"):
+	case has("responses", "default_response", "tool_execution", "breakpoints", "expect", "claude", "default"):
 		return "scenario"
 	case has("tools", "resources", "resource_templates", "prompts", "completions", "instructions", "envelope", "meta_dir", "backend", "faults"):
 		return "fixture"

@@ -1,0 +1,132 @@
+package scenarios
+
+import (
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+)
+
+// convertRustFormat converts a file in the format of claudeless-rs 0.4: rules with `on`, `say`, `tools` and `then`, and
+// the tables `claude`, `default` and `tools`. Every value keeps its position. A file in another format is returned
+// unchanged. The format has no templates, and its tools run whether or not init lists them.
+func convertRustFormat(root diag.Value) diag.Value {
+	if !isRustFormat(root) {
+		return root
+	}
+	hidden := root.WithFields(diag.Field{Key: "hidden_tools", Value: root.WithText(diag.KindBool, "true")})
+	fields := []diag.Field{{Key: "templates", Value: root.WithText(diag.KindBool, "false")}, {Key: "compat", Value: hidden}}
+	for _, f := range root.Fields() {
+		switch f.Key {
+		case "claude":
+			fields = append(fields, renameKeys(f.Value, map[string]string{"model": "default_model", "version": "claude_version", "username": "user_name"}).Fields()...)
+			continue
+		case "default":
+			f.Key, f.Value = "default_response", convertRustResponse(f.Value)
+		case "responses":
+			f.Value = convertItems(f.Value, func(rule diag.Value) diag.Value { return convertRustRule(rule, "pattern") })
+		case "tools":
+			f.Key, f.Value = "tool_execution", convertRustTools(f.Value)
+		}
+		fields = append(fields, f)
+	}
+	return root.WithFields(fields...)
+}
+
+// isRustFormat reports whether a rule has `on`, or there are no keys but those of the format.
+func isRustFormat(root diag.Value) bool {
+	only, own := true, false
+	for _, f := range root.Fields() {
+		only, own = only && slices.Contains([]string{"claude", "default", "responses", "tools"}, f.Key), own || f.Key != "responses"
+		if f.Key == "responses" && slices.ContainsFunc(f.Value.Items(), func(rule diag.Value) bool { _, ok := rule.Field("on"); return ok }) {
+			return true
+		}
+	}
+	return only && own
+}
+
+// convertRustRule converts a rule, or a turn, whose pattern has another name.
+func convertRustRule(rule diag.Value, pattern string) diag.Value {
+	var fields, response []diag.Field
+	for _, f := range rule.Fields() {
+		switch f.Key {
+		case "say", "tools", "usage", "delay_ms":
+			response = append(response, f)
+			continue
+		case "on":
+			f.Key, f.Value = pattern, convertRustPattern(f.Value)
+		case "max":
+			f.Key = "max_matches"
+		case "then":
+			f.Key, f.Value = "turns", convertItems(f.Value, func(turn diag.Value) diag.Value { return convertRustRule(turn, "expect") })
+		}
+		fields = append(fields, f)
+	}
+	if response != nil {
+		f := response[0] // its position
+		f.Key, f.Value = "response", convertRustResponse(rule.WithFields(response...))
+		fields = append(fields, f)
+	}
+	return rule.WithFields(fields...)
+}
+
+func convertRustResponse(response diag.Value) diag.Value {
+	fields := slices.Clone(renameKeys(response, map[string]string{"say": "text", "tools": "tool_calls"}).Fields())
+	for i, f := range fields {
+		if f.Key == "tool_calls" {
+			fields[i].Value = convertItems(f.Value, func(call diag.Value) diag.Value { return renameKeys(call, map[string]string{"call": "tool"}) })
+		}
+	}
+	return response.WithFields(fields...)
+}
+
+// convertRustPattern converts a glob, { contains = … } or { regexp = … }.
+func convertRustPattern(on diag.Value) diag.Value {
+	kind, key, text := "glob", "pattern", on
+	if fields := on.Fields(); len(fields) == 1 && fields[0].Key == "contains" {
+		kind, key, text = "contains", "text", fields[0].Value
+	} else if len(fields) == 1 && fields[0].Key == "regexp" {
+		kind, text = "regex", fields[0].Value
+	} else if on.Kind != diag.KindString {
+		return on
+	}
+	return on.WithFields(diag.Field{Key: "type", Value: on.WithText(diag.KindString, kind)}, diag.Field{Key: key, Value: text})
+}
+
+func convertRustTools(settings diag.Value) diag.Value {
+	var fields, tools []diag.Field
+	for _, f := range settings.Fields() {
+		if f.Key == "mode" {
+			fields = append(fields, f)
+			continue
+		}
+		f.Value = renameKeys(f.Value, map[string]string{"approve": "auto_approve"})
+		tools = append(tools, f)
+	}
+	return settings.WithFields(append(fields, diag.Field{Key: "tools", Value: settings.WithFields(tools...)})...)
+}
+
+// renameKeys returns a table with other names for some keys; another value is returned unchanged.
+func renameKeys(table diag.Value, names map[string]string) diag.Value {
+	if table.Kind != diag.KindTable {
+		return table
+	}
+	fields := slices.Clone(table.Fields())
+	for i, f := range fields {
+		if name := names[f.Key]; name != "" {
+			fields[i].Key = name
+		}
+	}
+	return table.WithFields(fields...)
+}
+
+// convertItems converts the elements of an array; another value is returned unchanged.
+func convertItems(array diag.Value, convert func(diag.Value) diag.Value) diag.Value {
+	if array.Kind != diag.KindArray {
+		return array
+	}
+	items := slices.Clone(array.Items())
+	for i, item := range items {
+		items[i] = convert(item)
+	}
+	return array.WithItems(items)
+}
