@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,7 @@ type interactiveRun struct {
 	dir, config    string
 	code           chan int
 	stop           context.CancelCauseFunc
+	clock          atomic.Int64 // seconds that have passed
 }
 
 // startInteractive starts claude on a fake terminal with a scenario. prepare may write files
@@ -85,6 +87,8 @@ func startInteractive(t *testing.T, scenario string, prepare func(r *interactive
 	r.write(file, scenario)
 	s.Terminal, s.StdinIsTTY, s.StdoutIsTTY = r.term, true, true
 	s.Environ = append(s.Environ, "CLAUDELESS_SCENARIO="+file, "CLAUDELESS_CONFIG_DIR="+r.config, "HOME="+dir, "CLAUDELESS_GATES="+filepath.Join(dir, "gates"))
+	started := s.Now()
+	s.Now = func() time.Time { return started.Add(time.Duration(r.clock.Load()) * time.Second) }
 	ids := 0
 	s.NewID = func() string {
 		ids++
@@ -142,9 +146,10 @@ func (r *interactiveRun) waitUntil(what string, ok func(emulator.Screen) bool) {
 	}
 }
 
-// press sends keys, one read each.
+// press sends keys, one read each. A second passes before each, because dialogs ignore keys that come too early.
 func (r *interactiveRun) press(keys ...string) {
 	for _, k := range keys {
+		r.clock.Add(1)
 		r.term.keys <- []byte(k)
 	}
 }
@@ -359,6 +364,32 @@ func TestInteractiveTrust(t *testing.T) {
 	if err := json.Unmarshal(raw, &config); err != nil || !config.Projects[r.dir].HasTrustDialogAccepted {
 		t.Errorf("%s, %v", raw, err)
 	}
+}
+
+// TestInteractiveDeafDialogs: keys that come before a person could have read a dialog have no effect.
+func TestInteractiveDeafDialogs(t *testing.T) {
+	unbuffered := func(r *interactiveRun, _ *process.System) { r.term.keys = make(chan []byte) }
+	pressAtOnce := func(r *interactiveRun, k string) {
+		for _, k := range []string{k, "x", "x"} { // the second x is read when k has been handled
+			r.term.keys <- []byte(k)
+		}
+	}
+	r := startInteractive(t, "trusted = false\n"+talkScenario, unbuffered)
+	r.wait("❯ No, exit")
+	pressAtOnce(r, keyDown) // would select Yes
+	r.press("\r")
+	r.waitExit(1)
+
+	r = startInteractive(t, talkScenario, unbuffered)
+	r.askBash()
+	pressAtOnce(r, "1")
+	pressAtOnce(r, "\r") // would run the command
+	pressAtOnce(r, keyDown)
+	r.waitUntil("selects the second option", func(s emulator.Screen) bool {
+		return strings.Contains(s.Text(), "❯ 2.") || strings.Contains(s.Text(), "❯ Yes, and")
+	})
+	r.term.keys <- []byte(keyEsc)
+	r.wait("Interrupted")
 }
 
 // TestInteractiveHangUp: a terminal that is gone ends the run like SIGHUP.

@@ -20,6 +20,7 @@ type Console struct {
 	keys              keyReader
 	typedAhead        []key       // keys after the one that answered a dialog of [Console.ask]
 	input             chan []byte // closed when the terminal is gone
+	now               func() time.Time
 	resized           chan os.Signal
 	faults            *Faults
 	escapeTimer       *time.Timer // fires when an Escape is not the start of a sequence
@@ -48,7 +49,7 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	out := *sys
 	out.Stdout = sys.Terminal
 	c := &Console{
-		terminal: sys.Terminal, restoreMode: restore, faults: faults, input: make(chan []byte), resized: make(chan os.Signal, 1),
+		terminal: sys.Terminal, now: sys.Now, restoreMode: restore, faults: faults, input: make(chan []byte), resized: make(chan os.Signal, 1),
 		painter: painter{w: signals.Streams(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
 	}
 	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
@@ -117,13 +118,21 @@ func (c *Console) decode(data []byte) []key {
 	return keys
 }
 
+// show makes a dialog the one that is drawn; nil means none.
+func (c *Console) show(d *dialog) {
+	c.screen.dialog = d
+	if d != nil && d.shownAt.IsZero() {
+		d.shownAt = c.now()
+	}
+}
+
 // ask shows dialogs, one after the other, below what the terminal shows already. It
 // returns when the last one was answered.
 func (c *Console) ask(ctx context.Context, d *dialog) error {
 	c.measure()
 	c.screen.inline = true
 	for d != nil {
-		c.screen.dialog = d
+		c.show(d)
 		f := frame{liveRows: []string{""}, bottomIndex: -1}
 		rows, at := d.rows(c.screen.cols)
 		f.liveRows, f.cursorRow, f.cursorCol = append(f.liveRows, rows...), at+1, d.indent
@@ -135,6 +144,9 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 			return err
 		}
 		for i, k := range keys {
+			if d.ignores(k, c.now()) {
+				continue
+			}
 			if next, done := d.press(k); done {
 				d, c.typedAhead = next, keys[i+1:]
 				break

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
@@ -80,6 +82,7 @@ type dialog struct {
 	indent      int    // columns before the options
 	topRule     string // glyph of the horizontal line above the dialog; empty means no line
 	owner       dialogOwner
+	shownAt     time.Time // when it was first drawn
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
 	slotValues      map[string]string
 	toolDescription []string // rows that describe the tool
@@ -115,6 +118,20 @@ func (d *dialog) journalLine(option string, agreed bool) journal.Screen {
 		answer = "yes"
 	}
 	return journal.Screen{State: string(d.state), Kind: d.kind, Answer: answer, Option: option}
+}
+
+// ignores reports whether a key has no effect because the dialog has only just appeared.
+func (d *dialog) ignores(k key, now time.Time) bool {
+	name := string(d.state)
+	if d.state == StateDialog {
+		name += "/" + d.kind
+	}
+	period := claudecode.DeafPeriodOf(name)
+	if !d.shownAt.IsZero() && now.Sub(d.shownAt) >= period.Length {
+		return false
+	}
+	accepts := k.name == keyEnter || k.name == keyText && d.showNumbers && !d.options[d.selected].isInput
+	return period.Length > 0 && (period.AnyKey || accepts)
 }
 
 // press handles a key. The result done reports that the dialog was answered; next is the dialog that replaces it, or

@@ -193,6 +193,7 @@ func (t *Terminal) draw() error {
 	if c.painter.fullScreen {
 		c.screen.settledCount = -1
 	}
+	c.show(c.screen.dialog)
 	f := c.screen.draw(t.plan.Clock.Now())
 	if err := c.painter.setTitle(c.screen.title()); err != nil {
 		return err
@@ -213,8 +214,14 @@ func (t *Terminal) pressAll(keys []key) {
 func (t *Terminal) press(k key) {
 	s := &t.console.screen
 	if s.dialog != nil {
+		if s.dialog.ignores(k, t.console.now()) {
+			return
+		}
+		shownAt := s.dialog.shownAt
 		if next, done := s.dialog.press(k); done {
-			s.dialog = next
+			if s.dialog = next; next != nil {
+				next.shownAt = shownAt // another page of the same dialog
+			}
 			if next == nil {
 				t.prompter.showNext()
 			}
