@@ -14,13 +14,12 @@ import (
 
 // Console is the terminal in raw mode: its keys and its screen.
 type Console struct {
-	terminal          process.Terminal
+	sys               *process.System
 	painter           painter
 	screen            screen
 	keys              keyReader
 	typedAhead        []key       // keys after the one that answered a dialog of [Console.ask]
 	input             chan []byte // closed when the terminal is gone
-	now               func() time.Time
 	resized           chan os.Signal
 	faults            *Faults
 	escapeTimer       *time.Timer // fires when an Escape is not the start of a sequence
@@ -49,7 +48,7 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	out := *sys
 	out.Stdout = sys.Terminal
 	c := &Console{
-		terminal: sys.Terminal, now: sys.Now, restoreMode: restore, faults: faults, input: make(chan []byte), resized: make(chan os.Signal, 1),
+		sys: sys, restoreMode: restore, faults: faults, input: make(chan []byte), resized: make(chan os.Signal, 1),
 		painter: painter{w: signals.Streams(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
 	}
 	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
@@ -73,7 +72,7 @@ func (c *Console) readInput() {
 	defer close(c.input)
 	for {
 		buf := make([]byte, 4096)
-		n, err := c.terminal.Read(buf)
+		n, err := c.sys.Terminal.Read(buf)
 		if n > 0 {
 			c.input <- buf[:n]
 		}
@@ -97,7 +96,7 @@ func (c *Console) Close() error {
 // measure reads the size of the terminal.
 func (c *Console) measure() {
 	c.screen.faults = c.faults.current()
-	cols, rows := c.terminal.Size()
+	cols, rows := c.sys.Terminal.Size()
 	if cols <= 0 || rows <= 0 {
 		cols, rows = 80, 24
 	}
@@ -122,7 +121,7 @@ func (c *Console) decode(data []byte) []key {
 func (c *Console) show(d *dialog) {
 	c.screen.dialog = d
 	if d != nil && d.shownAt.IsZero() {
-		d.shownAt = c.now()
+		d.shownAt = c.sys.Now()
 	}
 }
 
@@ -144,7 +143,7 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 			return err
 		}
 		for i, k := range keys {
-			if d.ignores(k, c.now()) {
+			if d.ignores(k, c.sys.Now()) {
 				continue
 			}
 			if next, done := d.press(k); done {

@@ -214,7 +214,7 @@ func (t *Terminal) pressAll(keys []key) {
 func (t *Terminal) press(k key) {
 	s := &t.console.screen
 	if s.dialog != nil {
-		if s.dialog.ignores(k, t.console.now()) {
+		if s.dialog.ignores(k, t.console.sys.Now()) {
 			return
 		}
 		shownAt := s.dialog.shownAt
