@@ -57,7 +57,7 @@ conformance: build ## run the official MCP suite and the own tests of the Anthro
 parity: build ## compare a third of tests/parity with the real CLI (npm, pinned, cached); in CI a missing one fails
 	tests/parity/run.sh bin/claudeless
 parity-full: build ## compare all of tests/parity with every version of the real CLI that is claimed, and logins under each fault of OAuth
-	tests/parity/run.sh bin/claudeless full && INTEROP_REQUIRE=$(if $(CI),1) go test -count=1 -timeout 30m -tags interop -run OAuthSessions ./tests/interop/mcp
+	tests/parity/run.sh bin/claudeless full && INTEROP_REQUIRE=$(if $(CI),1) go test -count=1 -timeout 30m -tags interop -run OAuthSessions ./tests/interop/mcp && bin/claudeless screens capture --claude npm:2.1.330 && go test -count=1 ./internal/screens/emulator -run TestBooksLikeTmux -books "$$(bin/claudeless screens where)"
 follow: build ## compare VERSION of the real CLI with the one that is played, and write bin/follow-VERSION.md with draft rows of internal/claudecode
 	tests/parity/follow.sh bin/claudeless $(VERSION)
 e2e: ## run the breakpoint page in a real browser (Debian's chromium)
