@@ -63,7 +63,7 @@ func (p *Pattern) bindShorthand(v diag.Value) bool {
 	return true
 }
 
-// bindNot reads the only type whose `pattern` is a pattern.
+// bindNot reads a pattern of type `not`, the only type in which `pattern` is itself a pattern.
 func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 	var n struct {
 		Type    PatternType `toml:"type"`

@@ -84,7 +84,7 @@ func (c *compiler) checkIdentity(s *Scenario) {
 	}
 }
 
-// permissionMode accepts both spellings and returns that of the real CLI.
+// permissionMode accepts both spellings of a mode and returns the spelling of the real CLI.
 func permissionMode(s string) (string, bool) {
 	mode, ok := map[string]string{
 		"default": "default", "manual": "default", "delegate": "delegate", "acceptedits": "acceptEdits",
@@ -118,7 +118,7 @@ func (c *compiler) compileRule(r *Rule, i int) {
 func (c *compiler) compileAnswer(when string, r *Response, f *Failure) {
 	c.Condition(when)
 	c.compileFailure(f)
-	// Most responses are plain text, and large scenarios have many of them.
+	// Plain text is checked first: most responses have no other form, and large scenarios have many.
 	if r == nil || (len(r.Steps) == 0 && len(r.ToolCalls) == 0 && r.StructuredOutput == nil && !eval.HasTemplate(r.Text)) {
 		return
 	}
@@ -141,7 +141,7 @@ func (c *compiler) compileResponse(r *Response) {
 	c.compileSteps(r.Steps)
 }
 
-// responseText compiles a text that may be the whole response.
+// responseText compiles the text of a response, which may be written as the response itself.
 func (c *compiler) responseText(text string) {
 	if _, ok := c.Source.Index.Lookup(c.Path); !ok {
 		saved := c.Path
@@ -371,7 +371,7 @@ func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
 	c.Condition(k.When)
 	c.WithStep("input", func() {
 		c.Data(k.Input)
-		var text string // a missing text is reported elsewhere
+		var text string // another check reports a missing text
 		table := len(k.Input) == 0 || bytes.HasPrefix(k.Input, []byte("{"))
 		if !table && (!c.Source.Templates || json.Unmarshal(k.Input, &text) != nil || !eval.HasTemplate(text)) {
 			c.Errorf("`input` must be a table, or one template that gives one")
@@ -408,14 +408,14 @@ func (c *compiler) compileBlock(b *Block) {
 	c.WithStep("json", func() { c.Data(b.JSON) })
 	c.call(&b.ToolCall)
 	if b.Type == BlockServer {
-		b.at = c.Source.Index.Pos(c.Path) // its id is derived from its position
+		b.at = c.Source.Index.Pos(c.Path) // the id of the call is derived from this position
 	}
 }
 
 // normalUUID returns a UUID in lower case with hyphens.
 func normalUUID(s string) (string, bool) {
 	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 && len(s) != 32 { // other forms are parsed as well
+	if err != nil || len(s) != 36 && len(s) != 32 { // uuid.Parse also accepts other forms
 		return s, false
 	}
 	return id.String(), true

@@ -21,13 +21,13 @@ import (
 // EngineOptions configure an engine in addition to the scenario. The zero value
 // works.
 type EngineOptions struct {
-	// Env is `env` in expressions, as "K=V"; of duplicate keys the last counts.
+	// Env is `env` in expressions, as "K=V"; of duplicate keys the last one wins.
 	Env []string
 	// Args is `args` in expressions: the arguments of the program.
 	Args []string
 	// CWD is `cwd` in expressions.
 	CWD string
-	// Counter is shared by all engines of the run; nil means this is the only one.
+	// Counter is shared by all engines of the run; nil means the run has only this engine.
 	Counter RuleCounter
 	// Failure applies to every answer without its own failure; nil means none.
 	Failure *Failure
@@ -40,16 +40,16 @@ type Engine struct {
 	env      map[string]string
 
 	turns          int                 // number of user prompts so far
-	counts         map[int]int         // matches by rule
+	counts         map[int]int         // number of matches of each rule
 	active         *activeSequence     // nil means no turn is expected
 	endedSequence  *activeSequence     // the sequence that the last prompt ended; nil means none
 	running        *activeResponse     // nil means no response to continue
 	unmetResults   []ExpectationResult // results that did not match the `expect` of their call
-	subagentScript *matchedRule        // answers the first prompt of a sub-agent; nil means the rules do
+	subagentScript *matchedRule        // the script of a sub-agent, which answers its first prompt; nil means the rules answer it
 	agents         agents
 
-	lastText           string      // of the replies so far
-	consecutiveNotices map[int]int // number of CLI texts that each rule answered since the user's last prompt
+	lastText           string      // text of the last reply that had one
+	consecutiveNotices map[int]int // number of prompts written by the CLI that each rule has answered since the user's last prompt
 }
 
 // activeSequence is a rule whose next turn is expected.
@@ -142,7 +142,8 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	return reply, e.fail(ctx, h, &reply)
 }
 
-// recordText keeps the text of a reply. It is repeated as the answer to CLI texts that no rule answers.
+// recordText remembers the text of a reply. If the CLI itself writes a prompt that no rule answers, this text is the
+// reply again.
 func (e *Engine) recordText(r Request, reply Reply) {
 	if r.SideKind != "" || reply.Failure != nil {
 		return
@@ -154,8 +155,8 @@ func (e *Engine) recordText(r Request, reply Reply) {
 	}
 }
 
-// isEndless counts the texts of the CLI that a rule answers with tool calls, and reports whether this would continue
-// for ever, because the calls cause the next text. A rule with max_matches is never endless.
+// isEndless counts the prompts of the CLI itself that a rule answers with tool calls. It reports whether this would
+// continue for ever, because each call causes the next such prompt. A rule with max_matches is never endless.
 func (e *Engine) isEndless(r Request, h *matchedRule) bool {
 	if !r.IsNotification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
 		return false
@@ -281,7 +282,7 @@ func (e *Engine) reserveMatch(r Request, rule int) (bool, error) {
 	return n <= limit, err
 }
 
-// tryTurn tries the expected turn; nil means the prompt does not match it.
+// tryTurn returns the expected turn if the prompt matches it, otherwise nil.
 func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
 	at := *e.active
 	turns := e.scenario.Responses[at.rule].Turns
@@ -390,17 +391,16 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 	}
 }
 
-// agents holds the engines of sub-agents, whose unmet expectations are collected.
-// Agents may start concurrently.
+// agents holds the engines of sub-agents, so that their unmet expectations can be collected. Agents may start
+// concurrently.
 type agents struct {
 	mu   sync.Mutex
 	list []*Engine
 }
 
-// Subagent makes the engine of a sub-agent, which is a separate session: the script
-// answers its first prompt, the rules answer everything else. Without a script, or
-// with one without steps, the rules answer everything. It may be called from many
-// goroutines.
+// Subagent creates the engine of a sub-agent, which is a separate session. The script answers the first prompt, and
+// the rules answer all others. If there is no script, or the script has no steps, the rules answer everything. It may
+// be called from many goroutines.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}}
 	if s != nil {
@@ -438,10 +438,9 @@ func (e *Engine) scriptedAnswer(r Request) *matchedRule {
 	return h
 }
 
-// Sample answers a sampling request of an MCP server with the first answer that
-// matches the server's raw name and the text of the last message, with its
-// templates evaluated; nil means none matches. The error is for expressions that fail.
-// Sample alone may be called from many goroutines.
+// Sample answers a sampling request of an MCP server with the first answer that matches the server's raw name and the
+// text of the last message, with its templates evaluated. It returns nil if none matches, and an error if an
+// expression fails. Unlike the other methods, Sample may be called from many goroutines.
 func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
 	all := e.scenario.MCP.Sampling
 	for i := 0; i < len(all) && answer == nil; i++ {

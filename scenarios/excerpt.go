@@ -13,8 +13,8 @@ type SecretFinder interface {
 	Places(text string) [][2]int
 }
 
-// excerpts shows parts of prompts and patterns in messages. Secrets are redacted
-// before a text is truncated, because a part of a secret is not recognised.
+// excerpts shows parts of prompts and patterns in messages. Secrets are redacted before a text is truncated, because
+// a part of a secret would not be recognised as one.
 type excerpts struct {
 	secrets SecretFinder // nil means no redaction
 }
@@ -59,7 +59,7 @@ func (x excerpts) split(s string, at int) (before, after string) {
 func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	why := t.Explain(prompt, x)
 	m, ok := t.FirstMismatch(prompt)
-	const few = 3 // characters that match by chance
+	const few = 3 // a match of so few characters may be chance
 	if !ok || m.At < few {
 		return why
 	}

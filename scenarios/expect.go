@@ -23,11 +23,11 @@ type RunRecord struct {
 	notifications []ObservedNotification
 	requests      []ModelRequest
 	oauthRequests []ObservedOAuthRequest
-	fixturesRead  bool // oauth is complete
+	fixturesRead  bool // oauth contains all requests
 	exitCodes     []int
 	screens       []ObservedScreen
 	telemetry     []string // names that a collector accepted; a name occurs once for each acceptance
-	realCLI       bool     // a real claude ran, which does not record its screens
+	realCLI       bool     // a real claude ran, so the screens were not recorded
 	rules         []RuleRef
 }
 
@@ -38,8 +38,8 @@ type observedCall struct {
 
 // ObservedNotification is a progress or log notification from an MCP server.
 type ObservedNotification struct {
-	Server string // by its name in the configuration
-	// Tool is the server's own name of the tool that makes the progress.
+	Server string // name of the server in the configuration
+	// Tool is the name of the tool that makes progress, as its server calls it.
 	Tool string
 	// Level is the level of a log message; empty means progress.
 	Level string
@@ -63,8 +63,8 @@ func (s *RunRecord) AddCall(name string, input json.RawMessage) {
 // AddPrompt records a prompt.
 func (s *RunRecord) AddPrompt(text string) { s.prompts = append(s.prompts, text) }
 
-// AddServerCall records a call to an MCP server, by the server's name in the
-// configuration and its own name of the tool.
+// AddServerCall records a call to an MCP server, with the name of the server in the configuration and the name that
+// the server gives the tool.
 func (s *RunRecord) AddServerCall(server, tool string) {
 	s.servers = append(s.servers, observedCall{name: server + "/" + tool})
 }
@@ -80,13 +80,12 @@ func (s *RunRecord) AddRequest(r ModelRequest) int {
 	return len(s.requests) - 1
 }
 
-// AddRetries records that a request, by its number, was sent again, or that the
-// response to it continues after some retries: steps without tool calls are one
-// message of the API.
+// AddRetries records retries of the request with this number. This includes retries in the middle of a response:
+// steps without tool calls are one message of the API.
 func (s *RunRecord) AddRetries(number, times int) { s.requests[number].Retries += times }
 
 // MarkFixturesRead records that the journal lines of fixtures were read. Without them expectations of OAuth are not
-// evaluated, because a single process does not see OAuth requests.
+// evaluated, because a claude process itself does not see the OAuth requests.
 func (s *RunRecord) MarkFixturesRead() { s.fixturesRead = true }
 
 // AddOAuthRequest records a request to an authorization server.
@@ -145,7 +144,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	return judged
 }
 
-// check describes one expectation and why it is not met; "" means met.
+// check returns what is expected, and why it is not met or "" if it is met.
 func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
 	hits := x.matchingEvents(seen)
 	low, high := 1, -1
@@ -218,8 +217,7 @@ func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 	return all
 }
 
-// AcceptsMissingServer reports whether an expectation says that an MCP server is
-// never called.
+// AcceptsMissingServer reports whether an expectation requires that an MCP server is never called.
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0
@@ -249,7 +247,7 @@ func (s *Scenario) ruleUsed(i int, seen *RunRecord) (diag.Position, bool) {
 	return at, slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
-// judgeUnused judges every rule of the scenario: each should have answered.
+// judgeUnused checks every rule of the scenario: each should have answered a prompt.
 func (s *Scenario) judgeUnused(x *Expectation, seen *RunRecord) []ExpectationResult {
 	var judged []ExpectationResult
 	for i := range s.Responses {
@@ -311,7 +309,7 @@ func indexesWhere[T any](list []T, is func(T) bool) []int {
 	return hits
 }
 
-// matchesToolName reports whether a glob matches a name, or its part within the name of a tool.
+// matchesToolName reports whether a glob matches the name of a tool, or its part without the server.
 func matchesToolName(name, glob string) bool {
 	return globMatches(glob, name) || globMatches(canonicalToolPart(glob), name)
 }
@@ -333,8 +331,7 @@ func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	return ""
 }
 
-// nearestMiss describes how the nearest call to the right tool differs, or what happened
-// instead.
+// nearestMiss describes how the nearest call of the right tool differs, or what happened instead.
 func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string {
 	if x.Never || hits > 0 {
 		return ""
@@ -405,7 +402,7 @@ func decodeNumbers(raw json.RawMessage) any {
 
 func (x *Expectation) inputValue() any { return decodeNumbers(x.Input) }
 
-// matchesTool reports whether the expectation refers to the tool.
+// matchesTool reports whether the expectation applies to a tool.
 func (x *Expectation) matchesTool(tool string) bool {
 	for _, t := range x.tools {
 		if _, ok := t.Match(tool); ok {
@@ -415,8 +412,8 @@ func (x *Expectation) matchesTool(tool string) bool {
 	return false
 }
 
-// CanonicalTool returns the canonical name of a tool that a scenario writes as
-// server/tool; other names are unchanged.
+// CanonicalTool returns the canonical name of a tool that is written as server/tool in a scenario, and returns other
+// names unchanged.
 func CanonicalTool(name string) string { return canonicalTool(name) }
 
 func (x *Expectation) subject() string {
@@ -448,8 +445,7 @@ func (x *Expectation) subject() string {
 	return "a call to " + x.Tool
 }
 
-// withCount adds how often the subject must occur; a negative high means no upper
-// limit.
+// withCount adds the number of times that the subject must occur. A negative high means no upper limit.
 func withCount(subject string, low, high int) string {
 	switch {
 	case high == 0:

@@ -13,7 +13,7 @@ const nearestRules = 3
 // matching.
 func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, nearestRules) }
 
-// ExplainAll is [Engine.Explain] with all rules of the scenario.
+// ExplainAll is like [Engine.Explain] but lists all rules of the scenario.
 func (e *Engine) ExplainAll(r Request) []string {
 	return e.explain(r.Prompt, len(e.scenario.Responses))
 }

@@ -26,8 +26,8 @@ type Failure struct {
 	// body), `error` (an error event), `silence` (it stays open without data), `end` (the body ends properly, too
 	// early). Only claudeless serve distinguishes them.
 	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
-	// Fault is the defect of a `stream_fault` in an otherwise normal streamed message. It affects claudeless serve
-	// only.
+	// Fault is the defect that a `stream_fault` adds to an otherwise normal streamed message. It affects claudeless
+	// serve only.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
 	// Whole is true if the partial text is a complete block: it is shown, and the model is asked to continue
 	// (`partial_response`, once).
@@ -39,8 +39,9 @@ type Failure struct {
 	// ErrorType is the error type of an `api_error` (default by status), or of the error event of a `stream_error`
 	// (default `overloaded_error`). After such an event the CLI retries immediately, without streaming.
 	ErrorType string `toml:"error_type"`
-	// Times is how many requests fail before one succeeds, for every type that an API produces; by default, all
-	// fail. The first `prompt_too_long` makes the CLI compact a conversation that contains a reply.
+	// Times is how many requests fail before one succeeds, for every type of failure that an API can produce. By
+	// default, all requests fail. The first `prompt_too_long` makes the CLI compact a conversation that contains a
+	// reply.
 	Times int `toml:"times" min:"1"`
 	// ExitCode of a `crash`; default 1, or derived from the signal.
 	ExitCode int `toml:"exit_code" min:"0" max:"255"`
@@ -73,7 +74,7 @@ const (
 	FailStreamFault       FailureType = "stream_fault"
 )
 
-// keysOf lists the keys of each failure type in addition to `type`; those in the first list are required.
+// keysOf lists the keys of each failure type in addition to `type`. The keys in the first list are required.
 func (t FailureType) keysOf() (required, optional []string) {
 	keys := map[FailureType][2][]string{
 		FailConnectionTimeout:  {{"after_ms"}, {"times"}},
@@ -133,7 +134,8 @@ type taggedKeys struct {
 	knownKeys          []string // allowed for any type
 }
 
-// checkKeys reports missing and extra keys of a tagged table. Keys that no type has are already reported.
+// checkKeys reports missing and extra keys of a tagged table. Keys that do not exist for any type were reported
+// earlier.
 func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
@@ -152,8 +154,8 @@ func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 	}
 }
 
-// FailureByName returns the failure of `--failure NAME` with default values for its keys; nil means unknown name.
-// Hyphens and underscores are equivalent.
+// FailureByName returns the failure of `--failure NAME` with default values for its keys, or nil if the name is
+// unknown. Hyphens and underscores are equivalent.
 func FailureByName(name string) *Failure {
 	f := &Failure{Type: FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))}
 	switch f.Type {
@@ -185,8 +187,8 @@ func IsStreamFault(name string) bool {
 
 // APIError is the API's response to a request that fails.
 type APIError struct {
-	Status        int    // HTTP; 0 means no response
-	Type, Message string // of the error in the body
+	Status        int    // HTTP status; 0 means no response
+	Type, Message string // type and message of the error in the body
 }
 
 // APIError returns the failure as the API reports it, for claude and for claudeless serve. The status is 0 for

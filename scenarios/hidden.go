@@ -9,9 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// hiddenRules finds rules that an earlier rule hides. Only rules that always answer the
-// prompts they match hide others: those without a condition and without a limit of
-// matches.
+// hiddenRules finds rules that an earlier rule hides. Only rules that always answer the prompts they match hide
+// others: those that have neither a condition nor a limit of matches.
 type hiddenRules struct {
 	rules         []Rule
 	firstCatchAll int            // the first that matches every text; len(rules) = none
@@ -26,7 +25,7 @@ type otherPattern struct {
 	text match.Text
 }
 
-// Limits that keep the check of large files fast; the rest is not checked.
+// These limits keep the check of large files fast. What exceeds them is not checked.
 const (
 	maxOtherPatterns = 200
 	maxComparisons   = 20_000
@@ -59,10 +58,10 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 	return s
 }
 
-// hiddenBy returns the rule that hides another one, and how; "" means none.
+// hiddenBy returns the rule that hides another one, and how it does so, or "" if there is none.
 func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	p := &s.rules[i].Pattern
-	if s.rules[i].AnswersNotifications() { // which those before it may leave to it
+	if s.rules[i].AnswersNotifications() { // earlier rules may not answer notifications, so they do not hide this one
 		return 0, ""
 	}
 	if s.firstCatchAll < i {
@@ -158,7 +157,7 @@ func countCaptures(src string) int {
 // trie maps texts to the first rule that contains each of them.
 type trie struct {
 	children map[transition]int // children node
-	rules    map[int]int        // of the texts that end at a node
+	rules    map[int]int        // rules of the strings that end at a node
 }
 
 // transition is a transition from a node by a byte.
@@ -183,7 +182,7 @@ func (t trie) add(text string, rule int) {
 	}
 }
 
-// findSubstring finds a text, of a rule before the given one, that is a substring of text.
+// findSubstring finds a rule before the given one with a string that text contains.
 func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0

@@ -2,8 +2,8 @@ package scenarios
 
 // RuleCounter counts the matches of rules with `once` or `max_matches` over a run.
 type RuleCounter interface {
-	// Next permanently claims the next free match of a rule and returns its number. The number is greater than after,
-	// the number of matches in the session. The rule is identified by its name and position.
+	// Next permanently reserves the next match of a rule, which is identified by its name and position, and returns
+	// its number. The number is greater than after, the number of matches in the session.
 	Next(rule string, after int) (int, error)
 }
 
@@ -24,6 +24,6 @@ func (r *Rule) limit() int {
 	return -1
 }
 
-// maxConsecutiveNotices is how many texts of the CLI a rule without a limit answers before the
-// user sends the next prompt.
+// maxConsecutiveNotices is how many prompts of the CLI itself a rule without a limit may answer before the user's
+// next prompt.
 const maxConsecutiveNotices = 20

@@ -38,8 +38,7 @@ func Lint(s *Scenario, o LintOptions) diag.List {
 	return l.list
 }
 
-// The beginnings of the messages about rules that never answer, and about
-// placeholders.
+// How the messages about rules that never answer, and about placeholders, begin.
 const (
 	NeverAnswers      = "the rule never answers"
 	PlaceholderAnswer = "the answer is the placeholder that --accept wrote"
@@ -47,8 +46,8 @@ const (
 
 const noInput = "the tool %s has no input `"
 
-// UnknownInput returns the input that a message says a tool does not have; ok is
-// false for other messages.
+// UnknownInput extracts the name of the input from a message that a tool has no such input. For other messages, ok is
+// false.
 func UnknownInput(message, tool string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(message, fmt.Sprintf(noInput, tool))
 	return strings.TrimSuffix(rest, "`"), ok
@@ -148,7 +147,7 @@ func (l *linter) lintBackspaces(p location, pattern *Pattern) {
 	}
 }
 
-// visibleLists holds the lengths of the lists that an expression sees.
+// visibleLists holds the lengths of the lists that an expression can use.
 type visibleLists struct {
 	results int
 	groups  int // numbered captures; -1 means unknown
@@ -240,9 +239,8 @@ func (l *linter) call(p location, see visibleLists, c *ToolCall) {
 	}
 }
 
-// lintToolName checks the name of a tool. A bare name that is not a built-in tool may be
-// that of an MCP tool of an unknown server: it is reported only if that is
-// unlikely.
+// lintToolName checks the name of a tool. A bare name that is not a built-in tool may belong to an MCP tool of an
+// unknown server, so it is reported only if that is unlikely.
 func (l *linter) lintToolName(p location, name string) {
 	if _, ok := l.tools[name]; ok || l.tools == nil || name == "" || strings.ContainsAny(name, "/*?[") || strings.HasPrefix(name, "mcp__") {
 		return
@@ -289,7 +287,7 @@ func (l *linter) value(p location, see visibleLists, v any) {
 	}
 }
 
-// mayUseVariables is a quick check that excludes most texts.
+// mayUseVariables is a quick check. It returns false for most strings.
 func (l *linter) mayUseVariables(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
@@ -390,7 +388,7 @@ func matchesGlob(pattern, name string) bool {
 	return ok
 }
 
-// lastPart returns the tool's own name, and the current one if it has two.
+// lastPart returns the name of a tool without its server. If the tool was renamed, it returns the current name.
 func lastPart(name string) string {
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	if i := strings.LastIndex(name, "__"); i >= 0 {

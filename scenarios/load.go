@@ -120,7 +120,7 @@ func (l *loader) nearestFile(path string) string {
 
 // filesNear returns the names of the scenario files in the directory of path.
 func filesNear(path string) (names []string) {
-	entries, _ := os.ReadDir(filepath.Dir(path)) // no names without a directory
+	entries, _ := os.ReadDir(filepath.Dir(path)) // if the directory cannot be read, there are no names
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".toml" || ext == ".json") {
 			names = append(names, e.Name())
@@ -246,9 +246,9 @@ func (l *loader) bind(ix *diag.Index, tree map[string]any, s *Scenario) bool {
 	return true
 }
 
-// syntaxError returns the decoder's error. Its position is that of the index's
-// first problem, unless the decoder continued well beyond it, because the decoder
-// reports some errors only at the next line or at the end of the file.
+// syntaxError returns the decoder's error. Its position is usually the first problem that the index found, because
+// the decoder reports some errors only at the next line or at the end of the file. If the decoder got well beyond
+// that position, its own is used.
 func syntaxError(ix *diag.Index, doubt diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
 	if !ok || strings.Contains(doubt.Message, "defined") || strings.Contains(doubt.Message, "not closed") {

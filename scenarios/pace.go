@@ -16,8 +16,8 @@ import (
 // at least one.
 func Tokens(bytes int) int { return max(1, (bytes+3)/4) }
 
-// Estimate estimates the tokens of a message for a scenario without usage: those of
-// the last input and those of the blocks.
+// Estimate returns the estimated usage of a message, if the scenario sets none: the tokens of the last input and of
+// the blocks.
 func Estimate(r Request, blocks []protocol.Block) Usage {
 	out := 0
 	for _, b := range blocks {
@@ -114,8 +114,7 @@ func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 	return d
 }
 
-// SplitInput splits the input of a call as the API does: an empty piece first, and
-// two halves at full speed.
+// SplitInput splits the input of a call as the API does. The first piece is empty; at full speed, two halves follow.
 func (s *Stream) SplitInput(input string) []string {
 	pieces := []string{""}
 	if s.Chunk != (Chunk{}) || s.TokensPerSecond > 0 {

@@ -12,11 +12,10 @@ import (
 
 // Pattern matches the text of a prompt or result.
 type Pattern struct {
-	// Type selects how to match: `exact` the whole text, `contains` a part of it,
-	// `regex` a regular expression (RE2) found anywhere in it, `glob` the whole
-	// text with `*`, `?` and `[…]`, `any` every text, `all` every one of
-	// `patterns`, `any_of` at least one of them, `not` every text that `pattern`
-	// does not match. Matching is case-sensitive.
+	// Type selects how to match: `exact` the whole text, `contains` a part of it, `regex` a regular expression (RE2)
+	// found anywhere in it, `glob` the whole text with `*`, `?` and `[…]`, `any` every text, `all` every one of
+	// `patterns`, `any_of` at least one of them, `not` any text that `pattern` does not match. Matching is
+	// case-sensitive.
 	Type PatternType `toml:"type,required" enum:"exact,contains,regex,glob,any,all,any_of,not"`
 	// Text is the text of `exact` and `contains`.
 	Text string `toml:"text"`
@@ -45,7 +44,7 @@ const (
 	PatternNot      PatternType = "not"
 )
 
-// text returns a text that the pattern would match, for comparison with a prompt.
+// text returns a text that the pattern would match. It is compared with prompts.
 func (p *Pattern) text() string {
 	switch p.Type {
 	case PatternExact, PatternContains:
@@ -81,8 +80,8 @@ func (p *Pattern) String() string {
 type compiledRule struct {
 	match  match.Text
 	source *fill.Source
-	index  int    // index in its own file
-	groups string // names of the captures available to it
+	index  int    // index of the rule in its file
+	groups string // names of the capture groups that its expressions can use
 	promptSources
 }
 
@@ -92,15 +91,14 @@ const (
 	sourceAny          = "any"
 )
 
-// promptSources are the prompts that a rule answers. The zero value answers those of
-// the user.
+// promptSources are the prompts that a rule answers. The zero value selects the user's prompts.
 type promptSources struct {
-	source  string   // the key `source`; empty means as the pattern says
+	source  string   // the key `source`; empty means that the pattern decides
 	pattern *Pattern // nil means no pattern
 }
 
-// AnswersNotifications reports whether the rule answers texts that the CLI writes itself. Without `source`, it
-// answers them if the pattern contains a text that only the CLI writes.
+// AnswersNotifications reports whether the rule answers prompts that the CLI itself writes. Without `source`, it does
+// if the pattern contains a text that only the CLI writes.
 func (a promptSources) AnswersNotifications() bool {
 	if a.source != "" || a.pattern == nil {
 		return a.source == sourceNotification || a.source == sourceAny
@@ -122,7 +120,7 @@ func (a promptSources) includes(notification bool) bool {
 	return a.source != sourceNotification
 }
 
-// groupsOf joins names of captures to one string, each once.
+// groupsOf joins the names of capture groups into one string, without duplicates.
 func groupsOf(names []string) string {
 	if len(names) == 1 {
 		return names[0]

@@ -19,14 +19,13 @@ type Request struct {
 	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
 	// IsInjected marks text that the CLI itself wrote. It does not end a turn sequence. If it is not also a
-	// notification, it asks for the rest of a truncated reply and is matched against the rules like a prompt.
+	// notification, it requests the rest of a truncated reply and is matched against the rules like a prompt.
 	IsInjected bool
 	// IsNotification marks a text that the CLI injected (the end of a background task, feedback of a hook, a reminder).
 	// Only rules and turns for notifications answer it.
 	IsNotification bool
-	// IsInterjected marks a prompt that arrived while another one was being answered: only
-	// a rule that matches it answers; otherwise the reply is unmatched and must be
-	// dropped.
+	// IsInterjected marks a prompt that arrived while another one was being answered: only a matching rule answers
+	// it. Otherwise the reply is unmatched, and the caller must drop it.
 	IsInterjected bool
 	// Results are the results of the tool calls of the previous reply, in call
 	// order. Non-nil continues with the next step of that response.
@@ -36,7 +35,7 @@ type Request struct {
 	SideKind string
 	// Vars are additional variables of expressions.
 	Vars Vars
-	// Counter replaces the engine's; nil means the engine's.
+	// Counter replaces the engine's; nil means the engine's counter.
 	Counter RuleCounter
 }
 
@@ -53,12 +52,12 @@ type Result struct {
 	Structured any
 }
 
-// Vars is the session state that expressions can use.
+// Vars is the part of the session state that expressions can use.
 type Vars struct {
 	Model          string
 	PermissionMode string
 	SystemPrompt   string
-	CWD            string                     // "" means the engine's
+	CWD            string                     // "" means the engine's directory
 	Tools          []string                   // canonical names
 	Context        []string                   // additional texts of this turn
 	Schemas        map[string]json.RawMessage // canonical name → input schema
@@ -75,7 +74,7 @@ type Call struct {
 	Agent                                        string // id of the requesting sub-agent; "" means the main conversation
 	Betas                                        []string
 	Headers                                      map[string]string // lower case, credentials redacted
-	Attachments                                  []string          // types of the images and documents of the prompt
+	Attachments                                  []string          // media types of the images and documents in the prompt
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 }
 
@@ -99,18 +98,17 @@ type Session struct {
 
 // Reply is one message of the model.
 type Reply struct {
-	// Blocks in order. A ToolUse has the name that the scenario uses, an ID only if
-	// the scenario sets one, and its input after evaluating templates and $file. No
-	// blocks = a message with empty text.
+	// Blocks in order. A ToolUse has the name that the scenario uses, an ID only if the scenario sets one, and the
+	// input with templates and files filled in. A reply without blocks is a message with empty text.
 	Blocks     []protocol.Block
-	StopReason string // "" means by content: tool_use or end_turn
+	StopReason string // "" means that it follows from the content: tool_use or end_turn
 	Usage      *Usage // nil means the caller estimates
 	DelayMS    int    // wait before the message
-	// Failure happens instead of the message; after its retries (Times) the rest of
-	// the reply follows. Nil means none.
+	// Failure happens instead of the message; after Times failed attempts, the rest of the reply follows. Nil means
+	// no failure.
 	Failure *Failure
-	// Gate is the gate to wait at before the message, After the gate of another
-	// step to wait for; empty means none.
+	// Before the message, the session waits at the gate Gate, or for the gate After of another step. Empty means no
+	// gate.
 	Gate, After string
 	// Fault is an output fault that starts here; empty means no change.
 	Fault string
@@ -123,14 +121,13 @@ type Reply struct {
 	// IsUnmatched is true if no rule matched the prompt. NearMisses explain why; they
 	// are set if the scenario makes that an error.
 	IsUnmatched bool
-	// IsEndless is true if the rule was stopped because it kept answering texts of the CLI with calls that cause the next
-	// text.
+	// IsEndless is true if the rule was stopped because it kept answering prompts of the CLI itself with calls that
+	// cause the next one.
 	IsEndless  bool
 	NearMisses []string
 	// HasMore is true if another step follows the results of this one.
 	HasMore bool
-	// Missing are the paths in templates of this message without a value, such as
-	// `results[0].structured.nmae`.
+	// Missing lists paths in the templates of this message that have no value, such as `results[0].structured.nmae`.
 	Missing []string
 }
 
@@ -166,7 +163,7 @@ type activeResponse struct {
 	rule          *matchedRule
 	steps         []Step
 	nextStep      int              // index of the next step
-	expected      []expectedResult // of the calls of the last reply, in call order
+	expected      []expectedResult // expectations about the calls of the last reply, in call order
 	awaitsResults bool             // waiting for results
 	hasFailed     bool             // a scripted failure ended it; no further step is expected
 }
@@ -182,8 +179,8 @@ func newResponse(h *matchedRule) *activeResponse {
 	return &activeResponse{rule: h, steps: stepsOf(h.response)}
 }
 
-// stepsOf converts a response to steps: its calls are one message, its text the
-// closing message after their results.
+// stepsOf converts a response to steps: its calls are one message, and its text is the closing message after their
+// results.
 func stepsOf(r *Response) []Step {
 	switch {
 	case r == nil:
@@ -195,7 +192,7 @@ func stepsOf(r *Response) []Step {
 	}
 	closing := Step{Text: r.Text, StopReason: r.StopReason}
 	if r.Usage != nil {
-		closing.Usage = &Usage{} // all tokens are counted with the first message
+		closing.Usage = &Usage{} // the usage is counted with the first message
 	}
 	return []Step{{ToolCalls: r.ToolCalls, DelayMS: r.DelayMS, Usage: r.Usage}, closing}
 }
@@ -251,7 +248,8 @@ func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
 	return nil, nil
 }
 
-// finish sets HasMore and the structured output: that of the step, or, on the last message, that of the response.
+// finish sets HasMore and the structured output. The last message gets the output of the response if its step has
+// none.
 func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
 	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {
@@ -315,7 +313,7 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 	return nil
 }
 
-// buildBlock builds one block; server is the call for a result without a tool_use_id.
+// buildBlock builds one block; a result without a tool_use_id belongs to the call server.
 func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string) (protocol.Block, error) {
 	sc := r.rule.scope
 	switch b.Type {
@@ -438,7 +436,7 @@ func failureOf(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, error)
 
 func emptyText() []protocol.Block { return []protocol.Block{protocol.Text("")} }
 
-// script is a [protocol.SubagentScript]: steps with their variables.
+// script is a [protocol.SubagentScript]: the steps, and the variables for their templates.
 type script struct {
 	ref   RuleRef
 	steps []Step

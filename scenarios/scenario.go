@@ -34,9 +34,8 @@ func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagn
 	return s.source.Locate(path, offset, message)
 }
 
-// UsesVariable reports whether an expression of the scenario may use a variable that
-// can differ between requests with the same history: model, system, tools, schemas,
-// context, permission_mode, session, cwd and those of [Call].
+// UsesVariable reports whether an expression of the scenario may use a variable that can differ between requests with
+// the same history: model, system, tools, schemas, context, permission_mode, session, cwd or one of [Call].
 func (s *Scenario) UsesVariable(name string) bool {
 	return s.library != nil && s.library.UsesVariable(name)
 }
@@ -54,8 +53,8 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 	return turns
 }
 
-// ScriptsFailure reports whether a rule, by its name, scripts a failure or a fault,
-// so that the caller of claude may have to end it.
+// ScriptsFailure reports whether the rule with this name scripts a failure or a fault. If so, the program under test
+// may have had to kill claude.
 func (s *Scenario) ScriptsFailure(rule string) bool {
 	name, _, _ := strings.Cut(rule, ".")
 	if s.Fault != "" || name == defaultName && s.DefaultResponse.hasFailure() {
@@ -128,9 +127,8 @@ func (s *Scenario) Digest() string {
 // scenario. Call it before the scenario is used.
 func (s *Scenario) HideSecrets(secrets SecretFinder) { s.excerpts.secrets = secrets }
 
-// rankRules sorts the rules by similarity to the prompt: rules whose pattern matches,
-// then by the number of matching parts, then by edit distance. Only rules that
-// share words with the prompt are measured.
+// rankRules sorts the rules by similarity to the prompt: rules whose pattern matches, then by the number of matching
+// parts, then by edit distance. The distance is computed only for rules that share words with the prompt.
 func rankRules(rules []Rule, prompt string) []int {
 	type miss struct{ rule, words, passed, apart int }
 	words := wordsOf(prompt)
@@ -209,10 +207,9 @@ func (s *Scenario) candidates(prompt string) iter.Seq[int] {
 	return x.index.Candidates(prompt)
 }
 
-// ServerConfig returns the scenario's servers for the --mcp-config of a claude that
-// does not read scenarios: self serves their fixtures. Nil means it has no servers.
-// Each fixture records its messages in the directory of its escaped name in
-// records; empty means none does.
+// ServerConfig returns the scenario's servers as an --mcp-config for a claude that cannot read scenarios. It is nil
+// if there are no servers. The program self serves the fixtures. Each fixture records its messages in a directory of
+// records that has its escaped name; if records is empty, none does.
 func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil

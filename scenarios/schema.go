@@ -26,8 +26,8 @@ type Scenario struct {
 	// Templates set to false leaves every `{{` in texts, tool inputs and canned results unchanged; otherwise `{{
 	// expr }}` is evaluated.
 	Templates *bool `toml:"templates" default:"true"`
-	// Include lists scenario files, relative to this one, whose rules follow the rules of this file. Only their
-	// `responses` and `include` are used.
+	// Include lists scenario files, relative to this one, and adds their rules after the rules of this file. Only
+	// their `responses` and `include` are used.
 	Include []string `toml:"include"`
 	// Unmatched selects what happens if no rule matches a prompt and there is no default: `default` gives an empty
 	// reply, `error` ends the run with exit code 1 and lists the nearest rules.
@@ -102,8 +102,9 @@ type Rule struct {
 	// Pattern is what the prompt must match.
 	Pattern Pattern `toml:"pattern,required"`
 	// Source selects the prompts that the rule answers: `user` for prompts of users and programs, `notification` for
-	// texts that the CLI generates (the end of a background task, feedback of hooks, reminders), `any` for both. The
-	// default is `any` for a pattern that contains such a text (`<task-notification>`, `Stop hook feedback`).
+	// prompts that the CLI itself writes (the end of a background task, feedback of hooks, reminders), `any` for
+	// both. The default is `any` for a pattern that contains such a text (`<task-notification>`, `Stop hook
+	// feedback`).
 	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
@@ -134,8 +135,8 @@ type Rule struct {
 type Turn struct {
 	// Expect is the pattern that the prompt must match.
 	Expect Pattern `toml:"expect,required"`
-	// Source selects the prompts that the turn answers, as in a rule. A text of the CLI itself never ends the
-	// sequence.
+	// Source selects the prompts that the turn answers, as in a rule. A prompt that the CLI itself writes never ends
+	// the sequence.
 	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
@@ -160,7 +161,7 @@ type Response struct {
 	// Steps are the messages of the answer, one request to the model each. They replace `text` and `tool_calls`.
 	Steps []Step `toml:"steps"`
 	// StopReason replaces the message's stop reason. After "max_tokens" and "model_context_window_exceeded" the CLI
-	// requests the rest with a text that begins "Output token limit hit.", which the next step or a rule answers;
+	// requests the rest with a prompt that begins "Output token limit hit.", which the next step or a rule answers;
 	// after "refusal" it retries once.
 	StopReason string `toml:"stop_reason"`
 	// StructuredOutput is the answer to `--json-schema`.
@@ -192,7 +193,7 @@ type Step struct {
 	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
 	// StopReason replaces the message's stop reason. After "max_tokens" and "model_context_window_exceeded" the CLI
-	// requests the rest with a text that begins "Output token limit hit.", which the next step or a rule answers;
+	// requests the rest with a prompt that begins "Output token limit hit.", which the next step or a rule answers;
 	// after "refusal" it retries once.
 	StopReason string `toml:"stop_reason"`
 	// Failure happens instead of the message.
@@ -219,7 +220,7 @@ type Block struct {
 	Data string `toml:"data"`
 	// Name of the tool of a `server_tool_use` block.
 	Name string `toml:"name"`
-	// ToolUseID is the call that a server tool's result answers. Default: the last call of the message.
+	// ToolUseID is the id of the call to which a server tool's result belongs. Default: the last call of the message.
 	ToolUseID string `toml:"tool_use_id"`
 	// Content of a server tool's result, in the API's format.
 	Content json.RawMessage `toml:"content"`
@@ -266,7 +267,7 @@ type ToolCall struct {
 	// in a separate session.
 	Subagent *Subagent `toml:"subagent"`
 
-	at diag.Position // of Expect, or of a server tool call
+	at diag.Position // position of Expect, or of a server tool call
 }
 
 // Canned is the text of a canned result.
@@ -275,7 +276,7 @@ type Canned struct {
 	File string // the file that contains the text; empty means Text is used
 }
 
-// Subagent scripts an agent started by a tool call.
+// Subagent scripts the agent that a tool call starts.
 type Subagent struct {
 	// Type is the agent type if the call's input sets none.
 	Type string `toml:"type"`

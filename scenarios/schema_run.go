@@ -22,7 +22,7 @@ type ToolConfig struct {
 	AutoApprove bool `toml:"auto_approve"`
 	// Result is the canned result of calls that define none.
 	Result *string `toml:"result"`
-	// Error denies the tool with this text.
+	// Error denies calls of the tool with this text.
 	Error *string `toml:"error"`
 	// Answers are the answers to AskUserQuestion, by question.
 	Answers map[string]string `toml:"answers"`
@@ -35,8 +35,8 @@ type MCP struct {
 	Servers map[string]map[string]any `toml:"servers"`
 	// Elicitation answers elicitation requests of servers.
 	Elicitation *Elicitation `toml:"elicitation"`
-	// Sampling answers sampling requests of servers; the first matching entry counts. Without entries, servers learn
-	// that sampling is not supported.
+	// Sampling answers sampling requests of servers; the first matching entry is used. Without entries, servers are
+	// told that sampling is not supported.
 	Sampling []Sampling `toml:"sampling"`
 
 	names []string // the keys of Servers in file order
@@ -109,7 +109,7 @@ type Expectation struct {
 	// Otel is the name, or a glob, of a metric, an event or a span that a collector of OpenTelemetry must have
 	// accepted; `times` counts data points, events and spans. It is not checked with --real.
 	Otel string `toml:"otel" empty:"no"`
-	// Exit is the exit code that a claude process must have ended with.
+	// Exit is the exit code that a claude process must have exited with.
 	Exit *int `toml:"exit" min:"0" max:"255"`
 	// Rule is the line of this file at which a rule begins; the rule must have answered.
 	Rule *int `toml:"rule" min:"1"`
@@ -129,7 +129,7 @@ type Expectation struct {
 	tools  []match.Text
 }
 
-// ExpectMCP is a call to an MCP server. With `progress`, `log` or `level` it is a notification that the server sent
+// ExpectMCP is a call to an MCP server. With `progress`, `log` or `level` it is a notification from the server
 // instead.
 type ExpectMCP struct {
 	// Server is the name of the server in the configuration, or a glob.
@@ -150,7 +150,7 @@ type ExpectRequest struct {
 	Model string `toml:"model" empty:"no"`
 	// MaxRetries is the maximum number of retries of such a request.
 	MaxRetries *int `toml:"max_retries" min:"0"`
-	// WithinMS is the time limit of the first such request, since the beginning of the run.
+	// WithinMS is the time, from the beginning of the run, within which the first such request must arrive.
 	WithinMS int `toml:"within_ms" min:"1"`
 }
 
@@ -178,7 +178,7 @@ type Times struct {
 
 // API holds settings of claudeless serve. When running as claude, only the summary of a compaction (`side`) is used.
 type API struct {
-	// Strict refuses requests that the real API refuses and clients rarely notice: those without
+	// Strict refuses requests that the real API refuses but test servers usually accept: those without
 	// `anthropic-version`.
 	Strict bool `toml:"strict"`
 	// RequireAuth refuses requests without a key; any key is accepted.
@@ -189,8 +189,8 @@ type API struct {
 	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.
 	Pad bool `toml:"pad"`
 	// Cache counts the tokens of requests as the API does and simulates the prompt cache (`cache_control`): the part
-	// up to a mark of an earlier request is read from the cache, the part up to a new mark is written. Without it
-	// the usage counts only the prompt. A scripted `usage` takes precedence.
+	// up to a mark of an earlier request counts as read from the cache, and the part up to a new mark as written to
+	// it. Without it the usage counts only the prompt. A scripted `usage` takes precedence.
 	Cache bool `toml:"cache"`
 	// Headers are sent with every response, replacing default headers of the same name.
 	Headers map[string]string `toml:"headers"`
@@ -204,8 +204,8 @@ type Side struct {
 	// Kind is the kind of request: `title` requests a session title, `compact` a summary of the conversation,
 	// `probe` checks whether a model is available, `other` is any other request outside the conversation.
 	Kind string `toml:"kind,required" enum:"title,compact,probe,other"`
-	// Text is sent unchanged. Of a summary, Claude Code shows the part between `<summary>` and `</summary>`, without
-	// `<analysis>`.
+	// Text is sent unchanged. Claude Code shows only the part of a summary between `<summary>` and `</summary>`,
+	// without `<analysis>`.
 	Text string `toml:"text,required"`
 }
 
@@ -239,8 +239,8 @@ func (m *MCP) Fixtures() []string {
 	return names
 }
 
-// SideText returns the scripted answer to a kind of side request; ok is false if it has none. The first of a kind
-// counts.
+// SideText returns the scripted answer to a kind of side request; ok is false if it has none. If a kind occurs twice,
+// the first one is used.
 func (a *API) SideText(kind string) (string, bool) {
 	for _, s := range a.Side {
 		if s.Kind == kind {

@@ -79,8 +79,7 @@ func (e *Engine) saved(r *activeResponse) *savedResponse {
 	return out
 }
 
-// restoreResponse creates a saved response the current one; false means it no longer fits the
-// scenario.
+// restoreResponse continues a saved response. It returns false if the response no longer fits the scenario.
 func (e *Engine) restoreResponse(r *savedResponse) bool {
 	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.scenario.DefaultResponse, ref: e.defaultRef()}
 	src, groups := e.scenario.source, ""
@@ -167,9 +166,8 @@ func (e *Engine) fingerprint(rule int) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Fork returns an independent copy of the engine. The record of the run and the
-// sub-agents stay with the original. An engine that is only forked may be forked by
-// many goroutines.
+// Fork returns an independent copy of the engine. The record of the run and the sub-agents stay with the original.
+// Many goroutines may fork an engine at the same time if nothing else uses it.
 func (e *Engine) Fork() *Engine {
 	n := &Engine{
 		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,

@@ -38,7 +38,7 @@ func (l *unsupportedKeys) add(path diag.Path, what, instead string) {
 	l.list = append(l.list, d)
 }
 
-// extendPath returns path with more steps, without sharing memory.
+// extendPath returns path with more steps, without sharing memory with path.
 func extendPath(path diag.Path, steps ...any) diag.Path {
 	return append(path[:len(path):len(path)], steps...)
 }
@@ -79,7 +79,7 @@ func (l *unsupportedKeys) steps(path diag.Path, steps []Step) {
 			l.add(extendPath(at, "frames"), "`frames` belong to the output of the CLI", "claudeless serve ignores them")
 		}
 		calls := len(s.ToolCalls) > 0 || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Type == BlockToolUse })
-		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" { // with a condition it may be the alternative
+		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" { // a step with a condition may be the alternative to this one
 			l.add(at, "a step without tool calls is followed by another one", "clients send no request in between, so claudeless serve sends both steps as one message")
 		}
 	}

@@ -16,11 +16,11 @@ import (
 type Checker struct {
 	Library *Library
 	Source  *Source
-	// ReadFile reads the files that values refer to.
+	// ReadFile reads a file that a value refers to.
 	ReadFile    func(path string) ([]byte, error)
 	Diagnostics *diag.List // the problems
 	Path        diag.Path  // path of the current value
-	Groups      string     // names of the captures available there
+	Groups      string     // names of the capture groups available at Path
 }
 
 // WithStep calls f with the path extended by step.

@@ -18,7 +18,7 @@ type Library struct {
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	used       map[string]bool           // the used variables that are expensive or change between requests
+	used       map[string]bool           // variables that are used, of those that are expensive or change between requests
 }
 
 // expressionKey is an expression or template with its available groups.
@@ -35,7 +35,7 @@ func NewLibrary() *Library {
 	}
 }
 
-// recordVariables records which of the variables that are expensive to fill in src uses.
+// recordVariables records which variables src uses, of those that are expensive to compute.
 func (l *Library) recordVariables(src string) {
 	for _, name := range append(RequestNames(), "results") {
 		if !l.used[name] && strings.Contains(src, name) {
@@ -61,7 +61,7 @@ func CallNames() []string {
 	}
 }
 
-// BreakpointGroups is used instead of capture groups for expressions at a breakpoint.
+// BreakpointGroups takes the place of the capture groups for expressions at a breakpoint.
 const BreakpointGroups = "\x00breakpoint"
 
 // compilerFor returns the compiler for expressions with these capture groups.

@@ -51,7 +51,7 @@ func (s *Scope) Text(ctx context.Context, src string) (string, error) {
 // TextFile returns the content of the file of that name.
 func (s *Scope) TextFile(name string) string { return s.Library.texts[Resolve(s.Source.Dir, name)] }
 
-// value is Text, but a string that is a single expression keeps its type.
+// value is like Text, but if the string is a single expression, the value keeps its type.
 func (s *Scope) value(ctx context.Context, src string) (any, error) {
 	if !s.Source.Templates || !eval.HasTemplate(src) {
 		return src, nil
@@ -63,7 +63,7 @@ func (s *Scope) value(ctx context.Context, src string) (any, error) {
 	s.Vars["match"], s.Vars["results"] = s.Match, s.Results
 	v, err := t.Eval(ctx, s.Vars)
 	if err != nil {
-		const enough = 200 // characters that identify the string
+		const enough = 200 // number of characters shown to identify the string
 		if whole := []rune(src); len(whole) > enough {
 			src = string(whole[:enough]) + "…"
 		}
@@ -92,8 +92,8 @@ func (s *Scope) NamedGroups() map[string]string {
 	return groups
 }
 
-// Inherit adds the captures of the rule that a turn belongs to and of the preceding
-// turns; the latest take precedence.
+// Inherit adds the captures of earlier patterns: those of the turn's rule and of the preceding turns. Later captures
+// take precedence.
 func (s *Scope) Inherit(groups map[string]string) {
 	own := s.Match
 	for name, text := range groups {

@@ -11,12 +11,12 @@ import (
 // Source is one file of a scenario.
 type Source struct {
 	Index     *diag.Index
-	Dir       string // directory of its files
+	Dir       string // directory to which file names are relative
 	Templates bool   // strings are templates
 }
 
-// Locate returns a diagnostic for a part of the file, at a character offset within
-// a string. It handles a text that is the whole response.
+// Locate returns a diagnostic for a part of the file, at a character offset within a string. It also handles a
+// response that is just a string.
 func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	if s == nil {
 		return diag.Diagnostic{Message: message}
@@ -29,7 +29,7 @@ func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnos
 	return s.Index.DiagnosticAtText(path, offset, message)
 }
 
-// Resolve returns the path of a name in a file of dir.
+// Resolve returns the path of a file that is named relative to dir.
 func Resolve(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name

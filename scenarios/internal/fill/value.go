@@ -23,8 +23,7 @@ func needsEvaluation(raw json.RawMessage, templates bool) bool {
 	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
 }
 
-// wrapJSON wraps any JSON value as the field "" of an object, because an index
-// needs an object.
+// wrapJSON makes any JSON value the field "" of an object, because only an object can be indexed.
 func wrapJSON(raw json.RawMessage) []byte {
 	return append(append([]byte(`{"":`), raw...), '}')
 }
