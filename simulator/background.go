@@ -30,14 +30,14 @@ func (b *backgroundWork) emitTaskEvents(p task.Phase) {
 	b.emitWithUsage(events)
 }
 
-// emitWithUsage emits events of tasks and adds what sub-agents spent to the totals.
+// emitWithUsage emits events of tasks and adds the usage of sub-agents to the totals.
 func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
 	for _, ev := range events {
 		if spent, ok := ev.(*protocol.AgentUsage); ok {
 			b.sim.totals.addModels(spent.Models)
 			b.sim.totals.apiTime += time.Duration(spent.APIMS) * time.Millisecond
 		}
-		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // the call of a sub-agent
+		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // executed by a sub-agent
 			b.totals.recordDenial(ran.Use, ran.Use.Input)
 		}
 		b.out.emit(b.out.assignIDs(ev))
@@ -60,9 +60,9 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 // settleTime is how long the result of a turn waits for agents that are about to end.
 const settleTime = 300 * time.Millisecond
 
-// settle waits for background agents that are about to end, so that the result follows what they
-// show, as it does in the real CLI. It does not wait for agents that wait themselves, nor without a
-// host: then the results are held back until the agents have ended.
+// settle waits for background agents that are about to end, so that the result follows their events, as in the real
+// CLI. It does not wait for agents that are themselves waiting. Without a host it does not wait at all, because
+// results are then held back until the agents have finished.
 func (b *backgroundWork) settle(ctx context.Context) {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasAgent() {
@@ -77,7 +77,7 @@ func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, goesOn
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slept := make(chan error, 1)
-	go func() { slept <- b.sim.options.Clock.Sleep(ctx, d) }() // ends with the sleep, which cancel ends
+	go func() { slept <- b.sim.options.Clock.Sleep(ctx, d) }() // returns when Sleep returns, which cancel causes
 	for goesOn() {
 		select {
 		case err := <-slept:

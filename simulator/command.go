@@ -133,7 +133,7 @@ func (k *localCommands) runWork(ctx context.Context, work func(context.Context) 
 		tasks.MarkShown()
 	}
 	done := make(chan struct{})
-	go func() { // ends with the work
+	go func() { // returns when the work is done
 		defer close(done)
 		text, err = work(ctx)
 	}()
@@ -281,7 +281,7 @@ func (k *localCommands) runCompact(ctx context.Context, c slash.Call) error {
 	return k.emitSummary(shown, sum.hookReports)
 }
 
-// endFailedCompaction reports why the conversation was not compacted: problem is for hosts, said
+// endFailedCompaction reports why the conversation was not compacted: problem is the text for hosts, said the text
 // for users.
 func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, problem string, said slash.Outcome, work compaction) error {
 	work.emitStatus("failed", problem)

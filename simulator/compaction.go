@@ -18,7 +18,7 @@ import (
 // when the API refused a request as too long.
 type compaction struct{ *turnContext }
 
-// Values of the trigger of a compaction.
+// What triggered a compaction.
 const (
 	triggerManual = "manual"
 	triggerAuto   = "auto"
@@ -42,8 +42,8 @@ func (c *compaction) makeRoom(ctx context.Context, req scenarios.Request) (bool,
 	return done || !blocked, err
 }
 
-// compactAutomatically compacts in the middle of a turn and reports whether it did. A conversation
-// of a single exchange is compacted only if forced.
+// compactAutomatically compacts in the middle of a turn and reports whether it did. A conversation with only one
+// prompt and one reply is compacted only if forced.
 func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (bool, error) {
 	c.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
 	if c.sim.history.retained.replies < 2 && !forced {
@@ -77,7 +77,7 @@ type summaryOutcome struct {
 	reply        string   // text of the model, not yet cleaned
 	hookReports  []string // output of hooks for the user
 	refusal      string   // reason of the hook that blocked the compaction; empty if none did
-	failed       bool     // whether the model's request failed
+	failed       bool     // the model request failed
 	tooShort     bool     // the conversation has no reply of the model
 }
 
@@ -138,7 +138,7 @@ func (c *compaction) emitStatus(result, problem string) {
 	c.out.emitSystem("status", fields...)
 }
 
-// emitBoundary emits compact_boundary, which names the messages that stay after the summary.
+// emitBoundary emits compact_boundary, which lists the messages that are kept after the summary.
 func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 	past := &c.sim.history
 	parent, kept := past.retained.lastMessageID(), past.retained.removeLast()

@@ -20,7 +20,7 @@ const maxStopBlocks = 8
 // reply.
 const maxTruncations = 3
 
-// Texts with which the real CLI asks the model to continue.
+// Prompts with which the real CLI asks the model to continue.
 const (
 	resumeText = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up mid-thought if that is where " +
 		"the cut happened. Break remaining work into smaller pieces."
@@ -48,7 +48,7 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 	if err = cmp.Or(err, a.out.checkOpen()); err != nil {
 		return nil, err
 	}
-	paused := a.exchange.lastReply.stopReason != nil && *a.exchange.lastReply.stopReason == "pause_turn" // the real CLI does not ask the API to resume it
+	paused := a.exchange.lastReply.stopReason != nil && *a.exchange.lastReply.stopReason == "pause_turn" // the real CLI does not resume a paused turn
 	if a.exchange.lastReply.hasMore && !paused || text == emptyText {
 		a.exchange.lastReply.isContinuation = text != emptyText
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil
@@ -89,7 +89,7 @@ func (a *continuation) endStructured(ctx context.Context, end error) (*scenarios
 	if a.structured.value == nil {
 		return nil, end
 	}
-	a.exchange.lastReply.text = "" // the output is no message
+	a.exchange.lastReply.text = "" // the structured output is not a message
 	text, again, err := a.runStopHooks(ctx)
 	if err != nil || !again {
 		return nil, cmp.Or(err, end)
@@ -98,10 +98,10 @@ func (a *continuation) endStructured(ctx context.Context, end error) (*scenarios
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: true}, nil
 }
 
-// handleTruncation checks whether a reply without tool calls ended early, and returns the text that
-// asks the model to continue. At the token limit or at the end of the context window the CLI asks
-// for the rest; after a refusal it tries once more. If that does not help, the error ends the turn.
-// After an empty reply the CLI asks once; the next step of the response answers.
+// handleTruncation checks whether a reply without tool calls ended early, and returns the prompt that asks the model
+// to continue. At the token limit or at the end of the context window the CLI asks for the rest; after a refusal it
+// tries once more. If that does not help, the error ends the turn. After an empty reply the CLI asks once more, and
+// the next step of the response is the answer.
 func (a *continuation) handleTruncation() (text string, err error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
@@ -129,7 +129,7 @@ func (a *continuation) handleTruncation() (text string, err error) {
 	return "", nil
 }
 
-// companionMessage makes the user message that the CLI adds after an incomplete reply.
+// companionMessage returns the user message that the CLI adds after an incomplete reply.
 func (a *continuation) companionMessage(text string) *protocol.User {
 	ev := a.out.injectedMessage(text, true)
 	ev.Companion = true
@@ -149,7 +149,7 @@ func (a *continuation) outputLimitFailure(stop string) apiFailure {
 	return api
 }
 
-// emitRefusalRetry emits the notice of a refusal and the text that asks once more.
+// emitRefusalRetry emits the notice of a refusal and the prompt that asks once more.
 func (a *continuation) emitRefusalRetry() {
 	a.out.emitInformational(a.modelName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
 	text := a.companionMessage(retryText)
@@ -198,7 +198,7 @@ func (a *continuation) runStopHooks(ctx context.Context) (feedback string, again
 		return "", false, err
 	}
 	a.out.emitAll(out.Notices)
-	if !out.Block { // a block is recorded after its feedback
+	if !out.Block { // if a hook blocks, the trace is recorded after the feedback
 		a.emitHookTrace(out)
 	}
 	context := strings.Join(out.AdditionalContext, "\n")
@@ -226,7 +226,7 @@ func (a *continuation) runStopHooks(ctx context.Context) (feedback string, again
 	}
 	if a.stopBlocks > limit {
 		if out.Block {
-			a.exchange.lastReply.text, a.exchange.lastReply.displayed = "", nil // the feedback was the last message
+			a.exchange.lastReply.text, a.exchange.lastReply.displayed = "", nil // the feedback is now the last message
 		}
 		a.emitStopCapReached()
 		return "", false, nil

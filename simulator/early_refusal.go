@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// refusesEarly reports whether the next call may be refused during the message. Its result would come before those of
-// earlier calls that run: only an unknown tool is refused while calls run that read, and none while another one runs.
+// refusesEarly reports whether the next call may be refused during the message. Its result would precede the results
+// of earlier calls that are still running. So while read-only calls run, only an unknown tool is refused, and while
+// any other call runs, nothing is.
 func (m *message) refusesEarly(known bool) bool {
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 }
 
-// takeRefusal gets the refusal of the last call if it comes at this point of the stream. A denied permission is shown in
-// two steps, between the events that follow ([message.advanceRefusal]).
+// takeRefusal returns the refusal of the last call if it belongs at this point of the stream. A denied permission is
+// emitted in two steps, between the following events ([message.advanceRefusal]).
 func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
 	if m.refusalPoint == AfterMessage || m.refusalPoint > at {
 		return nil
@@ -51,7 +52,7 @@ func (m *message) advanceRefusal() {
 	}
 }
 
-// flushRefusal emits what is left of a refusal.
+// flushRefusal emits the remaining events of a refusal.
 func (m *message) flushRefusal() {
 	for m.refusedCall != nil {
 		m.advanceRefusal()

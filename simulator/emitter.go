@@ -11,8 +11,8 @@ import (
 // errStopped ends a turn whose consumer has stopped iterating; see [emitter.checkOpen].
 var errStopped = errors.New("the consumer stopped")
 
-// turnEndError describes how a turn ends. It is an error so that it unwinds the running step; only [turn.run]
-// handles it and makes the result from it.
+// turnEndError describes how a turn ends. It is an error so that it unwinds the running step; only [turn.run] handles
+// it and creates the result from it.
 type turnEndError struct {
 	subtype          string // "success" or one of the error subtypes
 	terminalReason   string // empty if the result has none
@@ -22,11 +22,11 @@ type turnEndError struct {
 	structured       json.RawMessage
 	deferred         *protocol.ToolUse
 	result           *string // nil means the last assistant text
-	stopReason       string  // empty means that of the last reply
+	stopReason       string  // empty means the stop reason of the last reply
 	skippedModel     bool    // the turn ended without the model
 	excludeLastReply bool    // the last reply does not count in the turn's usage
 	localCommand     string  // name of the slash command that ran; empty if none
-	crash            string  // the error that ends the session, too, with exit code 1; empty means the session continues
+	crash            string  // error with which the whole session exits (code 1); empty means the session continues
 }
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }
@@ -83,7 +83,7 @@ func (o *emitter) emit(ev protocol.Event) {
 	o.stopped = o.stopped || !o.yield(ev, nil)
 }
 
-// fail yields the error with which the turn ends.
+// fail ends the turn by yielding an error.
 func (o *emitter) fail(err error) {
 	if !o.stopped {
 		o.stopped = true
@@ -91,7 +91,7 @@ func (o *emitter) fail(err error) {
 	}
 }
 
-// emitAll assigns ids to events that other parts made, and emits them.
+// emitAll assigns ids to events from other packages, and emits them.
 func (o *emitter) emitAll(events []protocol.Event) {
 	for _, ev := range events {
 		o.emit(o.assignIDs(ev))
@@ -131,7 +131,7 @@ func (o *emitter) injectedMessage(text string, synthetic bool) *protocol.User {
 	}
 }
 
-// assignIDs sets the session id, uuid and timestamp of an event that another part made.
+// assignIDs sets the session id, uuid and timestamp of an event from another package.
 func (o *emitter) assignIDs(ev protocol.Event) protocol.Event {
 	switch ev := ev.(type) {
 	case *protocol.System:

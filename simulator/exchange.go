@@ -20,12 +20,13 @@ import (
 type exchange struct {
 	*turnContext
 	round     *toolRound
-	current   *message // the message being streamed; nil between messages
+	current   *message // the message being streamed; nil if there is none
 	lastReply replyInfo
-	// replyComplete is true if the next reply arrives without streaming, because a stream broke off or a model is absent.
+	// replyComplete is true if the next reply arrives without streaming, because a stream broke off or a model is not
+	// available.
 	replyComplete bool
-	fallbacks     int    // models of Limits.FallbackModels that were asked in this turn
-	mainModel     string // the session's model, if another was asked
+	fallbacks     int    // number of Limits.FallbackModels used in this turn
+	mainModel     string // the session's model, if a fallback model is in use
 }
 
 // replyInfo describes the last reply of the model.
@@ -34,13 +35,13 @@ type replyInfo struct {
 	stopReason     *string // nil if there was no reply
 	messageID      string
 	requestID      string
-	displayed      *string // text shown instead of the reply's; nil means the text
+	displayed      *string // text shown instead of the reply's own; nil means its own
 	isEmpty        bool    // the reply has no visible content
 	hasMore        bool    // the response has another step
 	isContinuation bool    // the next reply continues this one; the Messages API returns both as one
 }
 
-// record notes a reply that is about to be streamed.
+// record stores the properties of a reply that is about to be streamed.
 func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 	before := *a
 	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = h.id, h.request, "", nil, false
@@ -89,7 +90,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	if err != nil {
 		return nil, err
 	}
-	if req.IsInterjected && reply.IsUnmatched { // the model read the added prompt and has no reply to it
+	if req.IsInterjected && reply.IsUnmatched { // the model has read the added prompt and does not answer it
 		return nil, x.emitMatched(req, reply)
 	}
 	if err := x.beforeReply(ctx, req, reply); err != nil {
@@ -180,7 +181,7 @@ func (x *exchange) emitRequesting() {
 // prompt as an error.
 func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
-		return nil // without a question
+		return nil // no question is asked about these
 	}
 	x.out.emit(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.IsInjected})
 	if !reply.IsUnmatched || len(reply.NearMisses) == 0 {
@@ -203,7 +204,7 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
 	}
-	usage := scenarios.Estimate(req, blocks) // from the inputs as written, before defaults are filled in
+	usage := scenarios.Estimate(req, blocks) // computed from the inputs as written, before defaults are filled in
 	if reply.Usage != nil {
 		usage = *reply.Usage
 	}
@@ -232,7 +233,7 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 	return m.calls, nil
 }
 
-// emitRateLimits reports, once in a session, that the limits of the subscription are not reached.
+// emitRateLimits reports once in a session how far the limits of the subscription are used up.
 func (x *exchange) emitRateLimits() {
 	if !x.sim.options.Display.RateLimits || x.sim.history.limitsShown {
 		return
@@ -250,7 +251,7 @@ type rateLimits struct {
 	Overage bool   `json:"isUsingOverage"`
 }
 
-// startMessage makes the message that is streamed next.
+// startMessage creates the message that is streamed next.
 func (x *exchange) startMessage(sp replyUsage, stream *scenarios.Stream) *message {
 	stream = cmp.Or(stream, &x.sim.options.Display.Stream)
 	name := x.sim.modelName()
@@ -280,14 +281,14 @@ func (x *exchange) resolveCall(use protocol.ToolUse, index *executor.Index) prot
 	return use
 }
 
-// playFailure plays a scripted failure: the retries of the real CLI, then its error message. It
-// returns nil if a retry succeeded and the reply follows.
+// playFailure simulates a scripted failure: it retries like the real CLI and then emits the error message. It returns
+// nil if a retry succeeded and the reply follows.
 func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Failure) error {
 	switch f.Type {
 	case scenarios.FailHang:
 		<-ctx.Done()
 		return ctx.Err()
-	case scenarios.FailStreamFault: // only the HTTP server plays these
+	case scenarios.FailStreamFault: // only the HTTP server simulates these
 		return nil
 	case scenarios.FailCrash:
 		return &CrashError{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
@@ -329,7 +330,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 			return err
 		}
 	}
-	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the turn counts what had come, the session does not
+	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the turn counts the part that had arrived, the session does not
 		broken := x.brokenUsage(f)
 		broken.usage.OutputTokens = min(1, broken.usage.OutputTokens)
 		x.totals.lastReply = &broken
@@ -360,7 +361,7 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 		x.sim.history.failures[rule]++
 	}
 	retries := max(0, x.sim.options.Limits.Retries)
-	if f.Type == scenarios.FailStreamError { // the request without streaming is one of them
+	if f.Type == scenarios.FailStreamError { // the request without streaming counts as a retry
 		retries = max(0, retries-1)
 	}
 	tries := retries

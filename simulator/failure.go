@@ -9,24 +9,23 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// apiFailure is a failed request as the real CLI words it (spec: cli-observed 10,
-// cli-contract 3.5).
+// apiFailure describes a failed request as the real CLI does (spec: cli-observed 10, cli-contract 3.5).
 type apiFailure struct {
 	Status           int           // HTTP status; 0 means no response
 	Kind             string        // error type of the answer; empty without a response
 	Connection       string        // api_error; empty with a response
 	ErrorClass       string        // error of the assistant event
 	RetryClass       string        // error of api_retry; empty means never retried
-	Text             string        // what people read
+	Text             string        // message for the user
 	TerminalReason   string        // empty means api_error
-	Limit            int           // retries at the most; 0 means the session's
+	Limit            int           // maximum number of retries; 0 means the limit of the session
 	SilentRetries    int           // number of immediate retries that are not reported
-	RetryAfter       time.Duration // retry-after; 0 means back off
-	Message          string        // of the API itself
+	RetryAfter       time.Duration // retry-after header; 0 means exponential backoff
+	Message          string        // the API's own error message
 	StopReason       string        // stop_reason; empty means stop_sequence
 	RefusedMessageID string        // id of the message that was refused
 	Truncation       string        // limit that cut the reply: output_limit, context_window
-	Stderr           string        // what the reader of the reply says of it; empty means nothing
+	Stderr           string        // line that the stream reader prints on stderr; empty means none
 }
 
 // Body is the answer as clients of the API quote it. If the answer is not JSON, Body is its message.
@@ -42,8 +41,8 @@ func (api apiFailure) Body(requestID string) string {
 		api.Status, api.Kind, text, requestID)
 }
 
-// ErrorType is the api_error_type that the CLI reports: to it, a 4xx that the API
-// has no specific type for is an invalid request (observed with 2.1.330).
+// ErrorType is the api_error_type that the CLI reports: it treats a 4xx without a specific type as an invalid request
+// (observed with 2.1.330).
 func (api apiFailure) ErrorType() string {
 	if api.Kind == "api_error" && api.Status >= 400 && api.Status < 500 {
 		return "invalid_request_error"
@@ -51,7 +50,7 @@ func (api apiFailure) ErrorType() string {
 	return api.Kind
 }
 
-// Fallback is why another model is asked; empty means no other model would help.
+// Fallback is the reason for switching to the fallback model; empty means that another model would not help.
 func (api apiFailure) Fallback() string {
 	switch {
 	case api.Status == 529:
@@ -65,10 +64,10 @@ func (api apiFailure) Fallback() string {
 	}
 }
 
-// failureMediaRemoved is the Connection of a picture that the API cannot read.
+// failureMediaRemoved is the value of Connection if an image that the API cannot read was removed.
 const failureMediaRemoved = "media_removed"
 
-// failureSevered is the request text after an interrupted reply whose received part is kept.
+// failureSevered is the prompt that follows an interrupted reply if the received part is kept.
 const failureSevered = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
 	"if nothing of it is left, answer the request from the start."
 
@@ -81,16 +80,15 @@ const (
 	busyText     = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
 )
 
-// failureContext says at which request a failure occurs. The zero value is the first request of a
-// session without retries.
+// failureContext describes the request that failed. The zero value is the first request of a session without retries.
 type failureContext struct {
-	Model       string // full name of the one that was asked
-	Retries     int    // that the session makes of a failed request
+	Model       string // full name of the requested model
+	Retries     int    // retries of a failed request in this session
 	HasReply    bool   // the conversation has a reply, so it can be compacted
 	GatewayHost string // host of an API that is not the vendor's; empty means the vendor's API
 }
 
-// describeFailure puts a scripted failure into the words of the real CLI.
+// describeFailure describes a scripted failure as the real CLI does.
 func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 	switch f.Type {
 	case scenarios.FailNotLoggedIn:
@@ -120,7 +118,7 @@ func socketError(text string) apiFailure {
 	return apiFailure{Connection: "connection_failed", ErrorClass: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
 }
 
-// describeStatus is a failure the API answers with an HTTP status.
+// describeStatus describes a failure that has an HTTP status.
 func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 	status, message := e.Status, e.Message
 	api := apiFailure{Status: status, Kind: e.Type, Message: message}
@@ -160,7 +158,7 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 }
 
 const (
-	// overloadLimit is how many retries a 529 of the vendor's own API gets at the most.
+	// overloadLimit is the maximum number of retries after a 529 of the vendor's own API.
 	overloadLimit = 2
 	// silentRetryLimit is the number of immediate retries of a refused request, each with fewer optional parts.
 	silentRetryLimit = 5
@@ -174,7 +172,7 @@ func (w failureContext) serverText(status int, message string) string {
 	return text
 }
 
-// describeRefused is a 400: some the CLI knows by their message.
+// describeRefused describes a 400. The CLI recognises some of them by their message.
 func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	known := []struct{ part, class, connection, terminal, text string }{
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
@@ -198,7 +196,8 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, silentRetryLimit
 }
 
-// tooLongText depends on whether there is anything to compact.
+// tooLongText returns the message for a prompt that is too long, which depends on whether there is anything to
+// compact.
 func (w failureContext) tooLongText() string {
 	if w.HasReply {
 		return "Prompt is too long"

@@ -47,7 +47,7 @@ func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 		return base
 	case "StopFailure":
 		return p.callBase(base)
-	case "Stop", "PostToolBatch": // the others precede the first request
+	case "Stop", "PostToolBatch": // other events occur before the first request
 		base.Effort = p.sim.options.State.Snapshot().HookEffort()
 	}
 	base.PromptID, base.PermissionMode = p.prompts.promptID, p.sim.options.Location.Mode()
@@ -89,9 +89,9 @@ func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) 
 	return nil
 }
 
-// reloadInstructions reports all instruction files again to hooks and the model, because a
-// compaction has removed them from the conversation. It also keeps what hooks added during the
-// compaction; texts is the context from before it.
+// reloadInstructions reports all instruction files again to hooks and the model, because a compaction has removed
+// them from the conversation. texts is the context from before the compaction; what hooks added during the compaction
+// is kept.
 func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) error {
 	said := p.prompts.context[len(texts):]
 	p.prompts.context = texts
@@ -111,7 +111,7 @@ func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) err
 	return nil
 }
 
-// run runs the hooks of one event and emits what they show and what the transcript keeps of them.
+// run runs the hooks of one event and emits their events for the stream and for the transcript.
 func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.runWithoutTrace(ctx, in)
 	if err == nil {
@@ -120,8 +120,7 @@ func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outco
 	return out, err
 }
 
-// runWithoutTrace runs the hooks of one event and emits what they show, but nothing for the
-// transcript.
+// runWithoutTrace runs the hooks of one event and emits their events for the stream, but nothing for the transcript.
 func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	if err := p.out.checkOpen(); err != nil {
 		return hook.Outcome{}, err
@@ -157,8 +156,8 @@ func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*strin
 	return out.Specific.DisplayContent, err
 }
 
-// beginCommand begins the turn of a command that is answered without the model; absent says that
-// the command is not available here.
+// beginCommand begins the turn of a command that is answered without the model; absent is true if the command is not
+// available here.
 func (p *hookPoints) beginCommand(ctx context.Context, absent bool) error {
 	if err := p.beginTurn(ctx); err != nil {
 		return err
@@ -232,7 +231,7 @@ func (p *hookPoints) sessionStart(ctx context.Context) error {
 	return p.out.checkOpen()
 }
 
-// runSessionStart runs the SessionStart hooks. When a session is resumed, their texts are added to the context and
+// runSessionStart runs the SessionStart hooks. When a session is resumed, their output is added to the context and
 // the transcript unless the conversation already contains them (observed with 2.1.330).
 func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
@@ -257,7 +256,7 @@ const (
 	cacheWriteFactor, longCacheWriteFactor = 1.25, 2
 )
 
-// sessionStartInput makes the input of SessionStart hooks.
+// sessionStartInput returns the input of SessionStart hooks.
 func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook {
 	in := protocol.SessionStartHook{Source: source, AgentType: p.sim.main.Start.Agent, SessionTitle: p.sim.main.Start.Title}
 	if heard := p.sim.main.Start.PreviousReply; heard != nil && (source == "resume" || source == "fork") {
@@ -274,7 +273,7 @@ func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 	if h.LongCache {
 		kept, factor = longCacheLifetime, longCacheWriteFactor
 	}
-	price := 5. // of an unknown model
+	price := 5. // default for an unknown model
 	if facts := claudecode.FactsOfModel(h.Model); facts.IsKnown {
 		price = facts.InputPrice
 	}
@@ -301,7 +300,7 @@ func (p *hookPoints) replaceSessionID(frames []protocol.Event) []protocol.Event 
 // promptSubmission is the combined outcome of the hooks of a prompt.
 type promptSubmission struct {
 	notices []protocol.Event // emitted after init
-	end     *turnEndError    // not nil if the prompt was refused
+	end     *turnEndError    // how the turn ends if the prompt was refused, otherwise nil
 }
 
 // runPromptHooks runs the hooks of the prompt and of the command in it, before init, and emits the prompt's trace. If a hook
@@ -370,8 +369,8 @@ func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
 // refusesPrompt reports whether hooks keep the prompt from the model.
 func refusesPrompt(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
-// emitRefused emits the trace of a prompt that hooks keep from the model; dropped says that the
-// prompt is removed from the conversation.
+// emitRefused emits the trace of a prompt that hooks keep from the model; dropped is true if the prompt is removed
+// from the conversation.
 func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
 	p.prompts.emitAccepted(dropped)
 	if !out.Block {
@@ -380,7 +379,7 @@ func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
 	p.out.emitAll(out.AttachmentEvents())
 }
 
-// injectedText makes the trace of text that the CLI adds to the prompt.
+// injectedText returns the trace of text that the CLI adds to the prompt.
 func (p *hookPoints) injectedText(text protocol.Content) *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,

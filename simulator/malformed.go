@@ -40,7 +40,7 @@ func jsonProblem(raw string) string {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return unendedProblem(text)
 	case err == nil:
-		return "Unable to parse JSON string" // something follows the value
+		return "Unable to parse JSON string" // there is more text after the value
 	case !ok:
 		return "Unexpected EOF"
 	}

@@ -19,9 +19,9 @@ type message struct {
 	messageHead
 	index       *executor.Index
 	pace        scenarios.Pace
-	nextChunkAt time.Time // when the previous chunk was due; zero before the first
+	nextChunkAt time.Time // time at which the previous chunk was due; zero before the first
 	calls       []preparedCall
-	round       *toolRound              // emits the refusals that come while the message is streamed
+	round       *toolRound              // emits refusals during the stream
 	final       protocol.MessageSummary // metadata of the current block
 
 	text            strings.Builder // streamed part of the open text block
@@ -30,7 +30,7 @@ type message struct {
 	singleBlock     bool            // the message has one block; if it is an empty text, it is not shown
 	receivedChars   int             // streamed characters of all blocks, without signatures
 	openIndex       int             // index of the open block; -1 if none
-	refusalPoint    RefusalPoint    // when the refusal of the last call comes; AfterMessage if it was taken
+	refusalPoint    RefusalPoint    // point at which the refusal of the last call is emitted; AfterMessage once it has been taken
 	refusedCall     *refusedCall    // the refusal that is being emitted; nil if none
 	assistantEvents int             // number of assistant events so far
 }
@@ -46,7 +46,7 @@ type messageHead struct {
 
 // preparedCall is one tool call of a message.
 type preparedCall struct {
-	toolUse     protocol.ToolUse // with the name of the tool that runs
+	toolUse     protocol.ToolUse // the call, with the name of the tool that runs
 	tool        protocol.Tool    // zero if the tool is unknown
 	eventID     string           // uuid of the assistant event
 	writtenName string           // the name that the model wrote, if another tool runs

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Model answers requests. In every run it is the scenario engine; tests use their own. It is called from one
+// Model answers requests. In every run it is the scenario engine; tests may use another one. It is called from one
 // goroutine at a time.
 type Model interface {
 	Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error)
@@ -62,15 +62,15 @@ type Options struct {
 	Main *MainOptions
 }
 
-// Limits bounds a conversation and says how it reacts when a limit is near. The zero value matches
-// the real CLI, but does not wait between retries.
+// Limits bounds a conversation and sets what happens when a limit is near. The zero value matches the real CLI, but
+// does not wait between retries.
 type Limits struct {
 	MaxTurns  int     // tool rounds per prompt; 0 means no limit, a negative value stops after the first
 	BudgetUSD float64 // cost of the session; 0 means no limit
 	Retries   int     // retries of failed requests; 0 means 10, a negative value none
 	// RetryScale multiplies the waits between retries; 0 means no waits.
 	RetryScale float64
-	// FallbackModels are asked in order when a model is overloaded or absent.
+	// FallbackModels are asked in order when a model is overloaded or not available.
 	FallbackModels []string
 	MaxStopBlocks  int // blocks of Stop hooks in a row; 0 means 8
 	SchemaAttempts int // invalid structured outputs before the turn fails; 0 means 5
@@ -126,14 +126,14 @@ type MainOptions struct {
 	Commands Commands
 	Mentions MentionReader
 	Schema   Schema
-	Costs    map[string]protocol.ModelUsage // of earlier runs of the session, by model
+	Costs    map[string]protocol.ModelUsage // costs of earlier runs of the session, by model
 	Deferred *DeferredCall                  // call to answer with [Simulator.DeferredPrompt]; nil if none
 }
 
 // SessionStart specifies how the session began. The zero value is a new session.
 type SessionStart struct {
 	Resumed bool
-	Forked  bool   // Resumed with a new session id
+	Forked  bool   // resumed with a new session id
 	Setup   string // trigger of the Setup hooks; empty means none
 	Agent   string // the agent that the session runs as; empty means none
 	Title   string // title of the session at its start; may be empty
@@ -155,10 +155,10 @@ type SessionStart struct {
 type PreviousReply struct {
 	At        time.Time
 	Model     string
-	Tokens    int  // of the whole context up to it
+	Tokens    int  // tokens of the whole context up to this reply
 	LongCache bool // its prompt cache lasts an hour, not five minutes
 
-	UUID    string // of its last line in the transcript
+	UUID    string // UUID of its last line in the transcript
 	Replies int    // number of replies in the conversation up to it
 }
 
@@ -249,14 +249,14 @@ type Mention struct {
 
 // MentionContent is the content of a mentioned file or resource.
 type MentionContent struct {
-	Attachment map[string]any // as the transcript keeps it
-	Text       string         // what the model reads
+	Attachment map[string]any // attachment for the transcript
+	Text       string         // text for the model
 }
 
 // MentionReader reads the files and resources that prompts mention with @.
 type MentionReader interface {
-	// Open reads a mentioned file or directory. It returns false if none exists or reading it is not
-	// permitted; the mention is plain text then.
+	// Open reads a mentioned file or directory. It returns false if none exists or reading it is not permitted; in
+	// that case the mention is plain text.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
 	// Read reads the MCP resources that a text mentions.
 	Read(ctx context.Context, text string) []MentionContent
@@ -276,7 +276,8 @@ type Tools interface {
 // RefusalPoint is the point of a message's stream at which the refusal of a call is emitted.
 type RefusalPoint int
 
-// The points of a message's stream. A refusal that needs a hook, an answer or a file comes after the message.
+// The points of a message's stream. If deciding on a refusal requires a hook, an answer or a file, it is emitted
+// after the message.
 const (
 	AfterMessage    RefusalPoint = iota
 	BeforeBlockStop              // right after the call: the tool is unknown or its input has the wrong form
@@ -296,9 +297,9 @@ type ContextSource interface {
 // ContextFile is one file that is added to the model's context.
 type ContextFile struct {
 	Hook       *protocol.InstructionsLoadedHook // input of InstructionsLoaded hooks; nil runs none
-	Attachment any                              // as the transcript keeps it; nil if it does not
-	Role, Tool string                           // as in [protocol.AttachmentAdded]
-	Text       string                           // for the model
+	Attachment any                              // attachment for the transcript; nil means none
+	Role, Tool string                           // role and tool, as in [protocol.AttachmentAdded]
+	Text       string                           // text for the model
 }
 
 // PreparedCall specifies how a call changes before it is shown.
@@ -315,7 +316,7 @@ type Precheck struct {
 	Refusal       *executor.Result // result that replaces the run, for example for an unknown tool; nil means the call may run
 }
 
-// UncheckedTools makes Tools from an executor, without any inspection of calls.
+// UncheckedTools converts an executor to Tools, without any inspection of calls.
 func UncheckedTools(x executor.Executor) Tools { return uncheckedTools{x} }
 
 type uncheckedTools struct{ executor.Executor }

@@ -19,12 +19,12 @@ import (
 // noContentText replaces an empty prompt when it is replayed.
 const noContentText = "(no content)"
 
-// ErrSignalled is the cause of a turn's end by a signal. Running calls then get the same result as
-// calls that had not started.
+// ErrSignalled is the cause if a signal ended a turn. Running calls then get the same result as calls that had not
+// started.
 var ErrSignalled = errors.New("a signal has come")
 
-// ErrSuperseded is the cause of a turn's end when another prompt must be answered at once. The
-// model does not read that the turn was interrupted.
+// ErrSuperseded is the cause if a turn ended because another prompt must be answered at once. The model is not told
+// that the turn was interrupted.
 var ErrSuperseded = errors.New("a newer prompt replaced this one")
 
 // promptState holds what a turn answers: its first prompt, the context added to it, and the prompts
@@ -52,14 +52,14 @@ func (p *promptState) emitQueued() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
 }
 
-// emitAccepted emits the prompt's trace; refused says that a hook kept it out of the conversation.
+// emitAccepted emits the prompt's trace; refused is true if a hook kept it out of the conversation.
 func (p *promptState) emitAccepted(refused bool) {
 	prompt := p.acceptedEvent()
 	prompt.Blocked = refused
 	p.out.emit(prompt)
 }
 
-// commandAccepted makes the trace of a prompt that is a command of the CLI itself.
+// commandAccepted returns the trace of a prompt that is a command of the CLI itself.
 func (p *promptState) commandAccepted() *protocol.PromptAccepted {
 	prompt := p.acceptedEvent()
 	prompt.LocalCommand = true
@@ -93,7 +93,7 @@ func isBlank(in protocol.Content) bool {
 	return in.Blocks == nil && in.Text != "" && strings.TrimSpace(in.Text) == ""
 }
 
-// promptText returns the text of a prompt that the model reads, without blank blocks.
+// promptText returns the text of a prompt for the model, without blank blocks.
 func promptText(c protocol.Content) string {
 	if c.Blocks == nil {
 		return c.Text
@@ -145,8 +145,8 @@ func (p *promptState) emitContext() {
 	}
 }
 
-// attachMentions adds the files and resources that the prompt mentions to the context, and returns
-// the Read calls that this is equivalent to.
+// attachMentions adds the files and resources that the prompt mentions to the context, and returns the Read calls to
+// which this is equivalent.
 func (p *promptState) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
 	if mentions == nil || p.in.Verbatim || p.in.Source == sourceSystem || !strings.Contains(text, "@") {
@@ -176,8 +176,8 @@ func (p *promptState) emitAbsorbed(in protocol.UserMessage, id string) {
 	p.emitReplay(in, id)
 }
 
-// IsReplayable reports whether a prompt is sent back to a host that asked for replays. Synthetic
-// prompts, tool results and blank prompts are not.
+// IsReplayable reports whether a prompt may be replayed to a host that asked for it. Synthetic prompts, tool results
+// and blank prompts are not replayed.
 func IsReplayable(in protocol.UserMessage) bool {
 	return !in.Synthetic && !isBlank(in.Content) && !slices.ContainsFunc(in.Content.Blocks, func(b protocol.Block) bool {
 		_, answer := b.(protocol.ToolResultBlock)
@@ -200,7 +200,7 @@ func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
 	})
 }
 
-// nextUnanswered takes the first absorbed prompt that has not been sent to the model.
+// nextUnanswered removes and returns the first absorbed prompt that has not been sent to the model.
 func (p *promptState) nextUnanswered() (text string, ok bool) {
 	if len(p.unanswered) == 0 {
 		return "", false

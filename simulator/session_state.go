@@ -11,7 +11,7 @@ import (
 // SessionState holds the ids and settings of a session that may change while it runs. The zero
 // value has no id and uses the default model. It is safe for concurrent use.
 type SessionState struct {
-	parent *SessionState // for a sub-agent, the state of the session, of which it overrides only the model; nil for the session itself
+	parent *SessionState // for a sub-agent, the state of the session, whose values it uses except for the model; nil for the session itself
 
 	mu       sync.Mutex
 	snapshot Snapshot
@@ -22,9 +22,9 @@ type SessionState struct {
 type Snapshot struct {
 	SessionID      string
 	TranscriptPath string
-	PromptID       string // of the running or the last prompt
+	PromptID       string // id of the running or the last prompt
 	Model          string // as given or set; empty means the default model
-	Effort         string // level; the model's default if none is set
+	Effort         string // effort level; the model's default if none is set
 	OutputStyle    string
 	Title          string
 }
@@ -65,8 +65,8 @@ func (l *SessionState) BeginConversation(id, transcript string) {
 	l.update(func(n *Snapshot) { n.SessionID, n.TranscriptPath, l.skills = id, transcript, nil })
 }
 
-// RecordSkill records the text of a skill that the conversation loads, and returns the text that it had before; empty =
-// none.
+// RecordSkill records the text of a skill that the conversation loads, and returns its previous text, or "" if it was
+// not loaded.
 func (l *SessionState) RecordSkill(name, text string) (previous string) {
 	l.update(func(*Snapshot) {
 		if l.skills == nil {

@@ -26,8 +26,8 @@ import (
 // Simulator runs the turns of one conversation, one at a time.
 type Simulator struct {
 	options  Options     // not changed after New
-	main     MainOptions // from options; zero for a sub-agent
-	commands Commands    // from main; never nil
+	main     MainOptions // options.Main; zero for a sub-agent
+	commands Commands    // main.Commands; never nil
 
 	totals  sessionTotals
 	history history
@@ -36,24 +36,25 @@ type Simulator struct {
 // history is the state of a conversation between turns. Only the running turn uses it.
 type history struct {
 	turns            int
-	rounds           int // messages with calls
+	rounds           int // number of messages with calls
 	results          int
-	failures         map[string]int // number of failures played, by rule
+	failures         map[string]int // number of failures simulated, by rule
 	sessionStarted   bool           // the SessionStart hooks have run
 	resumed          bool           // the conversation began in an earlier process
 	startSource      string         // source of SessionStart; empty means startup or resume
 	lastMessage      string         // uuid of the model's last message
 	pendingContext   []string       // text that the next request adds to its prompt
-	instructionTexts []string       // instructions loaded after tool calls, as the model read them
+	instructionTexts []string       // instructions loaded after tool calls, as sent to the model
 	retained         retained
 	droppedTokens    int      // tokens removed by compactions
 	saveFailed       bool     // writing the transcript has failed
 	limitsShown      bool     // the limits of the subscription were reported
 	unanswered       []string // prompts that the model was not asked about; the next request begins with them
-	initialMessage   string   // of a SessionStart hook, played before the first prompt
+	initialMessage   string   // prompt from a SessionStart hook, answered before the first prompt
 }
 
-// takeInitialMessage returns the message with which a SessionStart hook begins the session, once.
+// takeInitialMessage returns the prompt with which a SessionStart hook begins the session. Further calls return
+// nothing.
 func (h *history) takeInitialMessage() string {
 	text := h.initialMessage
 	h.initialMessage = ""
@@ -62,7 +63,7 @@ func (h *history) takeInitialMessage() string {
 
 // retained tracks the uuids of the last messages of a conversation, which a compaction may keep.
 type retained struct {
-	replies   int      // replies of the model since the last compaction
+	replies   int      // number of replies since the last compaction
 	messageID string   // id of the last reply
 	lastRound []string // blocks of the last reply and the results of its calls
 	prompts   []string // prompts after the last round
@@ -100,8 +101,8 @@ func (t *retained) lastMessageID() string {
 	return ""
 }
 
-// removeLast starts over after a compaction and returns the messages that are kept: the last round if
-// there were earlier ones, and unanswered prompts.
+// removeLast returns the messages that a compaction keeps, and clears the record. It keeps unanswered prompts, and
+// the last round if there were earlier ones.
 func (t *retained) removeLast() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil
@@ -111,7 +112,7 @@ func (t *retained) removeLast() []string {
 	return slices.Concat(t.lastRound, t.prompts)
 }
 
-// New validates the options and makes a simulator. It starts no goroutines.
+// New validates the options and creates a simulator. It starts no goroutines.
 func New(o Options) (*Simulator, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -152,8 +153,8 @@ const (
 	sourceDeferred = "deferred"
 )
 
-// CrashError is the error of a turn that ends the process, because its scenario says so or a hook
-// failed. It follows all other events of the turn.
+// CrashError is returned by a turn that makes the process exit, because the scenario says so or a hook failed. It
+// follows all other events of the turn.
 type CrashError struct {
 	ExitCode int
 	Signal   string // for example "SIGKILL"; empty means exit with ExitCode
@@ -177,7 +178,7 @@ func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 		SystemPrompt:   s.options.System,
 		Tools:          names,
 		Schemas:        schemas,
-		Session:        scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // the scenario engine counts the turns, across processes too
+		Session:        scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // the scenario engine counts the turns, also across processes
 	}
 }
 
@@ -188,7 +189,7 @@ func (s *Simulator) Context() slash.Context {
 	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: s.options.Limits.ContextWindow > 0, NoAutoCompact: s.options.Limits.DisableAutoCompact}, int(s.totals.contextTokens.Load()), s.commands.Loaded())
 }
 
-// Cost returns what the session has cost so far. It must not be called while a turn runs.
+// Cost returns the costs of the session so far. It must not be called while a turn runs.
 func (s *Simulator) Cost() slash.Cost {
 	cost := slash.Cost{USD: s.totals.totalUSD(), APIMS: milliseconds(s.totals.apiTime), WallMS: milliseconds(s.totals.wallTime), Requests: s.totals.requests}
 	if s.main.Transcript != nil {

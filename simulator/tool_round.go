@@ -21,7 +21,7 @@ import (
 type toolRound struct {
 	*turnContext
 	isRunning bool                    // calls are running or were refused
-	aborted   map[int]executor.Result // results of calls that an interrupt ended, by index
+	aborted   map[int]executor.Result // results of interrupted calls, by index
 }
 
 // executedCall is a call with its result.
@@ -80,7 +80,8 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 	return results, nil
 }
 
-// refuseCall gets the refusal of a call of the message that is being streamed; siblings is the number of its other calls.
+// refuseCall returns the refusal, if any, of a call in the message that is being streamed. siblings is the number of
+// the message's other calls.
 func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings int) (executedCall, error) {
 	c.toolUse.Siblings, c.toolUse.Round = siblings, d.sim.history.rounds+1
 	ready := d.sim.options.Tools.Precheck(ctx, c.toolUse)
@@ -95,8 +96,8 @@ func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }
 
-// runBatch runs calls[start:end] in parallel and shows each result when its call ends, or all in
-// call order if the output must be repeatable.
+// runBatch runs calls[start:end] in parallel and emits each result when its call returns. If the output must be
+// repeatable, it emits all results in call order.
 func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var early chan earlyEvent // nil if the output must be repeatable
@@ -114,7 +115,7 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 		ready := d.sim.options.Tools.Precheck(ctx, calls[i].toolUse)
 		calls[i].toolUse.ObservedInput, calls[i].refusal = ready.ObservedInput, ready.Refusal
 		running = append(running, calls[i])
-		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // ends with its call, which ends with ctx
+		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // returns when the call does, which ctx limits
 	}
 	defer wg.Wait()
 	defer cancel()
@@ -145,15 +146,15 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 	return stop, nil
 }
 
-// mergeWindow is the time within which calls count as ending at the same time.
+// mergeWindow is the time within which calls count as finishing simultaneously.
 const mergeWindow = time.Millisecond
 
-// nextFinished waits for the next calls to end, and emits task events and heartbeats meanwhile. Calls that end at
-// the same time are sorted: denied ones first, then in call order. This makes the order of quick calls stable. If
-// the output must be repeatable it waits for all calls.
+// nextFinished waits for the next calls to finish, and emits task events and heartbeats in the meantime. Calls that
+// finish simultaneously are sorted: denied ones first, then in call order. This makes the order of quick calls
+// stable. If the output must be repeatable it waits for all calls.
 func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *heartbeat) ([]executedCall, error) {
 	var batch []executedCall
-	var late <-chan time.Time // nil until a call has ended, and if all are waited for
+	var late <-chan time.Time // nil until a call has finished, or if it waits for all calls
 	for len(batch) < left {
 		select {
 		case r := <-done:
@@ -203,7 +204,7 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 	}
 	result, err := d.sim.options.Tools.Execute(ctx, c.toolUse)
 	_, asked := errors.AsType[*UnansweredError](err)
-	_, crashes := errors.AsType[*CrashError](err) // of a sub-agent's script
+	_, crashes := errors.AsType[*CrashError](err) // from a sub-agent's script
 	switch {
 	case err == nil:
 		return result, nil
@@ -238,7 +239,7 @@ func (d *toolRound) emitResult(c preparedCall, r executedCall) {
 	d.emitOutcome(c, r)
 }
 
-// emitDenial emits what precedes the result of a call: above all, that it was denied.
+// emitDenial emits the events that precede the result of a call, in particular permission_denied.
 func (d *toolRound) emitDenial(r executedCall) {
 	res := r.result
 	d.background.emitTaskEvents(task.PhaseInTurn)
@@ -274,7 +275,7 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 	d.out.emitAll(res.EventsAfter)
 }
 
-// resultEvent makes the user event that contains a result.
+// resultEvent creates the user event that contains a result.
 func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protocol.User {
 	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: res.Content}
 	if res.IsError || res.ShowsIsErrorFalse {
@@ -331,7 +332,7 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown 
 		}
 		result := executor.ResultOf(executor.InterruptedResult())
 		unanswered, ok := errors.AsType[*UnansweredError](cause)
-		waits := ok && unanswered.Call == c.toolUse.ID // for a permission decision
+		waits := ok && unanswered.Call == c.toolUse.ID // the call is waiting for a permission decision
 		result.CountDenial = waits && !superseded
 		result.DeniedBeforeRun = result.CountDenial
 		switch {
@@ -374,8 +375,8 @@ func (d *toolRound) turnEnd(stop executor.StopTurn) error {
 	return end
 }
 
-// abortedEnd returns the end of a turn whose call was interrupted, or refused with the end of the turn. The results
-// of the calls were emitted before.
+// abortedEnd returns the end of a turn whose call was interrupted, or refused in a way that ends the turn. The
+// results of the calls were emitted before.
 func (d *toolRound) abortedEnd() *turnEndError {
 	d.out.emitInjected("[Request interrupted by user for tool use]", false)
 	return &turnEndError{
@@ -457,8 +458,8 @@ type earlyEvent struct {
 // earlyEventsKey is the key of the channel for early events in the context of a call.
 type earlyEventsKey struct{}
 
-// ShowEarly shows an event of a call that is still running, and returns when it has been shown. ctx is that of the call. It
-// returns false if the event can only be shown together with the result.
+// ShowEarly shows an event of a call that is still running, and returns when it has been shown. ctx is the context of
+// the call. It returns false if the event can only be shown together with the result.
 func ShowEarly(ctx context.Context, ev protocol.Event) bool {
 	events, ok := ctx.Value(earlyEventsKey{}).(chan earlyEvent)
 	if !ok {

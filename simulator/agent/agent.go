@@ -29,16 +29,16 @@ type Definition struct {
 	Prompt          string   // system prompt
 	Tools           []string // nil means all
 	DisallowedTools []string
-	Model           string // "inherit" = the session's model; empty means that of [Options]
+	Model           string // "inherit" means the session's model; empty means Options.Model
 	MaxTurns        int    // 0 means no limit
-	// Background specifies whether calls that do not set run_in_background run in the
-	// background; nil means they do.
+	// Background specifies whether calls that do not set run_in_background run in the background; nil means that they
+	// do.
 	Background   *bool
 	UsesWorktree bool // it works in a separate git worktree
-	// Mode is the permission mode of its calls; empty means that of the session. It does not replace acceptEdits, auto or
-	// bypassPermissions.
+	// Mode is the permission mode of its calls; empty means the mode of the session. If the session is in
+	// acceptEdits, auto or bypassPermissions, Mode has no effect.
 	Mode   protocol.PermissionMode
-	Hooks  json.RawMessage // active while it runs, in the form of settings files; nil means none
+	Hooks  json.RawMessage // hooks that are active while it runs, as in settings files; nil means none
 	Skills []string        // skills that are loaded before its prompt
 }
 
@@ -47,12 +47,11 @@ type DefinitionSource interface {
 	Find(name string) (Definition, bool)
 	// Names lists the types, for messages.
 	Names() []string
-	// Denied returns the rule that forbids an agent type, and its source; empty =
-	// none.
+	// Denied returns the rule that forbids an agent type, and its source; both are empty if there is none.
 	Denied(name string) (rule, source string)
 }
 
-// ModelSource makes the models of agents.
+// ModelSource creates the models of agents.
 type ModelSource interface {
 	// AgentModel returns the model of one agent: the script of the call, or the rules of a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
@@ -66,13 +65,13 @@ type Session interface {
 	Options() simulator.Options
 	// Name returns the name by which other sessions address it.
 	Name() string
-	// Isolate creates a git worktree for an agent, in which its calls work until Release. Its error is the answer of the call.
+	// Isolate creates a git worktree for an agent, in which its calls work until Release. The text of an error is the
+	// result of the call.
 	Isolate(ctx context.Context, id string) (dir string, err error)
-	// Release ends the isolation of the agent. It removes the worktree if nothing has changed in it, else it returns
-	// its path and branch.
+	// Release ends the isolation of the agent. It removes the worktree if nothing has changed in it, otherwise it
+	// returns the worktree's path and branch.
 	Release(ctx context.Context, id string) (path, branch string)
-	// ShowsAgentText reports whether texts of agents that the caller waits for are shown on
-	// stdout.
+	// ShowsAgentText reports whether stdout shows the text blocks of agents for which the caller waits.
 	ShowsAgentText() bool
 }
 
@@ -83,7 +82,7 @@ type Options struct {
 	Models      ModelSource
 	Session     Session
 	Skills      Skills // nil means no skill runs in an agent
-	// Model is the model of agents for which neither the call nor the agent type names one; empty or "inherit" = the
+	// Model is the model of an agent if neither its call nor its agent type sets one; empty or "inherit" means the
 	// model of the session.
 	Model string
 	// CWD is removed from the start of paths in progress messages; empty means nothing is removed.
@@ -96,14 +95,14 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
-	// announced maps a conversation ("" means the main one) to the tools it has used or has seen an agent use, each with the
-	// round of the first use.
+	// announced maps a conversation ("" means the main one) to the tools that it has used itself or was told that an
+	// agent used. The value is the round in which that first happened.
 	announced map[string]map[string]int
 }
 
 var _ executor.Executor = (*Agents)(nil)
 
-// New makes the executor of Agent calls; it starts nothing.
+// New returns the executor of Agent calls; it starts nothing.
 func New(o Options) *Agents { return &Agents{options: o} }
 
 // IsCall reports whether a tool name is one of the two names of the Agent tool.
@@ -152,7 +151,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	}
 	name := "general-purpose"
 	switch {
-	case in.SubagentType != nil: // also an empty name
+	case in.SubagentType != nil: // even if the name is empty
 		name = *in.SubagentType
 	case script != nil && script.Type != "":
 		name = script.Type
@@ -193,7 +192,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	return w.start(ctx)
 }
 
-// conversationOf names the conversation that makes a call.
+// conversationOf returns the id of the conversation that makes a call.
 func conversationOf(call protocol.ToolUse) string {
 	if call.Agent == nil {
 		return ""
@@ -252,24 +251,24 @@ func runsInBackground(in input, def Definition, script *protocol.SubagentScript)
 
 func (a *Agents) now() time.Time { return a.options.Session.Options().Clock.Now() }
 
-// Skills provides the skills of agents, and activates what agent types define.
+// Skills provides the skills of agents, and activates the hooks of agent types.
 type Skills interface {
-	// SetAgentHooks replaces the hooks of an agent, in the form of settings files; nil means none.
+	// SetAgentHooks replaces the hooks of an agent, as in settings files; nil means none.
 	SetAgentHooks(agentID string, raw json.RawMessage)
-	// ForkedSkill returns the work of a skill that runs in an agent; ok is false for
-	// skills that are loaded into the conversation, and for unknown ones.
+	// ForkedSkill returns the prompt and options of a skill that runs in an agent; ok is false for skills that are
+	// loaded into the conversation, and for unknown ones.
 	ForkedSkill(ctx context.Context, name, args string) (s ForkedSkill, ok bool, err error)
 	// Preload returns the text of a skill that an agent type lists; ok is false for unknown ones.
 	Preload(ctx context.Context, name string) (text string, ok bool)
 }
 
-// ForkedSkill is the work of a skill that runs in an agent.
+// ForkedSkill is the prompt and the options of a skill that runs in an agent.
 type ForkedSkill struct {
 	Name        string
 	Description string
 	Prompt      string
-	AgentType   string // empty or unknown = general-purpose
-	Model       string // empty means that of the agent type
+	AgentType   string // empty or an unknown type means general-purpose
+	Model       string // empty means the model of the agent type
 }
 
 // runSkill runs a skill in an agent. For other skills it returns
@@ -311,7 +310,7 @@ func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error
 	return w.answerText(), ctx.Err()
 }
 
-// forkedRun makes the run of a skill, for a call of the Skill tool or for a prompt.
+// forkedRun returns the agent run for a skill, for a call of the Skill tool or for a prompt.
 func (a *Agents) forkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
 	def, ok := a.findDefinition(skill.AgentType)
 	if !ok {

@@ -36,8 +36,8 @@ func (s sendMessageResult) result() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(string(text))}}, Output: s}
 }
 
-// send sends a message to an agent. A running agent reads it after its current
-// reply; an agent that has ended continues with it in the background.
+// send sends a message to an agent. A running agent reads it after its current reply; an agent that has finished
+// continues in the background and reads it there.
 func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
 	var in struct {
 		To      string `json:"to"`

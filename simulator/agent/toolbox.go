@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolbox provides an agent's tools, using the session's knowledge of their calls.
+// toolbox provides an agent's tools, and inspects their calls as the session does.
 type toolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools

@@ -29,9 +29,9 @@ type agentRun struct {
 	input      input
 	script     *protocol.SubagentScript
 	model      string           // canonical
-	call       protocol.ToolUse // that started it
+	call       protocol.ToolUse // the call that started it
 	caller     string           // the Agent call that started it, also when another call continues it
-	dir        string           // of its worktree; empty means none
+	dir        string           // directory of its worktree; empty means none
 	skill      string           // skill that it runs; empty means none
 	simulator  *simulator.Simulator
 
@@ -41,7 +41,7 @@ type agentRun struct {
 	status    task.Status
 	started   time.Time
 
-	worktree keptWorktree          // the worktree, if it was kept
+	worktree keptWorktree          // the worktree, if it remains
 	progress runProgress           // state of this run
 	crash    *simulator.CrashError // set if the scenario ends the process
 }
@@ -81,7 +81,7 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	return executor.ResultOf(w.completedResult(end)), nil
 }
 
-// wait runs a foreground agent to its end. The error is a crash of the process that the scenario asked for.
+// wait runs a foreground agent to its end. It returns an error if the scenario makes the process crash.
 func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 	t := w.task
 	end := w.run(ctx)
@@ -101,7 +101,7 @@ func (w *agentRun) begin(ctx context.Context) {
 	w.runHooks(ctx, protocol.SubagentStartHook{AgentType: w.task.AgentType})
 }
 
-// mode returns the permission mode of the agent; empty means that of the session.
+// mode returns the permission mode of the agent; empty means the mode of the session.
 func (w *agentRun) mode() protocol.PermissionMode {
 	switch o := w.agents.options.Session.Options(); {
 	case o.Location == nil:
@@ -120,7 +120,7 @@ func (w *agentRun) modelName() string {
 	return w.agents.options.Models.Name(name)
 }
 
-// run runs the agent, except for the frames of its task and the context of its start hooks.
+// run runs the agent. The frames of its task and the context of its start hooks are not part of this.
 func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.simulatorOptions())
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	return w.continueWith(ctx, w.input.Prompt)
 }
 
-// continueWith answers a prompt and then the messages that arrive meanwhile.
+// continueWith answers a prompt and then the messages that have arrived in the meantime.
 func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	for {
 		end := w.runPrompt(ctx, text)
@@ -151,8 +151,8 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	}
 }
 
-// finish records the end of a run, unless a message is waiting, which it returns
-// instead. A later message continues the agent in another run.
+// finish records the end of a run. If a message is waiting, it returns the message instead. After the end, a message
+// continues the agent in another run.
 func (w *agentRun) finish(end task.End) (message string, more bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()
@@ -167,7 +167,7 @@ func (w *agentRun) finish(end task.End) (message string, more bool) {
 	return "", false
 }
 
-// recordMessage keeps a message in the agent's transcript; the caller's conversation does not show it.
+// recordMessage records a message in the agent's transcript, but does not show it in the caller's conversation.
 func (w *agentRun) recordMessage(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
 	w.setRecipient(ev)
@@ -204,7 +204,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	return end
 }
 
-// resume continues an agent that has ended, as another run of its task.
+// resume continues an agent that has finished, as another run of its task.
 func (w *agentRun) resume(ctx context.Context, call, message string) {
 	t := w.agents.options.Tasks.Start(task.Info{
 		ID: w.task.ID, Kind: task.KindAgent, ToolUseID: call, Description: w.task.Description, AgentType: w.task.AgentType, Prompt: message,
@@ -220,7 +220,7 @@ func (w *agentRun) resume(ctx context.Context, call, message string) {
 	})
 }
 
-// stoppedEnd returns the end of an agent that was stopped from outside; for a foreground agent nothing is reported.
+// stoppedEnd returns how the task of a stopped agent ends. For a foreground agent nothing is reported.
 func (w *agentRun) stoppedEnd() task.End {
 	if !w.task.Background {
 		return task.End{Status: task.StatusKilled, Summary: w.task.Description}
@@ -232,7 +232,7 @@ func (w *agentRun) failureEnd(why string) task.End {
 	return task.End{Status: task.StatusFailed, Summary: w.summary("failed: " + why), Usage: w.progress.currentUsage(w.task)}
 }
 
-// modelFailureEnd returns the end of an agent whose model failed or that had no result; observers are notified.
+// modelFailureEnd returns how the task ends if the agent's model failed or gave no result, and notifies observers.
 func (w *agentRun) modelFailureEnd() task.End {
 	ev := w.progress.lastError
 	if ev == nil {
@@ -259,7 +259,8 @@ func (w *agentRun) summary(end string) string {
 	}
 }
 
-// simulatorOptions returns the simulator options of the agent: those of its session with its own changes.
+// simulatorOptions returns the simulator options of the agent: the options of its session, changed where the agent
+// differs.
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode())}
@@ -272,7 +273,7 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 	}
 }
 
-// waitingClock is the clock of an agent, whose task waits while it sleeps.
+// waitingClock is the clock of an agent. While it sleeps, the agent's task counts as waiting.
 type waitingClock struct {
 	simulator.Clock
 	run *agentRun

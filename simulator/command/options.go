@@ -38,7 +38,7 @@ type Servers interface {
 
 // Rules are the permission rules that commands add.
 type Rules interface {
-	// Grant makes rules valid until the next call.
+	// Grant makes rules apply until the next call of Grant.
 	Grant(rules []string)
 }
 

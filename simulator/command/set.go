@@ -45,11 +45,10 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	return nil, false
 }
 
-// Loaded returns what occupies the context in addition to the conversation, for
-// /context.
+// Loaded returns the parts of the context other than the conversation, for /context.
 func (s *Set) Loaded() slash.LoadedContext { return loadedContext(s.options) }
 
-// Grant makes rules valid until the next call.
+// Grant makes rules apply until the next call of Grant.
 func (s *Set) Grant(rules []string) { s.options.Rules.Grant(rules) }
 
 // IsKnown reports whether a command is built into the CLI, at least on a terminal.
@@ -64,8 +63,8 @@ type builtinCommand struct {
 	name string
 }
 
-// Run runs the command; a nil outcome means that it becomes a prompt for the model.
-// The texts are those of the real CLI.
+// Run runs the command; a nil outcome means that it becomes a prompt for the model. Its output has the wording of the
+// real CLI.
 func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	said, o := slash.Outcome{Name: c.name}, c.set.options
 	switch c.name {

@@ -9,27 +9,26 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// exitBlock is the exit status with which a command refuses (spec: cli-contract
-// 5.5).
+// exitBlock is the exit status with which a command blocks the action (spec: cli-contract 5.5).
 const exitBlock = 2
 
 // hookCall is one run of the hooks of an event.
 type hookCall struct {
 	event     string
-	name      string // event, or event:subject
+	name      string // "EVENT" or "EVENT:SUBJECT"
 	toolUseID string
 	cwd       string
 	sessionID string
 	stdin     []byte
-	prompt    string     // for events of a prompt
-	effort    string     // empty means not part of the event
-	unchecked *sync.Once // of the runner
+	prompt    string     // prompt id; set for events that belong to a prompt
+	effort    string     // empty means that the event has none
+	unchecked *sync.Once // shared by all calls of the runner
 }
 
 // hookResult is the result of one hook.
 type hookResult struct {
 	entry  *hookEntry
-	id     string // id in its frames
+	id     string // id of the hook in its frames
 	output protocol.HookOutput
 	// plainText is standard output that is not a JSON object.
 	plainText string
@@ -43,7 +42,7 @@ type hookResult struct {
 	noVerdict              noVerdictReason
 	timedOut               bool
 	wasKilled              bool // by a signal
-	isDetached             bool // still running in the background; no verdict
+	isDetached             bool // still running in the background, so there is no verdict
 	duration               time.Duration
 }
 
@@ -66,8 +65,8 @@ const (
 	reasonFailed                   // it ran and failed
 	reasonMissing                  // the command does not exist
 	reasonSilent                   // no answer before the timeout
-	reasonInvalid                  // an invalid answer; text in stderr
-	reasonHostGone                 // the host is gone
+	reasonInvalid                  // the answer was invalid; stderr holds the message
+	reasonHostGone                 // the host has disconnected
 	reasonUnknown                  // a hook type that is not simulated
 )
 
@@ -83,7 +82,7 @@ func (a *hookResult) readOutput(event string) {
 	if err != nil {
 		a.outcome, a.noVerdict = outcomeError, reasonInvalid
 		a.stderr = invalidOutputText(object, err)
-		if _, read := errors.AsType[*shapeError](err); !read { // as if it had not run
+		if _, read := errors.AsType[*shapeError](err); !read { // the hook counts as not having run
 			a.stdout, a.exitCode = "", new(1)
 		}
 		return

@@ -11,7 +11,7 @@ import (
 
 // Trace holds the events and records of hooks.
 type Trace struct {
-	// Frames are hook_started and hook_response of configured hooks, the started ones first. They are always shown
+	// Frames are hook_started and hook_response of configured hooks, first all hook_started. They are always shown
 	// for SessionStart, otherwise only with --include-hook-events. Nil for SessionEnd.
 	Frames []protocol.Event
 	// Notices are informational events that are always shown: system messages, failed hooks, a blocked prompt.
@@ -39,8 +39,8 @@ func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// attachAnswer records in the transcript a hook whose verdict is not a refusal. A hook after a tool that ends the
-// turn is recorded only by that; at the end of a turn the stop is recorded first.
+// attachAnswer records in the transcript a hook whose verdict is not a refusal. If a hook after a tool stops the
+// turn, only the stop is recorded. At the end of a turn, the stop is recorded first.
 func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
@@ -113,7 +113,7 @@ func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
 	case "Stop", "SubagentStop":
-		if a.isBlocked { // the user message says it
+		if a.isBlocked { // the user message already contains it
 			return
 		}
 	case "PostToolBatch":
@@ -145,7 +145,7 @@ func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	})
 }
 
-// attachStop records in the transcript that a hook ends the turn. For prompts the user sees it instead.
+// attachStop records in the transcript that a hook ends the turn. For prompts, the user is told instead.
 func (t *Trace) attachStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
@@ -193,7 +193,7 @@ func FileChanged(name, toolUseID, file string) (string, protocol.Event) {
 	return text, t.AttachmentEvents()[0]
 }
 
-// attachEnd adds an attachment that says how a hook ended.
+// attachEnd adds an attachment that describes the outcome of a hook.
 func (t *Trace) attachEnd(c *hookCall, kind string, fields ...protocol.Field) {
 	t.addAttachment(c, kind, append(originFields(c), fields...))
 }

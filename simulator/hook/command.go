@@ -37,7 +37,7 @@ const outputLimit = 2 << 20
 func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, place int) hookResult {
 	p, err := proc.Start(ctx, proc.Options{
 		Command: proc.Command{Path: shellCommand(e)[0], Args: shellCommand(e)[1:], Env: r.environ(c, e, place), Dir: c.cwd},
-		Grace:   time.Nanosecond, // stdin is closed immediately, so there is nothing to wait for before SIGTERM
+		Grace:   time.Nanosecond, // stdin is closed immediately, so SIGTERM is sent without a grace period
 	})
 	if err != nil {
 		a := hookResult{outcome: outcomeError, noVerdict: reasonFailed, stderr: err.Error()}
@@ -94,7 +94,8 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	return a
 }
 
-// finish ends a command that has exited. Processes that it left in the background end when the runner is closed.
+// finish releases a command that has exited. Processes that it left in the background are killed when the runner is
+// closed.
 func (r *Runner) finish(ctx context.Context, p *proc.Process, out *outputWatcher) {
 	r.mu.Lock()
 	stays := !r.closed && p.HasDescendants()
@@ -188,7 +189,7 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 	r.mu.Lock()
 	closed := r.closed
 	if !closed {
-		r.jobs.Go(job) // ends with the command, its timeout or Close
+		r.jobs.Go(job) // returns when the command exits, its timeout expires or Close is called
 	}
 	r.mu.Unlock()
 	if closed {
@@ -211,7 +212,7 @@ func shellCommand(e *hookEntry) []string {
 	return []string{proc.Shell, "-c", c.Command}
 }
 
-// environ returns the environment of a command; of duplicate names the last counts.
+// environ returns the environment of a command; of duplicate names the last one wins.
 func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
 	env := append(slices.Clone(r.options.Environ),
 		"CLAUDE_PROJECT_DIR="+r.options.ProjectDir,
@@ -258,10 +259,10 @@ func (w *outputWatcher) add(piece []byte) string {
 	return w.text.String()
 }
 
-// watchOutput reads until r ends, which the process's Stop causes.
+// watchOutput reads until EOF, which stopping the process causes.
 func watchOutput(r io.Reader) *outputWatcher {
 	w := &outputWatcher{asyncTime: make(chan time.Duration, 1), ended: make(chan struct{})}
-	go func() { // ends with r
+	go func() { // returns at EOF of r
 		defer close(w.ended)
 		buf := make([]byte, 8<<10)
 		first := true
@@ -312,7 +313,7 @@ func (r *Runner) forgetEnv(event string) {
 		return
 	}
 	for _, f := range r.envFiles(event) {
-		_ = os.Remove(f) // if a file cannot be removed, its old code runs
+		_ = os.Remove(f) // if a file cannot be removed, its old code runs again
 	}
 }
 
@@ -326,7 +327,7 @@ func (r *Runner) envFiles(event string) []string {
 	return files
 }
 
-// Script returns the shell code that hooks left for later commands; empty means none.
+// Script returns the shell code that hooks wrote for later commands; empty means none.
 func (r *Runner) Script() string {
 	if r.options.EnvDir == "" {
 		return ""
@@ -389,8 +390,8 @@ var variableReference = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 })
 
-// expandEnv replaces $NAME and ${NAME}. A name that is not allowed becomes empty.
-// Line ends and NUL are removed from values, because they would end the header.
+// expandEnv replaces $NAME and ${NAME}. A name that is not allowed becomes empty. Line ends and NUL are removed from
+// values, because they would break the header.
 func expandEnv(text string, allowed, environ []string) string {
 	return variableReference().ReplaceAllStringFunc(text, func(m string) string {
 		name := strings.Trim(m, "${}")

@@ -11,22 +11,22 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// hookEntry is one hook of an event: a configured one, or a callback of the host.
+// hookEntry is one hook of an event: from settings, or a callback of the host.
 type hookEntry struct {
 	match      func(subject string) bool
-	config     protocol.HookConfig // zero for a callback
-	callback   string              // id; empty for a configured hook
+	config     protocol.HookConfig // zero if it is a callback
+	callback   string              // id of the callback; empty for a configured hook
 	timeout    time.Duration
 	mustAnswer bool     // onFailure "block"
-	source     string   // file; empty for a callback
+	source     string   // file with the hook; empty for a callback
 	plugin     string   // plugin of the hook; empty means none
-	environ    []string // from the file, for a command
+	environ    []string // environment from the file, for a command
 	agent      string   // agent that the hook belongs to; empty means the session
 	runsOnce   bool     // it runs once per session; settings files cannot request that
 	hasRun     bool     // already ran; guarded by Runner.mu
 }
 
-// label returns the name of a hook before its stderr.
+// label returns the name of a hook that is printed before its stderr.
 func (e *hookEntry) label() string {
 	c := e.config
 	switch {
@@ -52,8 +52,8 @@ func (e *hookEntry) origin() string {
 	return "settings"
 }
 
-// blocksOnFailure reports whether a failure of the hook counts as a refusal. The end of a conversation cannot be
-// refused that way (observed with 2.1.329).
+// blocksOnFailure reports whether a failure of the hook counts as a refusal. A failing hook cannot block the end of a
+// conversation (observed with 2.1.329).
 func (e *hookEntry) blocksOnFailure(event string) bool {
 	return e.mustAnswer && !claudecode.HookEventNamed(event).PrecedesEnd
 }

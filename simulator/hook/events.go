@@ -6,9 +6,9 @@ import (
 
 // Properties of the events.
 
-// isHiddenFromHost reports whether the event calls no callbacks: those before and after
-// the host's part of the session (spec: cli-contract 5.1). The host is notified of
-// cleared and compacted conversations (observed with 2.1.329).
+// isHiddenFromHost reports whether callbacks are not called for the event, because it precedes or follows the host's
+// part of the session (spec: cli-contract 5.1). The host is notified of cleared and compacted conversations (observed
+// with 2.1.329).
 func isHiddenFromHost(in protocol.HookInput) bool {
 	switch in := in.(type) {
 	case protocol.SessionStartHook:

@@ -43,24 +43,24 @@ type Options struct {
 	TranscriptPath string
 	Environ        []string // environment of commands, and for allowed header variables
 	PID            int      // CLAUDE_PID; 0 means not set
-	AgentType      string   // agent type that the main conversation plays; empty means none
+	AgentType      string   // agent type that the main conversation runs as; empty means none
 	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty means "sdk-cli"
 	// EnvDir is the directory for the files of CLAUDE_ENV_FILE, which is set for events whose hooks may prepare the
 	// shell; it is created when needed. Empty means not set.
 	EnvDir string
 
-	Callback Callback     // nil means registered callbacks are skipped
+	Callback Callback     // nil means that callbacks are skipped
 	HTTP     *http.Client // nil means a client that does not follow redirects
 	// MCPTool calls a tool of a connected server and returns its text; nil means such hooks fail without blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
 	// MatchRule evaluates the "if" key of a hook, a permission rule, for a call. nil means the rule is a tool name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
-	// Reports keeps what [Runner.TakeReports] returns.
+	// Reports enables [Runner.TakeReports].
 	Reports bool
 
 	NewID func() string    // nil means ""
-	Now   func() time.Time // nil means durations are 0
+	Now   func() time.Time // nil means that durations are 0
 	// DefaultTimeout bounds hooks without a timeout; 0 means 600 s.
 	DefaultTimeout time.Duration
 	// ProgressEvery is the interval at which frames report the output of a running
@@ -73,8 +73,7 @@ type Source struct {
 	Name    string // for warnings
 	Raw     json.RawMessage
 	Environ []string // in addition to [Options.Environ], for commands of this file
-	// FromSkill is true if these are the hooks of a skill, which may run once per
-	// session.
+	// FromSkill is true for the hooks of a skill. Only these may be limited to one run per session.
 	FromSkill bool
 	Plugin    string // plugin of the hooks; empty means none
 	// Agent is the id of the agent to whose calls and end the hooks belong; empty means they belong to the session. Its Stop
@@ -104,7 +103,7 @@ type Runner struct {
 	entries map[string][]*hookEntry // by event; settings first, then callbacks
 	closed  bool
 	reports []Report
-	daemons []*proc.Process // whose command has ended
+	daemons []*proc.Process // commands that have exited but left processes in the background
 }
 
 // New reads the hooks of the settings. Invalid entries are omitted, each with a
@@ -162,7 +161,7 @@ func (r *Runner) Callbacks(matchers map[string][]protocol.HookMatcher) {
 	}
 }
 
-// remove removes the hooks for which which returns true; r.mu must be held.
+// remove removes the hooks for which the function returns true; r.mu must be held.
 func (r *Runner) remove(which func(*hookEntry) bool) {
 	for event, entries := range r.entries {
 		r.entries[event] = slices.DeleteFunc(slices.Clone(entries), which)
@@ -177,7 +176,7 @@ func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	r.register(event, matchers)
 }
 
-// register is [Runner.Register]; r.mu must be held.
+// register does the work of [Runner.Register]; r.mu must be held.
 func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 	for _, m := range matchers {
 		match, err := compileMatcher(m.Matcher)
@@ -206,8 +205,8 @@ func (r *Runner) Matches(event, subject string) bool {
 	return slices.ContainsFunc(r.entries[event], func(e *hookEntry) bool { return e.matches(event, subject) })
 }
 
-// Close waits for asynchronous hooks until they have ended or ctx ends, then ends
-// the remaining ones, and what commands left in the background. Later events run no hooks.
+// Close waits for asynchronous hooks until they have ended or ctx ends, then kills the remaining ones and the
+// processes that commands left in the background. Later events run no hooks.
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	first := !r.closed
@@ -215,7 +214,7 @@ func (r *Runner) Close(ctx context.Context) {
 	r.mu.Unlock()
 	if first {
 		done := make(chan struct{})
-		go func() { // ends with the last job, which quit ends
+		go func() { // returns after the last job, which quit stops
 			r.jobs.Wait()
 			close(done)
 		}()
@@ -231,7 +230,7 @@ func (r *Runner) Close(ctx context.Context) {
 	r.jobs.Wait()
 }
 
-// matchingHooks selects the hooks for an event: those whose matcher and "if" match, each equivalent one once.
+// matchingHooks selects the hooks for an event: those whose matcher and "if" match, without equivalent duplicates.
 func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

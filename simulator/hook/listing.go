@@ -92,13 +92,13 @@ func List(sources []Source, p Policy) Listing {
 
 func listedHooks(event string, sources []Source) []ListedHook {
 	var rows []ListedHook
-	first := map[string]int{} // file by matcher
+	first := map[string]int{} // index of the first file with each matcher
 	for i, s := range sources {
 		var groups map[string][]struct {
 			Matcher string            `json:"matcher"`
 			Hooks   []json.RawMessage `json:"hooks"`
 		}
-		_ = json.Unmarshal(s.Raw, &groups) // valid entries are listed
+		_ = json.Unmarshal(s.Raw, &groups) // on an error, the entries decoded so far are listed
 		for _, g := range groups[event] {
 			if _, seen := first[g.Matcher]; !seen {
 				first[g.Matcher] = i
@@ -116,7 +116,7 @@ func listedHooks(event string, sources []Source) []ListedHook {
 
 func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	var c protocol.HookConfig
-	_ = json.Unmarshal(raw, &c) // valid fields are shown
+	_ = json.Unmarshal(raw, &c) // on an error, the fields decoded so far are shown
 	text := (&hookEntry{config: c}).label()
 	h := ListedHook{
 		Event: event, Matcher: matcher, Source: source, SourceLabel: source, Type: c.Type,

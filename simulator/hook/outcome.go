@@ -13,25 +13,25 @@ import (
 // Outcome is the combined result of all hooks of one event. The zero value has no
 // effect. Its events have no session and uuid; the caller sets them.
 type Outcome struct {
-	// Block: the action is refused (PreToolUse, UserPromptSubmit, …), the turn
-	// continues (Stop, SubagentStop), or the model sees the reason (PostToolUse).
+	// Block is true if a hook blocked. The effect depends on the event: the action is refused (PreToolUse,
+	// UserPromptSubmit, …), the turn continues (Stop, SubagentStop), or the model is told the reason (PostToolUse).
 	Block bool
-	// Reason is the reason of the first hook that blocked. For a decision other than deny it is that of the hook
-	// whose decision is used. The reason of a command is "[command]: stderr".
+	// Reason is the reason of the first hook that blocked. For a decision other than deny it is the reason of the
+	// hook whose decision is used. The reason of a command is "[command]: stderr".
 	Reason string
-	// Texts are the complete texts of all blocks in order, as the event shows them: the tool result of PreToolUse,
-	// the result of UserPromptSubmit, the user messages of Stop.
+	// Texts are the complete messages of all hooks that blocked, in order, as the event shows them: the tool result
+	// of PreToolUse, the result of UserPromptSubmit, the user messages of Stop.
 	Texts []string
 
 	// Decision of PreToolUse and PreModelSwitch, in the precedence deny, defer, ask, allow; empty means none.
 	Decision string
-	// Origin is the source of the hook that won; empty means hooks from several sources
-	// agree.
+	// Origin is the source of the hook whose decision is used; empty means hooks from several sources agree.
 	Origin string
 	// Permission is PermissionRequest's verdict, in which a denial takes precedence; nil means none.
 	Permission *protocol.PermissionAnswer
 
-	// StopTurn: a hook answered continue:false. For tool events the tool still runs and its result is shown.
+	// StopTurn is true if a hook answered continue:false. For tool events the tool still runs and its result is
+	// shown.
 	StopTurn   bool
 	StopReason string // empty means none
 
@@ -42,8 +42,8 @@ type Outcome struct {
 
 // Changes are values that hooks replace or add.
 type Changes struct {
-	UpdatedInput  json.RawMessage // the last one; nil means none
-	UpdatedOutput json.RawMessage // of PostToolUse, the last one; nil means none
+	UpdatedInput  json.RawMessage // input from the last hook that set one; nil means none
+	UpdatedOutput json.RawMessage // output from the last PostToolUse hook that set one; nil means none
 	// AdditionalContext is text for the model, one per hook.
 	AdditionalContext []string
 	// Specific holds less frequent keys, the last value of each: SessionTitle,
@@ -51,14 +51,14 @@ type Changes struct {
 	Specific protocol.HookSpecificOutput
 }
 
-// Failures are the consequences of hooks without a verdict.
+// Failures describes what follows from hooks that gave no verdict.
 type Failures struct {
-	// Failed: a configured hook ended without a verdict.
+	// Failed is true if a configured hook gave no verdict.
 	Failed bool
 	// NotExecuted is the tool result of a call that must not run because a
 	// PreToolUse hook gave no usable answer; empty means none.
 	NotExecuted string
-	// HostGone is true if the host had to be asked and is gone. A tool call must not run; anything else
+	// HostGone is true if the host had to be asked and has disconnected. A tool call must not run; anything else
 	// continues as if there were no hook.
 	HostGone bool
 	// CrashError ends the session: the answer of a UserPromptSubmit callback was invalid; empty means none.
@@ -97,7 +97,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 	return o
 }
 
-// recordRefusal records a refusal; bare is the original reason, empty if there was none.
+// recordRefusal records a refusal; bare is the reason as the hook wrote it, or empty.
 func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string) {
 	if !claudecode.HookEventNamed(c.event).CanBlock {
 		o.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
@@ -121,7 +121,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 		o.Decision = "deny"
 	}
 	o.attachBlock(c, a, reason)
-	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // other events report it in a result, or as a prompt
+	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // for other events, a result or a prompt contains the reason
 		o.AdditionalContext = append(o.AdditionalContext, refusedText(c, a, reason))
 	}
 }
@@ -165,8 +165,8 @@ func (o *Outcome) addMessage(c *hookCall, text string) {
 	o.attachText(c, "hook_system_message", "content", text)
 }
 
-// refusalReason returns the reason of a hook that refused: as users see it, and the
-// original one, empty if there was none.
+// refusalReason returns the reason of a hook that refused, once as users see it, and once as the hook wrote it (empty
+// if it gave none).
 func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bool) {
 	if a.isBlocked {
 		return a.blockReason, a.rawReason, true
@@ -200,7 +200,7 @@ func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpec
 			Allow: d.Behavior == "allow", UpdatedInput: nonNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions,
 			Message: d.Message, Interrupt: d.Interrupt, Source: "hook",
 		}
-		if o.Permission == nil || o.Permission.Allow && !p.Allow { // the first verdict, or the first denial
+		if o.Permission == nil || o.Permission.Allow && !p.Allow { // the first denial wins, otherwise the first verdict
 			o.Permission = &p
 		}
 	}

@@ -63,10 +63,9 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	return protocol.HookOutput{}, &eventError{event, out.Specific.HookEventName, full.String()}
 }
 
-// The form of an object lists its keys in the order in which they are checked, each
-// with its type; "!" marks a required key. A type is boolean, string, record (any
-// object), choices as a|b, the name of an object with its own form, or a list of a
-// type.
+// A form describes an object: it lists the keys in the order in which they are checked, each with its type, and "!"
+// marks a required key. A type is boolean, string, record (any object), choices as a|b, the name of an object with
+// its own form, or a list of a type.
 const (
 	outputForm = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
 		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"
@@ -78,7 +77,7 @@ const (
 	contextForm        = "additionalContext:string"
 )
 
-// specificForms are the events with specific keys, and their form.
+// specificForms holds the form of each event that has specific keys.
 var specificForms = [...]struct{ event, form string }{
 	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + contextForm},
 	{"UserPromptSubmit", contextForm + " sessionTitle:string suppressOriginalPrompt:boolean"},
@@ -243,7 +242,7 @@ func isAsync(line string) (limit time.Duration, async bool) {
 }
 
 func milliseconds(ms float64) time.Duration {
-	const most = 24 * 60 * 60 * 1000 // prevents an overflow of Duration
+	const most = 24 * 60 * 60 * 1000 // avoids an overflow of time.Duration
 	if !(ms > 0) {
 		return 0
 	}
@@ -273,7 +272,7 @@ func expand(tree, values any) any {
 	return tree
 }
 
-// lookup follows a dotted path; a missing value is "".
+// lookup follows a dotted path; it returns "" if the value is missing.
 func lookup(values any, path string) string {
 	for key := range strings.SplitSeq(path, ".") {
 		m, ok := values.(map[string]any)

@@ -4,12 +4,12 @@ import "time"
 
 // Report counts the hooks that ran for one event.
 type Report struct {
-	Event, Name string // Name has the matched subject: "PreToolUse:Read"
+	Event, Name string // Name includes the matched subject, such as "PreToolUse:Read"
 	Hooks       int
 	Blocked     int
 	Failed      int // without blocking
 	Cancelled   int
-	Duration    time.Duration // of the slowest
+	Duration    time.Duration // duration of the slowest hook
 	Output      int           // bytes on standard output
 	Context     int           // bytes of additional context
 }

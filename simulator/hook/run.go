@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx
-// ends, running hooks are ended and the outcome has no decision; the caller checks ctx.Err.
+// Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx is
+// cancelled, running hooks are killed and the outcome has no decision; the caller checks ctx.Err.
 func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	event, subject := protocol.HookEvent(in.Event)
 	chosen := r.matchingHooks(event, subject, in)
@@ -28,7 +28,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		if e.callback == "" {
 			id = r.options.NewID()
 		}
-		wg.Go(func() { // ends with its hook, which its timeout and ctx end
+		wg.Go(func() { // returns when the hook has finished; its timeout and ctx limit that
 			started := r.options.Now()
 			answers[i] = r.runOne(ctx, c, e, i)
 			answers[i].entry, answers[i].id = e, id

@@ -20,7 +20,7 @@ const (
 // originalPrompt separates the reason of a refusal from the prompt.
 const originalPrompt = "\n\nOriginal prompt: "
 
-// blockText returns the text with which an event reports a block (spec: cli-contract 5.3).
+// blockText returns the message with which an event reports that a hook blocked (spec: cli-contract 5.3).
 func blockText(c *hookCall, reason string) string {
 	switch c.event {
 	case "Stop", "SubagentStop":
@@ -46,15 +46,15 @@ func informationalEvent(level, content string, more ...protocol.Field) *protocol
 	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}
 }
 
-// promptRefusedEvent returns the event of a prompt that a hook stopped. Hooks of its
-// submission also say what happens to it.
+// promptRefusedEvent returns the event of a prompt that a hook stopped. For UserPromptSubmit hooks it also says what
+// happens to the prompt.
 func promptRefusedEvent(c *hookCall, text string, outcome protocol.PromptOutcome) *protocol.System {
 	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
 	if c.event == "UserPromptSubmit" {
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
 	}
 	ev := informationalEvent("warning", text, fields...)
-	ev.StreamOnly = false // nothing else reports it
+	ev.StreamOnly = false // no attachment has the same content
 	return ev
 }
 

@@ -22,19 +22,18 @@ type HookOptions struct {
 	State    *simulator.SessionState // nil means no session state is passed to hooks
 	Location simulator.Location
 	Tools    HookedTools
-	Frames   bool // show hook_started and hook_response (--include-hook-events)
+	Frames   bool // emit hook_started and hook_response (--include-hook-events)
 }
 
 // HookedTools provides information about tools for their hooks.
 type HookedTools interface {
 	// Server returns the MCP server of a tool; nil means none.
 	Server(tool string) *protocol.ServerRef
-	// Rewrite returns the content of a built-in tool's result for the output that a
-	// hook replaces it with. ok is false if the output does not have the tool's
-	// structure or the tool is unknown; then the result is unchanged.
+	// Rewrite converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is
+	// false if the output does not have the tool's structure or the tool is unknown; then the result is unchanged.
 	Rewrite(tool string, output json.RawMessage) (protocol.Content, bool)
-	// ReplaceInput returns a call with the input that a hook has set, without keys that
-	// the tool does not have, and the result that refuses it; nil means accepted.
+	// ReplaceInput returns a call with the input that a hook has set, without keys that the tool does not have, and,
+	// if the tool refuses that input, the error result. Nil means that the input was accepted.
 	ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
 	// Reread returns the file that a call wrote if it has changed since then, and records its content; "" means none.
 	Reread(call protocol.ToolUse) string
@@ -61,8 +60,7 @@ type unknownLocation struct{}
 func (unknownLocation) Dir() string                   { return "" }
 func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
-// Hooks makes the middleware that runs the hooks around every tool call (spec:
-// cli-contract 5.3 and 5.4).
+// Hooks returns the middleware that runs the hooks around every tool call (spec: cli-contract 5.3 and 5.4).
 func Hooks(o HookOptions) executor.Middleware {
 	h := newHooks(o)
 	return executor.Func(h.execute)
@@ -101,7 +99,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	}
 	shown := h.visibleEvents(before)
 	if before.Decision == "defer" && use.Siblings > 0 {
-		before.Decision = "" // a run that continues later can answer only one call
+		before.Decision = "" // only one call can be deferred to a later run
 		shown = append(shown, deferIgnoredEvent(use.Name))
 	}
 	answer := hookRefusal(use, before)
@@ -255,8 +253,7 @@ func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	return others, ends
 }
 
-// hookRefusal returns the result of a call that a PreToolUse hook stops; nil =
-// the call continues.
+// hookRefusal returns the result of a call that a PreToolUse hook stops; nil means that the call continues.
 func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	switch {
 	case out.HostGone:
@@ -354,7 +351,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	byHook := make(chan hook.Outcome, 1)
-	go func() { // ends when its hooks end; ctx ends them
+	go func() { // returns when the hooks have finished; ctx stops them
 		byHook <- a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
 			ToolName: hookName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: hookUpdates(r.Suggestions), MCPServer: r.Server,
 		})
@@ -367,7 +364,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		err    error
 	}
 	byHost := make(chan verdict, 1)
-	go func() { // ends with the prompter, which ctx ends
+	go func() { // returns when the prompter does; ctx stops it
 		answer, err := a.ask.Ask(ctx, r)
 		byHost <- verdict{answer, err}
 	}()
@@ -399,8 +396,8 @@ func (a *racingPrompter) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
 	return answer
 }
 
-// hookUpdates removes the rule for the command itself if there are other suggestions:
-// hooks get paths and modes.
+// hookUpdates removes the rule for the command itself if there are other suggestions: hooks are shown only paths and
+// modes then.
 func hookUpdates(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
 	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]

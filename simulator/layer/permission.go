@@ -27,7 +27,7 @@ type PermissionOptions struct {
 	// Tools validates inputs that a prompter has changed; nil means no validation.
 	Tools Checker
 	Clock simulator.Clock
-	// Files stores permission updates permanently; nil means they end with the session.
+	// Files stores permission updates permanently; nil means they last until the end of the session.
 	Files Files
 }
 
@@ -41,7 +41,7 @@ type Checker interface {
 	Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck
 }
 
-// Permission makes the middleware that allows a call, denies it, or asks.
+// Permission returns the middleware that allows a call, denies it, or asks.
 func Permission(o PermissionOptions) executor.Middleware {
 	p, ask, now := o.Policy, o.Ask, o.Clock.Now
 	if o.Tools == nil {
@@ -151,9 +151,8 @@ func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.
 	return r
 }
 
-// withInput returns the call with an input that a hook or a host has set. They see
-// the absolute path of a file; a path that they return unchanged stays as the model
-// wrote it (observed with 2.1.329).
+// withInput returns the call with an input that a hook or a host has set. They see the absolute path of a file; a
+// path that they return unchanged is passed on as the model wrote it (observed with 2.1.329).
 func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := plainjson.Read[plainjson.Object](use.Input).Get(key), plainjson.Read[plainjson.Object](use.ObservedInput).Get(key), plainjson.Read[plainjson.Object](input)
@@ -189,15 +188,15 @@ func classifierMissingEvent(now func() time.Time) protocol.Event {
 	}}
 }
 
-// withHookVerdict combines a PreToolUse hook's verdict with the policy's: an allow overrides
-// modes and questions, but no rule and no link, an ask turns an allow into a question (spec:
-// cli-contract 6.1).
+// withHookVerdict combines a PreToolUse hook's verdict with the policy's: "allow" overrides modes and questions, but
+// not rules or the refusal to write through a link; "ask" turns a permission into a question (spec: cli-contract
+// 6.1).
 func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	h := use.Hook
 	switch {
 	case h == nil:
 	case v.DenyRule:
-		if h.Decision == "allow" { // then no event reports the refusal (observed with 2.1.330)
+		if h.Decision == "allow" { // in this case no event reports the refusal (observed with 2.1.330)
 			v.Event = nil
 		}
 	case h.Decision == "allow" && !v.AskRule:
@@ -318,8 +317,8 @@ func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []pro
 	return r
 }
 
-// issueOf returns the problem of an input from the result that refuses it, and
-// whether it violates the tool's schema.
+// issueOf returns the problem with an input, taken from the error result, and whether the input violates the tool's
+// schema.
 func issueOf(bad executor.Result) (issue string, schema bool) {
 	issue = strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")

@@ -28,7 +28,7 @@ type Schema struct {
 	root     string // the name of the value in errors; empty means "root"
 }
 
-// Compile reads the text of --json-schema. Its errors have the texts of the real CLI.
+// Compile reads the text of --json-schema. Its errors have the wording of the real CLI.
 func Compile(text string) (*Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
@@ -44,8 +44,7 @@ func Compile(text string) (*Schema, error) {
 	return &Schema{compiled: compiled}, nil
 }
 
-// Validate returns nil for a valid value, otherwise an error that lists the paths and requirements: "/n: must be
-// number".
+// Validate returns nil for a valid value, otherwise an error that lists paths and requirements: "/n: must be number".
 func (s *Schema) Validate(value json.RawMessage) error {
 	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
 	if err != nil {
@@ -104,7 +103,7 @@ func compile(schema any) (*jsonschema.Schema, error) {
 	const url = "mem:///schema.json"
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
-	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // no file and no network for a $ref
+	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // a $ref cannot read files or the network
 	compiler.UseRegexpEngine(func(expr string) (jsonschema.Regexp, error) { return match.CompileJS(expr) })
 	if err := compiler.AddResource(url, schema); err != nil {
 		return nil, err
@@ -307,7 +306,7 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 	return []string{e.ErrorKind.LocalizedString(w.printer)}
 }
 
-// describeKeyword describes the kinds of errors that have the same text for values and schemas.
+// describeKeyword describes errors that are worded alike for values and schemas.
 func describeKeyword(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:

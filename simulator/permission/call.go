@@ -19,8 +19,8 @@ import (
 type call struct {
 	judge  *judge
 	use    protocol.ToolUse
-	name   string // canonical: "Agent" for "Task"
-	server string // "mcp__server" of an MCP tool
+	name   string // canonical name, such as "Agent" for "Task"
+	server string // "mcp__server" if it is an MCP tool
 	// readOnly is true if the tool's owner declares that it changes nothing.
 	readOnly bool
 	kind     claudecode.Class
@@ -32,11 +32,11 @@ type call struct {
 	parseErr error
 	path     string // absolute
 	domain   string
-	url      string // path of the address to fetch
-	subject  string // agent type, skill name
+	url      string // path of the URL to fetch
+	subject  string // agent type or skill name
 }
 
-// judge decides about a call with the current mode, rules and directories.
+// judge decides whether a call may run, from the current mode, rules and directories.
 type judge struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
@@ -92,7 +92,7 @@ func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 		c.subject = firstString(in.SubagentType)
 	case claudecode.ClassSkill:
 		c.subject = firstString(in.Skill, in.Command, in.CommandName)
-	default: // only the name matters
+	default: // for other tools only the name matters
 	}
 	return c
 }
@@ -172,7 +172,7 @@ func normalizeName(s string) string {
 	}, s)
 }
 
-// hasClassifier reports whether the mode uses a classifier for calls that are not allowed.
+// hasClassifier reports whether the mode asks a classifier about calls that no rule allows.
 func (j *judge) hasClassifier() bool {
 	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.afterBypass
 }
@@ -186,7 +186,7 @@ func (s *ruleset) hasRule(behavior string, c *call) bool {
 	return s.firstRule(behavior, c) != nil
 }
 
-// firstRule is the first rule of a behavior that covers the call; nil means none does.
+// firstRule returns the first rule with this behavior that applies to the call, or nil if none does.
 func (s *ruleset) firstRule(behavior string, c *call) *rule {
 	i := slices.IndexFunc(s.rules, func(r rule) bool {
 		if r.Behavior != behavior {
@@ -213,7 +213,7 @@ const (
 	Deny
 )
 
-// Verdict is the outcome of [Policy.Decide], with what the stream shows of it.
+// Verdict is the outcome of [Policy.Decide], with the texts and events that report it.
 type Verdict struct {
 	Behavior Behavior
 	// Decision is shown in tool_result_meta. For an Ask it is the decision that applies if no one can be asked.
@@ -221,8 +221,8 @@ type Verdict struct {
 	Decision         protocol.PermissionDecision
 	NonExecutionKind string // empty when the call runs
 	Message          string // tool result of a denial
-	// Event is shown before the result of a denial, without uuid and session_id;
-	// nil means none. An Ask that a prompter answers shows none.
+	// Event is shown before the result of a denial, without uuid and session_id; nil means none. If a prompter
+	// answers an Ask, the event is not shown.
 	Event       *protocol.PermissionDenied
 	CountDenial bool // is listed in result.permission_denials
 	ToolError   bool // Message goes into <tool_use_error>
@@ -234,17 +234,17 @@ type Verdict struct {
 	Reason       string
 	ReasonType   string
 	RequiresUser bool
-	// DenyRule is true if a deny rule refuses the call, or if it would write through a link. A hook's "allow" overrules
-	// a refusal by the mode, but not one of these.
+	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. The "allow" of a
+	// hook overrules a refusal by the mode, but not these two.
 	DenyRule bool
-	// AskRule is true if an ask rule requires the question; a hook's "allow" does not overrule it. RuleSource is the
-	// source of the rule.
+	// AskRule is true if an ask rule requires the question. The "allow" of a hook does not overrule it. RuleSource is
+	// the source of the rule.
 	AskRule    bool
 	RuleSource string
 }
 
-// Denial returns the result of a denied call, or of an Ask if no one can be asked, and the event to show before it;
-// nil means none.
+// Denial returns the result of a denied call and the event to show before it, or nil if there is none. An Ask counts
+// as denied, for the case that no one can be asked.
 func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	var r protocol.ToolResult
 	event := v.Event
@@ -261,14 +261,14 @@ func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	return r, event
 }
 
-// deniesPaths reports whether there is a deny rule about paths to read or to edit.
+// deniesPaths reports whether a deny rule restricts the paths to read or to edit.
 func (s *ruleset) deniesPaths() bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit")
 	})
 }
 
-// hasCommandRules reports whether there is a deny or ask rule about some commands.
+// hasCommandRules reports whether a deny or ask rule applies to some commands only.
 func (s *ruleset) hasCommandRules(c *call) bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior != BehaviorAllow && r.content != "" && r.coversTool(c)
@@ -295,7 +295,7 @@ func (r *rule) matchesPath(c *call) bool {
 	}
 	for _, root := range []string{root, c.judge.resolver.resolve(root)} {
 		for _, path := range []string{c.path, c.judge.resolver.resolve(c.path)} {
-			path = strings.TrimRight(path, " ") // observed with 2.1.330
+			path = strings.TrimRight(path, " ") // trailing spaces are ignored (observed with 2.1.330)
 			if isBelow(root, path) && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
 				return true
 			}
@@ -304,7 +304,7 @@ func (r *rule) matchesPath(c *call) bool {
 	return false
 }
 
-// hasParam reports whether the rule applies to a parameter that the call has.
+// hasParam reports whether the call has the parameter that the rule names, with a value that the rule matches.
 func (r *rule) hasParam(c *call) bool {
 	if r.value == nil || r.tool != c.name {
 		return false
@@ -319,7 +319,7 @@ func (r *rule) hasParam(c *call) bool {
 	}
 	text := string(raw)
 	if json.Unmarshal(raw, &text) != nil {
-		text = string(raw) // a number or a boolean
+		text = string(raw) // for a number or a boolean
 	}
 	return r.value.MatchString(text)
 }
@@ -396,7 +396,7 @@ func (r *rule) matchesAnyPart(c *call) bool {
 // assignedItem matches assignments to items of lists before a command, which the parser refuses.
 var assignedItem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`) })
 
-// splitUnparsable returns the parts of an unparsable text that may be commands.
+// splitUnparsable returns the parts of a script that cannot be parsed, each of which may be a command.
 func splitUnparsable(text string) []string {
 	text = assignedItem().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
 	return append(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }), text)
@@ -416,8 +416,8 @@ func (s *ruleset) coversPath(behavior, tool, path string) bool {
 	})
 }
 
-// isAccessible reports whether commands have the same access to a path as the tool: it is in a working directory, or a rule
-// allows it.
+// isAccessible reports whether commands have the same access to a path as the file tools: it is in a working
+// directory, or a rule allows it.
 func (j *judge) isAccessible(tool, path string) bool {
 	return j.resolver.isInWorkingDir(path) || j.rules.coversPath(BehaviorAllow, tool, path)
 }
@@ -440,7 +440,7 @@ func (v Verdict) withReasonCode(code string) Verdict {
 	return v
 }
 
-// withRuleSource names the source of the rule that refuses.
+// withRuleSource sets the source of the rule that refuses.
 func (v Verdict) withRuleSource(source string) Verdict {
 	if source != "" {
 		v.Decision.RuleSource, v.Decision.ReasonCode = source, ruleCode(source)

@@ -38,7 +38,7 @@ func (p *Policy) RemoveUnknownKeys(tool string, input json.RawMessage) json.RawM
 	return known
 }
 
-// decider decides calls under a lock that its owner holds.
+// decider decides whether calls may run; the caller holds the lock.
 type decider struct {
 	*judge
 	o *Options
@@ -83,11 +83,11 @@ func (p *Policy) judgeOf(agent *protocol.AgentRef) *judge {
 	return &own
 }
 
-// isChecked reports whether a classifier decides about calls, because no user can be asked.
+// isChecked reports whether a classifier decides whether calls may run, because no user can be asked.
 func (d decider) isChecked() bool { return d.hasClassifier() && !d.o.HasAsker && !d.o.NoPrompts }
 
-// withoutWideRules returns a judge without the rules that would permit any command or any agent. The classifier decides
-// about their calls (observed with 2.1.330).
+// withoutWideRules returns a judge without the rules that would permit every command or every agent. The classifier
+// decides about such calls instead (observed with 2.1.330).
 func (j *judge) withoutWideRules() *judge {
 	narrow, kept := *j, *j.rules
 	kept.rules = slices.DeleteFunc(slices.Clone(kept.rules), func(r rule) bool {
@@ -131,7 +131,7 @@ func (d decider) decide(c *call) Verdict {
 	}
 	if d.mode == protocol.ModePlan && c.kind == claudecode.ClassWrite {
 		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
-		v.Suggestions = nil // only another mode would help
+		v.Suggestions = nil // a rule would not help, only another mode
 		return v
 	}
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
@@ -161,7 +161,7 @@ func (d decider) denyRuleVerdict(c *call) *Verdict {
 	}
 }
 
-// RefuseFile returns the verdict on a file that deny rules refuse before its tool checks the input; false =
+// RefuseFile returns the verdict on a file that deny rules refuse before its tool checks the input; false means that
 // [Policy.Decide] must decide.
 func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 	if k := kindOf(canonicalName(use.Name)); k != claudecode.ClassRead && k != claudecode.ClassWrite {
@@ -171,7 +171,7 @@ func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 	return v, v.Behavior == Deny && v.DenyRule && v.ToolError
 }
 
-// decideByClass decides a call that no rule is about.
+// decideByClass decides about a call to which no rule applies.
 func (d decider) decideByClass(c *call) Verdict {
 	switch c.kind {
 	case claudecode.ClassShell:
@@ -232,8 +232,8 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	return v
 }
 
-// IsReadable reports whether a file may be read because of its place: inside a working directory, or where a path rule
-// allows it. Permission by a mode or by a rule about the whole tool does not count, except bypassPermissions
+// IsReadable reports whether a file may be read because of where it is: in a working directory, or in a place that a
+// path rule allows. Permission by a mode, or by a rule for the whole tool, does not count, except bypassPermissions
 // (observed with 2.1.329).
 func (p *Policy) IsReadable(path string) bool {
 	p.mu.Lock()
@@ -257,8 +257,8 @@ func (p *Policy) IsHidden(path string) bool {
 	return p.rules.deniesPaths() && p.rules.coversPath(BehaviorDeny, "Read", p.resolver.callPath(path))
 }
 
-// Covers reports whether a rule, in the syntax of settings, is about the call; each part of a shell command is
-// checked. An invalid rule covers nothing, and a rule about an agent type covers no call: see [Policy.DeniedAgent].
+// Covers reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.
+// An invalid rule applies to nothing. A rule for an agent type applies to no call: see [Policy.DeniedAgent].
 func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 	r, err := parseRule(Rule{Text: text, Behavior: BehaviorDeny})
 	if err != nil {
@@ -268,7 +268,7 @@ func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 	defer p.mu.Unlock()
 	var tool protocol.Tool
 	if p.opts.Tool != nil {
-		tool, _ = p.opts.Tool(use.Name) // of an unknown tool only the name is known
+		tool, _ = p.opts.Tool(use.Name) // if the tool is unknown, only its name is used
 	}
 	c := p.describeCall(use, tool)
 	return r.matchesAnyPart(c)

@@ -32,7 +32,7 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	switch {
 	case name == "cp" || name == "mv":
 		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-t") || strings.HasPrefix(a, "--t") }) {
-			return fileAccess{ops, ops} // the last one is not a target
+			return fileAccess{ops, ops} // the last operand is not a target
 		}
 		return fileAccess{ops[:max(0, len(ops)-1)], ops}
 	case name == "sed":
@@ -47,8 +47,8 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	return fileAccess{read: ops}
 }
 
-// gitOperands returns the files that git diff and git grep read, from the current directory and from those of -C. Deny
-// rules are not matched with the files of other subcommands (observed with 2.1.330).
+// gitOperands returns the files that git diff and git grep read, relative to the current directory or to the
+// directories of -C. Files of other git subcommands are not checked against deny rules (observed with 2.1.330).
 func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	at, dirs := 1, []string{}
 	for ; at < len(cmd.Args) && strings.HasPrefix(cmd.Args[at], "-"); at++ {
@@ -76,7 +76,7 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	return out
 }
 
-// printsFiles reports whether a command prints files. No question names these files.
+// printsFiles reports whether a command prints files. Questions do not mention these files.
 func printsFiles(name string) bool {
 	return name == "awk" || name == "gawk" || name == "mawk"
 }
@@ -113,7 +113,7 @@ type wordResolver struct{ *pathResolver }
 type commandLine struct {
 	*call
 	lookup    wordResolver
-	startDirs []string // directories that it may begin in
+	startDirs []string // directories in which it may start
 }
 
 func newCommandLine(c *call) commandLine {
@@ -151,14 +151,14 @@ func (c commandLine) nestedScripts(depth int) []commandLine {
 
 // fileOperand is a word of a command line that names files.
 type fileOperand struct {
-	text string // as written, or the resolved text
+	text string // the word as written, or resolved
 	// paths are the files that it names, with ~ expanded. For a glob they are its base directory, the glob itself,
 	// and its current matches.
 	paths    []string
 	isKnown  bool // paths contains all files that it can name
 	hasGlob  bool
 	hasTilde bool // ~user, ~+ or ~-
-	isPlain  bool // a single name, without braces and escapes
+	isPlain  bool // the word is a single name, without braces and escapes
 }
 
 // maxGlobs bounds the number of special characters of a pattern that is expanded.
@@ -204,7 +204,7 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	if len(cmd.Args) == 0 || cmd.Name() == "tr" {
 		return nil
 	}
-	skip := 0 // leading operands that are not paths: patterns, programs
+	skip := 0 // number of leading operands that are not paths, such as patterns and programs
 	named, ownPattern := l.optionFiles(cmd)
 	switch cmd.Name() {
 	case "grep", "egrep", "fgrep", "rg", "jq", "git", "sed":
@@ -225,7 +225,7 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 			}
 			ended = arg == "--"
 			if cmd.Name() == "sed" && arg == "-e" {
-				skip++ // its value is a script
+				skip++ // the value of the option is a script
 			}
 			continue
 		}
@@ -241,8 +241,8 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	return append(out, named...)
 }
 
-// optionFiles returns the files that options name, in the same word or in the next. ownPattern is true if an option
-// has the pattern, so that the first operand is not one.
+// optionFiles returns the files that options name, in the same word or in the next one. ownPattern is true if an
+// option contains the pattern, so that the first operand is a file.
 func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
@@ -266,7 +266,7 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 		for _, option := range fileOptions() {
 			if len(name) > 3 && name != "--exclude" && strings.HasPrefix("--"+option, name) {
 				file := optionValue(value)
-				// Deny rules are not matched with it (observed with 2.1.330).
+				// It is not checked against deny rules (observed with 2.1.330).
 				file.isPlain = !slices.Contains([]string{"diff", "file", "sed", "sort", "wc"}, cmd.Name())
 				files = append(files, file)
 			}
@@ -350,8 +350,8 @@ func hasWriteRedirect(rs []shellcmd.Redirect) bool {
 	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.WritesFile })
 }
 
-// readingVerb returns the verb with which a question describes what the command does to its files; empty = it needs
-// no permission for them.
+// readingVerb returns the verb with which a question describes what the command does to its files; empty means that
+// it needs no permission for them.
 func readingVerb(name string) string {
 	verbs := [...][2]string{
 		{"cd", "change directories to"},

@@ -23,16 +23,17 @@ type Directory struct {
 
 // pathResolver resolves paths as written in calls and command lines. It knows the directories of the session.
 type pathResolver struct {
-	cwd        string        // where the session began
-	home       string        // empty means not known
+	cwd        string        // directory in which the session began
+	home       string        // home directory; empty means unknown
 	fileSystem FileSystem    // nil means paths are compared as written
-	dir        func() string // that relative paths of calls start from; nil means cwd
+	dir        func() string // directory to which paths of calls are relative; nil means cwd
 
 	dirs  []string          // working directories, absolute and clean; the first is cwd
-	roots map[string]string // source by directory
+	roots map[string]string // source of each directory
 }
 
-// add adds a working directory. That of the session may be among the additional ones, too.
+// add adds a working directory, unless it is known. The session's own directory may also be given as an additional
+// one.
 func (p *pathResolver) add(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
@@ -53,7 +54,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(path)
 }
 
-// absGlob makes a pattern of a call absolute.
+// absGlob returns the absolute form of a pattern in a call.
 func (p *pathResolver) absGlob(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern
@@ -62,7 +63,7 @@ func (p *pathResolver) absGlob(pattern string) string {
 }
 
 // hasParentStep reports whether a path uses ".." after a directory that it names. If that directory is a symbolic
-// link, the path leads elsewhere than its text suggests.
+// link, the path leads to a different place than it seems to.
 func hasParentStep(path string) bool {
 	down := false
 	for step := range strings.SplitSeq(path, "/") {
@@ -97,10 +98,10 @@ func (p *pathResolver) followLinks(path string) string {
 	return at
 }
 
-// absolutePath makes a path of an option absolute and clean.
+// absolutePath returns the absolute, clean form of a path in an option.
 func (p *pathResolver) absolutePath(path string) string { return p.absFrom(p.cwd, path) }
 
-// callPath makes a path of a call absolute and clean.
+// callPath returns the absolute, clean form of a path in a call.
 func (p *pathResolver) callPath(path string) string {
 	if p.dir == nil {
 		return p.absolutePath(path)
@@ -108,7 +109,7 @@ func (p *pathResolver) callPath(path string) string {
 	return p.absFrom(p.dir(), path)
 }
 
-// shellPath resolves a path of a command line as the shell does: it follows a link before "..".
+// shellPath resolves a path of a command line as the shell does: it follows a link before it applies "..".
 func (p *pathResolver) shellPath(path string) string {
 	abs := p.callPath(path)
 	if hasParentStep(path) {

@@ -1,9 +1,8 @@
-// Package permission decides whether a tool call may run, from the permission
-// mode and the rules, and returns the decision with its reason.
+// Package permission decides whether a tool call may run, from the permission mode and the rules, and returns the
+// decision with its reason.
 //
-// [Policy.Decide] only computes: it asks no user, runs nothing and touches no
-// file. It applies deny rules, ask rules, the mode, allow rules and the
-// built-in exceptions in this order, and otherwise asks (spec: cli-contract
+// [Policy.Decide] has no side effects: it asks no user, runs nothing and writes no file. It applies deny rules, ask
+// rules, the mode, allow rules and the built-in exceptions in this order, and otherwise asks (spec: cli-contract
 // 6.1).
 package permission
 
@@ -18,23 +17,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configures a [Policy]. The zero value asks for everything that the
-// CLI does not allow without a rule.
+// Options configures a [Policy]. The zero value asks about every call that the CLI does not allow without a rule.
 type Options struct {
 	Mode           protocol.PermissionMode // empty means default
 	CWD            string                  // absolute
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
-	Home           string                  // what ~/ in path patterns means; empty means such patterns match nothing
+	Home           string                  // / in path patterns means; empty means such patterns match nothing~home directory, for ~/ in path patterns; empty means that such patterns match nothing~/ in path patterns means; empty means such patterns match nothing
 	Rules          []Rule
 	// AutoApprove names the tools that the scenario allows in every mode and against all rules; nil means none.
 	AutoApprove func(tool string) bool
-	// Tool finds a tool's definition by canonical name. Calls of unknown tools are not decided, so that the
-	// executor can report them. Nil means every name is known.
+	// Tool finds a tool's definition by canonical name. Nothing is decided about calls of unknown tools, so that the
+	// executor can report them. Nil means that every name is known.
 	Tool func(name string) (protocol.Tool, bool)
 	// FileSystem resolves paths; nil means paths are compared as written, and globs are not expanded.
 	FileSystem FileSystem
-	// Dir is the directory that relative paths of calls start from, which a
-	// shell may have changed; nil means CWD.
+	// Dir is the directory to which paths in calls are relative, which a shell may have changed; nil means CWD.
 	Dir func() string
 	// HasAsker is true if a prompter can be asked (--permission-prompt-tool).
 	HasAsker bool
@@ -43,12 +40,12 @@ type Options struct {
 	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when
 	// the session starts in that mode.
 	BypassAllowed bool
-	// AskSkill reports whether loading a skill needs permission, because it brings
-	// some; nil means none does.
+	// AskSkill reports whether loading a skill needs permission, because the skill brings its own permissions; nil
+	// means that none does.
 	AskSkill func(name string) bool
-	// PlanDir is the directory of plans, whose files may be written in plan mode; empty means none.
+	// PlanDir is the directory of plans. Its files may be written in plan mode; empty means none.
 	PlanDir string
-	// NoBypass and NoAuto say that the settings forbid these modes.
+	// NoBypass and NoAuto are true if the settings forbid the mode.
 	NoBypass, NoAuto bool
 	// OnDirectories receives the working directories, CWD first, when an update
 	// changed them; nil means none.
@@ -65,8 +62,8 @@ type Policy struct {
 	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty means it was the first
 }
 
-// New returns a policy. Rules that do not parse are left out and reported by
-// [Policy.Warnings], as are those without effect; the error is an unknown mode.
+// New returns a policy. Rules that do not parse and rules without effect are left out and reported by
+// [Policy.Warnings]. The error reports an unknown mode.
 func New(o Options) (*Policy, error) {
 	mode := cmp.Or(o.Mode, protocol.ModeDefault)
 	mode, err := ParseMode(string(mode))
@@ -99,7 +96,7 @@ func New(o Options) (*Policy, error) {
 	return p, nil
 }
 
-// Warnings returns a text for each rule that was ignored or has no effect, with the reason, in order.
+// Warnings returns a message for each rule that was ignored or has no effect, with the reason, in order.
 func (p *Policy) Warnings() []string { return slices.Clone(p.warnings) }
 
 // Rules returns the rules in force, in order, including those of this session.
@@ -131,13 +128,13 @@ func (p *Policy) AdditionalDirectories() []Directory {
 	return added
 }
 
-// Prompter asks someone outside for a verdict. An error means that this program
-// failed, not that the answer was no.
+// Prompter asks the host or a permission tool for a decision. An error means that asking failed, not that permission
+// was denied.
 type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }
 
-// ModeError explains why a mode cannot be set. Its text and code are the answer to set_permission_mode (spec:
+// ModeError explains why a mode cannot be set. Its message and code answer a set_permission_mode request (spec:
 // cli-contract 4.3).
 type ModeError struct {
 	Code    string // such as "invalid_mode", "bypass_not_launched"
@@ -174,8 +171,8 @@ func (p *Policy) ModeOf(agent *protocol.AgentRef) protocol.PermissionMode {
 	return p.Mode()
 }
 
-// SetMode switches the mode. m must be in the real spelling; the error is a
-// [*ModeError] and leaves the mode as it was.
+// SetMode switches the mode. m must be in the real spelling; the error is a [*ModeError] and leaves the mode
+// unchanged.
 func (p *Policy) SetMode(m protocol.PermissionMode) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +203,7 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 	return nil
 }
 
-// ModeAfterPlan returns the mode in which planning began; it is restored when planning ends.
+// ModeAfterPlan returns the mode that is restored when planning ends: the one in which it began.
 func (p *Policy) ModeAfterPlan() protocol.PermissionMode {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// removalApproval asks about the removal of files that the machine or the session needs, which even bypassPermissions does
-// not allow. It also analyses scripts that are arguments of a shell. It analyses the same forms as the real CLI
-// (observed with 2.1.330).
+// removalApproval asks about the removal of files that the machine or the session needs, which even bypassPermissions
+// does not allow. It also analyses scripts that are arguments of a shell, in the same forms as the real CLI (observed
+// with 2.1.330).
 func (c commandLine) removalApproval() *approval {
 	if c.kind != claudecode.ClassShell {
 		return nil
@@ -29,7 +29,7 @@ func (c commandLine) removalApproval() *approval {
 	return nil
 }
 
-// lastWord finds a quote before the last word of a command line.
+// lastWord matches a quote before the last word of a command line.
 var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
 
 // closeQuote returns the command line whose last word has an unclosed single quote: its last character counts as the
@@ -70,7 +70,7 @@ func (c commandLine) forScript(script string) commandLine {
 	return commandLine{&call, c.lookup, c.startDirs}
 }
 
-// directRemovalApproval is removalApproval without nested scripts.
+// directRemovalApproval is like removalApproval but ignores nested scripts.
 func (c commandLine) directRemovalApproval() *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
 		inner := cmd.UnwrappedForRemoval()
@@ -87,8 +87,7 @@ func (c commandLine) directRemovalApproval() *approval {
 	return nil
 }
 
-// shellScripts returns the calls that the command line represents if scripts in shell arguments count as its own
-// commands.
+// shellScripts returns the commands of the command line, including the commands of scripts in shell arguments.
 func (c commandLine) shellScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
@@ -105,7 +104,7 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	return out
 }
 
-// commandRemovalApproval asks about one command. moves says that the command line changes the directory.
+// commandRemovalApproval asks about one command. moves is true if the command line changes the directory.
 func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approval {
 	if inner := cmd.Innermost(); baseName(inner) == "rm" && !readsOperandsFromInput(cmd) {
 		operands, recursive := removalOperands(inner)
@@ -140,7 +139,7 @@ func readsOperandsFromInput(cmd shellcmd.Command) bool {
 	return slices.ContainsFunc(cmd.Args, func(a string) bool { return filepath.Base(a) == "xargs" })
 }
 
-// removalOperands returns the shapes of the operands of rm and rmdir, and whether they are removed recursively.
+// removalOperands returns the operands of rm and rmdir, and whether they are removed recursively.
 func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	ended := false
 	for _, word := range cmd.Words[1:] {
@@ -165,7 +164,7 @@ func isOnlyOutput(target string) bool {
 	return target != "" && strings.Trim(target, string(shellcmd.ShapeOutput)) == ""
 }
 
-// dangerousTarget asks about one operand.
+// dangerousTarget asks about one operand if it must not be removed without a question.
 func (c commandLine) dangerousTarget(name, target string, moves bool) *approval {
 	if unsetIsRoot(target) {
 		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
@@ -179,14 +178,14 @@ func (c commandLine) dangerousTarget(name, target string, moves bool) *approval 
 		target = home + target[1:]
 	}
 	target = strings.ReplaceAll(target, string(shellcmd.ShapeOutput)+"/..", ".")
-	for i, step := range strings.Split(target, "/") { // the directory in front of the first output of a command
+	for i, step := range strings.Split(target, "/") { // the directory before the first step that is a command's output
 		if step == string(shellcmd.ShapeOutput) && i > 0 {
 			target = target[:strings.IndexByte(target, shellcmd.ShapeOutput)]
 			break
 		}
 	}
 	if strings.ContainsAny(target, string([]rune{shellcmd.ShapeOutput, shellcmd.ShapeVariable, shellcmd.ShapeExpansion, shellcmd.ShapeHome, shellcmd.ShapeNotEmpty})) {
-		return nil // an unknown target is allowed to run
+		return nil // nothing is asked about an unknown target
 	}
 	relative := !filepath.IsAbs(target)
 	dir, all := directoryOfAll(target)
@@ -261,7 +260,8 @@ func isSystemDirectory(name string) bool {
 	}, name)
 }
 
-// directoryOfAll returns the directory whose whole content a target such as dir/* removes; all means there is such a directory.
+// directoryOfAll returns the directory whose whole content a target such as dir/* removes; all is true if there is
+// such a directory.
 func directoryOfAll(target string) (dir string, all bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)
@@ -276,13 +276,13 @@ func directoryOfAll(target string) (dir string, all bool) {
 		dir = "/"
 	}
 	if end > 0 && end < len(steps)-1 {
-		dir += "/*" // the content of an unknown directory
+		dir += "/*" // a pattern for the content of the unknown directory
 	}
 	return dir, true
 }
 
-// describeCritical describes an absolute path that must not be removed by accident; empty =
-// none.
+// describeCritical describes an absolute path that must not be removed by accident; empty means that it may be
+// removed.
 func (c commandLine) describeCritical(abs string) string {
 	clean := filepath.Clean(abs)
 	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.judge.resolver.home != "" && clean == filepath.Clean(c.judge.resolver.home)) {

@@ -37,7 +37,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if !found {
 		return r
 	}
-	if kindOf(use.Name) != claudecode.ClassUser && tool.Server == "" { // AskUserQuestion needs no description; for MCP tools it is empty
+	if kindOf(use.Name) != claudecode.ClassUser && tool.Server == "" { // AskUserQuestion has no description, and MCP tools have an empty one
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
 		r.Description = cmp.Or(p.describe(use), r.Description)
 	}
@@ -83,7 +83,8 @@ func (p *Policy) describe(use protocol.ToolUse) string {
 	return ""
 }
 
-// shortenQuoted returns the first 50 characters of a quoted text; of a longer text the last one is an ellipsis.
+// shortenQuoted returns the first 50 characters of a quoted text; if the text is longer, the last of these is an
+// ellipsis.
 func shortenQuoted(s string) string {
 	const most = 50
 	if runes := []rune(s); len(runes) > most {
@@ -92,7 +93,7 @@ func shortenQuoted(s string) string {
 	return s
 }
 
-// displayPath returns a path in the form for people: relative to the working directory if it is inside, else to the home
+// displayPath returns a path as shown to users: relative to the working directory if it is inside, else to the home
 // directory.
 func (p *Policy) displayPath(path string) string {
 	if path == "" {
@@ -194,8 +195,8 @@ func parseUpdate(u protocol.PermissionUpdate) []rule {
 	return out
 }
 
-// ReadAnswer parses the answer of a host or a permission tool. An invalid answer has AskFailure set; an allow
-// without an input keeps the original input.
+// ReadAnswer parses the answer of a host or a permission tool. An invalid answer has AskFailure set; an "allow"
+// without an input keeps the original one.
 func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 	var in struct {
 		Behavior    string          `json:"behavior"`

@@ -25,17 +25,16 @@ type Rule struct {
 	Behavior string // BehaviorAllow, BehaviorDeny or BehaviorAsk
 	Source   string // "cliArg", "userSettings", "projectSettings", "localSettings", "flagSettings", "session", …
 	Text     string // "Bash(npm run *)"
-	// Root is the directory that path patterns starting with one slash are
-	// relative to; empty means Options.CWD.
+	// Root is the directory to which path patterns with one leading slash are relative; empty means Options.CWD.
 	Root string
 }
 
 // rule is a parsed [Rule].
 type rule struct {
 	Rule
-	tool    string         // as written, "Task" as "Agent"
+	tool    string         // name as written, but "Agent" for "Task"
 	toolRE  *regexp.Regexp // set when tool holds a *
-	content string         // without the parentheses; empty means the whole tool
+	content string         // text in the parentheses; empty means that the rule covers the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
 	isStar  bool           // content was a single star
 	// param and value are set if content may be "param:value": a deny or ask rule then applies to calls with this
@@ -108,11 +107,11 @@ func compileStars(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)
 }
 
-// subjectOf returns the parameter that the content of a tool's rules is about; it cannot be matched by name (observed
-// with 2.1.329).
+// subjectOf returns the parameter that the content of a tool's rules is compared with. Rules cannot match this
+// parameter by its name (observed with 2.1.329).
 func subjectOf(tool string) string { return claudecode.ToolNamed(tool).Subject }
 
-// Parts splits a rule into the tool's name and its content; if it does not parse, everything is the name.
+// Parts splits a rule into the tool's name and its content; if the rule does not parse, the name is the whole text.
 func (r Rule) Parts() protocol.PermissionRule {
 	parsed, err := parseRule(r)
 	if err != nil {
@@ -121,7 +120,7 @@ func (r Rule) Parts() protocol.PermissionRule {
 	return protocol.PermissionRule{ToolName: parsed.tool, RuleContent: parsed.content}
 }
 
-// FormatRule writes a rule as text; [Options.Rules] reads it back.
+// FormatRule formats a rule as [Options.Rules] expects it.
 func FormatRule(r protocol.PermissionRule) string {
 	if r.RuleContent == "" {
 		return r.ToolName
@@ -136,7 +135,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\(`, "(", `\)`, ")", `\\`, `\`).Replace(s)
 }
 
-// canonicalName maps the two names of the agent tool onto one.
+// canonicalName returns one name for both names of the agent tool.
 func canonicalName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
@@ -144,8 +143,8 @@ func canonicalName(tool string) string {
 	return tool
 }
 
-// isIneffective reports whether a deny or ask rule has no effect: it is about the paths of a tool whose paths Edit rules
-// decide (observed with 2.1.329).
+// isIneffective reports whether a deny or ask rule has no effect: it restricts the paths of a tool for which only
+// Edit rules are used (observed with 2.1.329).
 func (r *rule) isIneffective() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
@@ -177,8 +176,8 @@ func matchSkill(content, name string) bool {
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
 }
 
-// textKind specifies what a pattern is matched with: a whole command line, where a star must not match a second command,
-// or one simple command of it.
+// textKind specifies what a pattern is matched with: a whole command line, in which a star must not match a second
+// command, or one simple command.
 type textKind int
 
 const (
@@ -186,7 +185,7 @@ const (
 	onePart
 )
 
-// matchCommand matches one content of a Bash rule: "npm run *" and "npm:*" are prefixes, other stars match any
+// matchCommand matches the content of one Bash rule: "npm run *" and "npm:*" are prefixes, other stars match any
 // text, and everything else is compared exactly.
 func matchCommand(content, text string, kind textKind) bool {
 	text = strings.TrimSpace(text)
@@ -212,7 +211,7 @@ func matchCommand(content, text string, kind textKind) bool {
 
 func ruleCode(source string) string { return "rule:" + source }
 
-// denySource returns the source of the first deny rule about a call; empty means none.
+// denySource returns the source of the first deny rule that applies to a call; empty means none.
 func (s *ruleset) denySource(c *call) string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.matchesAnyPart(c) {
@@ -222,7 +221,7 @@ func (s *ruleset) denySource(c *call) string {
 	return ""
 }
 
-// pathDenySource returns the source of the first deny rule about files; empty means none.
+// pathDenySource returns the source of the first deny rule that applies to one of the files; empty means none.
 func (s *ruleset) pathDenySource() string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit") {

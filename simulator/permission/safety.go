@@ -44,14 +44,14 @@ func (c *call) sensitiveFileApproval(abs string) *approval {
 	return nil
 }
 
-// windowsName matches names that Windows reads as other ones: dots at the end, short names, devices (observed with
+// windowsName matches names that have another meaning on Windows: trailing dots, short names, devices (observed with
 // 2.1.330).
 var windowsName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^//|\.\.\.(/|$)|[^/.]\.+(/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 })
 
-// suspiciousRead asks about a file to read whose name Windows reads differently, unless a rule allows the whole tool;
-// nil means the name is not one of these.
+// suspiciousRead asks about reading a file whose name has another meaning on Windows, unless a rule allows the whole
+// tool. Nil means that the name is not suspicious.
 func (c *call) suspiciousRead() *Verdict {
 	if c.kind != claudecode.ClassRead || !windowsName().MatchString(c.path) ||
 		slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {
@@ -111,10 +111,10 @@ func (c *call) safetyApproval() *approval {
 	return nil
 }
 
-// sensitivePath is sensitive for a path of the command line.
+// sensitivePath reports whether a path of the command line is sensitive.
 func (c commandLine) sensitivePath(path string) *approval {
 	abs := c.judge.resolver.shellPath(path)
-	if strings.HasPrefix(path, "//") { // a host, for Windows
+	if strings.HasPrefix(path, "//") { // Windows reads this as a host
 		abs = "/" + abs
 	}
 	return c.sensitiveFileApproval(abs)

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// decideShell decides a Bash call that no whole-tool rule decided. It asks about commands that cannot be analysed, then
-// about changes of the directory, then about paths; the rest is decided part by part.
+// decideShell decides a Bash call that no whole-tool rule decided. It asks about commands that cannot be analysed,
+// then about changes of the directory, then about paths; everything else is decided part by part.
 func (c commandLine) decideShell() Verdict {
 	q := obstacleApproval(c.script.Obstacle, c.isHarmless())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.InText()) {
@@ -33,8 +33,9 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictWithoutRule returns the question that the command line would cause without the ask rule; nil means only that
-// it is not allowed. In that case the rule that names the command decides the text (observed with 2.1.330).
+// verdictWithoutRule returns the question that the command line would cause without the ask rule. Nil means that
+// there would be only the plain request for approval; then the rule that names the command determines the message
+// (observed with 2.1.330).
 func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
@@ -78,9 +79,9 @@ func (c commandLine) isHarmless() bool {
 type commandVerdict struct {
 	cmd              shellcmd.Command
 	isAllowed        bool
-	byMode           bool      // only the mode allows it
-	byRule           bool      // an allow rule names exactly this command
-	changedDirectory bool      // it changes files in a directory that a cd in the same line has selected
+	byMode           bool      // it is allowed only by the mode
+	byRule           bool      // an allow rule names this exact command
+	changedDirectory bool      // it changes files in a directory entered by a cd in the same line
 	approval         *approval // the question if it is not allowed; nil means a plain request for approval
 }
 
@@ -132,8 +133,8 @@ func readsListedFiles(cmd shellcmd.Command) bool {
 	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
-// isAllowedEdit reports whether acceptEdits allows the command. Only touch must be written without anything before it and without quotes
-// (observed with 2.1.330).
+// isAllowedEdit reports whether acceptEdits allows the command. touch must be written without quotes and without
+// anything before it (observed with 2.1.330).
 func isAllowedEdit(cmd shellcmd.Command) bool {
 	inner := cmd.Wrapped()
 	own := cmd.Args[:len(cmd.Args)-len(inner.Args)]
@@ -175,7 +176,7 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	}
 	q := approvalForParts(refused)
 	if strings.Contains(c.command, "\\\n") {
-		q.code = missTooComplex // the line continues in the next one (observed with 2.1.330)
+		q.code = missTooComplex // the command continues on the next line (observed with 2.1.330)
 	}
 	return c.verdictFor(q)
 }
@@ -243,18 +244,19 @@ func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
 	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.ReadOnly()
 }
 
-// wrapperPattern matches programs that only run another, with the options with which a rule that allows the other counts
-// (observed with 2.1.330).
+// wrapperPattern matches programs that only run another program, with those options with which a rule for the other
+// program applies (observed with 2.1.330).
 var wrapperPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^ ?(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
 		`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)
 })
 
-// allowedByRule reports whether an allow rule applies to the command, and whether it names it completely.
+// allowedByRule reports whether an allow rule applies to the command, and whether the rule names the command
+// completely.
 func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	type spelling struct {
 		text   string
-		spaced bool // the rule is a pattern, so no text names the command completely
+		spaced bool // the rule is a pattern, so it does not name the command completely
 	}
 	texts := []spelling{{cmd.Text, slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.HasExtraSpace })}}
 	from := func(i int) {

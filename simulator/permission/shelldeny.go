@@ -9,9 +9,9 @@ import (
 )
 
 // pathDenial refuses a command line that uses a path with a deny rule for reading or editing; nil means it uses none.
-// After a cd, paths are also resolved in the new directory, and that refusal comes first. It checks what the real CLI
-// checks (observed with 2.1.330): plain file names, but not globs, braces, redirections of compound commands, or
-// anything in a line with a list in a subshell.
+// After a cd, paths are also resolved in the new directory, and a refusal there takes precedence. It checks what the
+// real CLI checks (observed with 2.1.330): plain file names, but not globs, braces, redirections of compound
+// commands, or anything in a line with a list in a subshell.
 func (c commandLine) pathDenial() *Verdict {
 	if !c.judge.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
@@ -36,7 +36,7 @@ func (c commandLine) pathDenial() *Verdict {
 			places = c.lookup.directoriesAfterCD(places, to.read)
 		case "pushd":
 			places = c.lookup.directoriesAfterCD(places, c.lookup.fileOperands(inner))
-		case "popd": // the directory before the cd is not needed
+		case "popd": // the directory before popd does not matter
 			places = append(places, c.startDirs...)
 		}
 		to = c.lookup.addRedirects(to, cmd.Redirects)
@@ -71,8 +71,7 @@ func (c commandLine) isDeniedIn(places []string, to fileAccess) bool {
 	return slices.ContainsFunc(plainPaths(to.read), denied("Read")) || slices.ContainsFunc(plainPaths(to.changes), denied("Edit"))
 }
 
-// denialAfterCD refuses a command that reads below a directory which a cd has gone
-// to.
+// denialAfterCD refuses a command that reads below a directory that a cd has entered.
 func (c commandLine) denialAfterCD(places []string, name string, read []fileOperand) *Verdict {
 	for _, place := range places {
 		for _, path := range plainPaths(read) {

@@ -58,8 +58,7 @@ func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approval {
 	return q
 }
 
-// redirectionApproval asks about the files that the command line is sent to or read
-// from.
+// redirectionApproval asks about the files that redirections of the command line write or read.
 func (c commandLine) redirectionApproval() *approval {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
@@ -85,7 +84,7 @@ func (c commandLine) redirectionApproval() *approval {
 	return nil
 }
 
-// ownInput reports whether a file is the input that the command has anyway.
+// ownInput reports whether a file is the standard input that the command already has.
 func ownInput(name string) bool {
 	return slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, name)
 }
@@ -109,8 +108,8 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	return c.writeApproval("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// pathApprovals checks the paths that a command reads or writes: outside is always asked about, inside only if nothing allows
-// the command. Both are nil if no path is in question.
+// pathApprovals checks the paths that a command reads or writes. The question outside is always asked, inside only if
+// nothing allows the command. Both are nil if no path needs permission.
 func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approval) {
 	inner := cmd.Wrapped()
 	name := inner.Name()
@@ -234,7 +233,7 @@ func (c commandLine) globApproval(path string) *approval {
 	}
 }
 
-// optionApproval asks about cp and mv with options, which may name another target.
+// optionApproval asks about cp and mv with options, because an option may change the target.
 func (c commandLine) optionApproval(name string) *approval {
 	q := &approval{
 		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
@@ -246,7 +245,7 @@ func (c commandLine) optionApproval(name string) *approval {
 	return q
 }
 
-// partOf returns the part of a pipeline that a refusal names.
+// partOf returns the part of a pipeline to mention in a refusal.
 func (c commandLine) partOf(cmd shellcmd.Command) string {
 	if c.script.IsPipeline {
 		return cmd.Text

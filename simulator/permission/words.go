@@ -22,12 +22,11 @@ type approval struct {
 	safety         protocol.SafetyFinding
 	code           string // reason code; empty means unknown
 	circuitBreaker string // name of the circuit breaker that caused the refusal, or empty
-	// suggestions are nil when a host is shown none at all.
+	// suggestions are nil if a host is not shown any.
 	suggestions []protocol.PermissionUpdate
 }
 
-// readRules are the rules that let the command read where it does; nil means the
-// approval is not about that.
+// readRules are rules that would permit what the command reads; nil means that the approval concerns something else.
 func (q *approval) readRules() []protocol.PermissionRule {
 	if q == nil {
 		return nil
@@ -67,8 +66,8 @@ func sedApproval() *approval {
 	}
 }
 
-// directoryOf is the directory that a suggestion about the path names: the
-// path itself when it is one.
+// directoryOf returns the directory to suggest for a path: the path itself if it is a directory, otherwise its
+// parent.
 func (c *call) directoryOf(path string) string {
 	path = filepath.Clean(path)
 	if disk := c.judge.resolver.fileSystem; disk != nil && disk.IsDir(path) {
@@ -81,7 +80,7 @@ func (c *call) addDirectory(path string) protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.directoryOf(path)}, Destination: "session"}
 }
 
-// editSuggestion offers acceptEdits where it is not in force.
+// editSuggestion suggests acceptEdits unless that is the current mode.
 func (c *call) editSuggestion() []protocol.PermissionUpdate {
 	if c.judge.allowsEdits() {
 		return nil
@@ -133,8 +132,8 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 	}
 }
 
-// askByRule puts the question that a rule wants: a command line that is asked
-// about for its own reason anyway is asked about in those words.
+// askByRule asks because a rule requires it. If there is another reason to ask about the command line, the question
+// is worded for that reason.
 func (c *call) askByRule(r *rule) Verdict {
 	v := c.ask(c.unansweredMessage(), "rule", "")
 	if c.kind == claudecode.ClassShell {
@@ -185,7 +184,7 @@ func (c *call) denyByReadRule() *Verdict {
 	}
 	reading := &call{judge: c.judge, name: "Read", kind: claudecode.ClassRead, path: c.path}
 	hides := func(r rule) bool {
-		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read takes the tool away, not the files
+		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read removes the tool, but does not protect files
 		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matches(reading)
 	}
 	at := slices.IndexFunc(c.judge.rules.rules, hides)
@@ -209,11 +208,11 @@ func linkDenial(c *call) *Verdict {
 		return nil
 	}
 	v := c.deny("other", "Refusing to write "+c.path+": it is a symbolic link. Write to the link's target path instead: "+target+".")
-	v.Event.DecisionReason, v.DenyRule = "Write target is a symbolic link", true // no hook overrides it
+	v.Event.DecisionReason, v.DenyRule = "Write target is a symbolic link", true // no hook can overrule this refusal
 	return &v
 }
 
-// denyByRule refuses for a deny rule.
+// denyByRule refuses because of a deny rule.
 func (c *call) denyByRule() Verdict {
 	for _, r := range c.judge.rules.rules {
 		if r.Behavior == BehaviorDeny && r.hasParam(c) {
@@ -251,14 +250,13 @@ func (c *call) denyByRule() Verdict {
 	return v.withRuleSource(c.judge.rules.denySource(c))
 }
 
-// denialSource is the source of a denial: a rule in a file of the user's own is a
-// refusal of the user's.
+// denialSource returns the source of a denial. A rule in the user's own settings counts as a refusal by the user.
 func (c *call) denialSource() string {
 	return c.judge.rules.denyingSource(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
-// denyCommand refuses a command line: for its own text, or for one of its
-// parts, which a pipeline names.
+// denyCommand refuses a command line, either as a whole or because of one part. For a pipeline the message shows that
+// part.
 func (c *call) denyCommand() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1
@@ -266,7 +264,7 @@ func (c *call) denyCommand() Verdict {
 		if r.Behavior != BehaviorDeny || !r.coversTool(c) {
 			continue
 		}
-		if r.content == "" { // the tool as a whole
+		if r.content == "" { // the rule covers the whole tool
 			v := c.deny("rule", "Permission to use "+c.use.Name+" has been denied.")
 			v.DenyRule = true
 			return v.withRuleSource(r.Source)
@@ -304,10 +302,10 @@ func (c *call) denialEvent(message, reasonType, reason string) *protocol.Permiss
 
 func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "', '") }
 
-// needsApproval is the question about a command of which nothing is known.
+// needsApproval returns the question about a command for which nothing is known.
 const needsApproval = "This command requires approval"
 
-// unclearApproval asks for a reason that is also the message; nothing is suggested.
+// unclearApproval asks, with the reason as the message and without suggestions.
 func unclearApproval(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
@@ -320,13 +318,13 @@ func uncertainApproval() approval {
 	return q
 }
 
-// approvalWithoutSuggestions is unclear for a host that is shown no suggestions at all.
+// approvalWithoutSuggestions is like unclearApproval, but hosts are not shown any suggestions.
 func approvalWithoutSuggestions(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason}
 }
 
-// obstacleApproval returns the question about a command line that cannot be analysed; nil means it can be. Harmless says
-// that the commands themselves would be allowed.
+// obstacleApproval returns the question about a command line that cannot be analysed; nil means it can be. harmless
+// is true if the commands themselves would be allowed.
 func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 	switch o.Kind {
 	case shellcmd.NoObstacle:
@@ -384,7 +382,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 	}
 }
 
-// wrapperApproval asks about a command that runs others, even if a rule allows it; nil means it does not run others.
+// wrapperApproval asks about a command that runs others, even if a rule allows it; nil means that it runs none.
 func wrapperApproval(cmd shellcmd.Command) *approval {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
 		return unclearApproval("awk program contains system() which executes arbitrary commands").withCode(missSemantics)
@@ -401,7 +399,7 @@ func wrapperApproval(cmd shellcmd.Command) *approval {
 	return nil
 }
 
-// unansweredMessage is the denial of a question that was not answered.
+// unansweredMessage returns the message of a denial because a question was not answered.
 func (c *call) unansweredMessage() string {
 	what := "use " + c.use.Name
 	switch c.kind {
@@ -435,7 +433,7 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 		return []protocol.PermissionUpdate{u}
 	case claudecode.ClassWrite:
 		if c.judge.mode == protocol.ModePlan {
-			return nil // planning ends first
+			return nil // planning must end first
 		}
 		updates := append([]protocol.PermissionUpdate{}, c.editSuggestion()...)
 		if outside {
@@ -456,9 +454,8 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 
 var subcommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`) })
 
-// suggestPrefixRule suggests to allow what begins like the command line: two words
-// when the second looks like a subcommand and the first runs nothing else, or
-// the command line itself.
+// suggestPrefixRule suggests a rule for commands that begin like the command line. The prefix is two words if the
+// second looks like a subcommand and the first runs no other programs, otherwise the command line itself.
 func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	text, _, heredoc := strings.Cut(strings.TrimSpace(command), " <<")
 	if name, rest, found := strings.Cut(text, " "); found && strings.HasPrefix(name, "NODE_ENV=") {
@@ -477,7 +474,7 @@ func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	return addRuleUpdate("Bash", text)
 }
 
-// runsOtherPrograms lists programs whose prefix does not say what they run.
+// runsOtherPrograms lists programs that run other programs, so that a prefix does not identify the command.
 func runsOtherPrograms(name string) bool {
 	switch name {
 	case "bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "stdbuf", "exec", "eval",

@@ -13,7 +13,7 @@ import (
 // [ImageBlock], [ServerToolCall] and [RawBlock] for every other kind.
 type Block interface{ block() }
 
-// TextBlock is plain text. [Text] makes one with its Type set.
+// TextBlock is plain text. [Text] creates one with Type set.
 type TextBlock struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
@@ -66,11 +66,11 @@ type AgentRef struct {
 	ID    string
 	Type  string // "general-purpose", …
 	Depth int    // 1 means started by the main conversation
-	Dir   string // of the worktree that it works in; empty means it works where the session does
+	Dir   string // worktree in which it works; empty means the directory of the session
 	// NoPrompts is true if questions about its calls become denials without an event. This applies to the agent of a
 	// skill that the user typed.
 	NoPrompts bool
-	Mode      string // permission mode of its calls; empty means that of the session
+	Mode      string // permission mode of its calls; empty means the mode of the session
 }
 
 // HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not
@@ -78,7 +78,7 @@ type AgentRef struct {
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
-	Origin   string // "settings", or [PluginHookPrefix] and the name; empty means hooks from several places
+	Origin   string // "settings", or [PluginHookPrefix] and the name; empty means that several hooks agree
 }
 
 // PluginHookPrefix precedes the plugin's name in [HookVerdict.Origin].
@@ -262,7 +262,7 @@ func decodeBlock[B Block](data []byte) (Block, error) {
 // FormatNumber formats a number as JSON and the real CLI do: 0.5, 1e-7.
 func FormatNumber(f float64) string {
 	out, err := Marshal(f)
-	if err != nil { // infinite, or none
+	if err != nil { // the number is infinite or NaN
 		return "null"
 	}
 	return string(out)

@@ -118,7 +118,7 @@ type Assistant struct {
 	UserMessageUUID     string          `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs    []string        `json:"user_message_uuids,omitempty"`
 
-	// ErrorDetails is the API's answer to a request that was too long; for transcripts.
+	// ErrorDetails is the API's error message for a request that was too long; for transcripts.
 	ErrorDetails string `json:"-"`
 	// Final is the message's real stop reason and usage, which are written to the transcript but not
 	// printed. It is nil for synthetic messages.
@@ -145,7 +145,7 @@ type LocalCommand struct {
 	Args    string `json:"args"`
 }
 
-// CommandOutcome says how a slash command failed.
+// CommandOutcome specifies how a slash command failed.
 type CommandOutcome struct {
 	Kind string `json:"kind"` // "failed" or "unavailable_headless"
 }
@@ -171,17 +171,16 @@ type User struct {
 	ToolResultMeta  []ToolResultMeta `json:"tool_result_meta,omitempty"`
 	IsReplay        *bool            `json:"isReplay,omitempty"`
 	IsSynthetic     bool             `json:"isSynthetic,omitempty"`
-	// RefusedMessageID is the refused reply of the model that this text follows.
+	// RefusedMessageID is the id of the refused reply that this text follows.
 	RefusedMessageID string          `json:"refused_message_id,omitempty"`
 	SubagentType     string          `json:"subagent_type,omitempty"`
 	TaskDescription  string          `json:"task_description,omitempty"`
-	Origin           json.RawMessage `json:"origin,omitempty"` // of a replayed prompt
+	Origin           json.RawMessage `json:"origin,omitempty"` // origin of a replayed prompt
 
-	// Tool is the tool whose result this is, and MCP the answer of an MCP server; for transcripts.
+	// Tool is the tool that gave this result, and MCP the response of an MCP server; for transcripts.
 	Tool string   `json:"-"`
 	MCP  *MCPCall `json:"-"`
-	// Expansion is the skill whose text this is, and ToolUseID the call that loaded it; for
-	// transcripts.
+	// Expansion is the skill that this text comes from, and ToolUseID the call that loaded it; for transcripts.
 	Expansion *Expansion `json:"-"`
 	ToolUseID string     `json:"-"`
 	// Summary marks the summary that replaces a compacted conversation; transcripts record it with a
@@ -200,7 +199,7 @@ type UserContent struct {
 	Content Content `json:"content"`
 }
 
-// ToolResultMeta says how the permission for a call was decided.
+// ToolResultMeta describes how the permission for a call was decided.
 type ToolResultMeta struct {
 	ID                 string              `json:"id"`
 	NonExecutionKind   string              `json:"non_execution_kind,omitempty"`
@@ -239,13 +238,13 @@ type Result struct {
 	Type                   string                 `json:"type"` // "result"
 	DurationMS             int                    `json:"duration_ms"`
 	UUID                   string                 `json:"uuid"`
-	BegunMessageIDs        *[]string              `json:"begun_message_ids,omitempty"` // of messages that streamed, with partial messages only
+	BegunMessageIDs        *[]string              `json:"begun_message_ids,omitempty"` // ids of the streamed messages; only with partial messages
 	TTFTStreamMS           *int                   `json:"ttft_stream_ms,omitempty"`
 	TimeToRequestMS        *int                   `json:"time_to_request_ms,omitempty"`
 	FirstContentFrameMS    *int                   `json:"first_content_frame_ms,omitempty"`
 	UserMessageUUID        string                 `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs       []string               `json:"user_message_uuids,omitempty"`
-	RequestSentWallMS      int64                  `json:"request_sent_wall_ms,omitempty"` // unix time; with UserMessageUUID only, like the next two
+	RequestSentWallMS      int64                  `json:"request_sent_wall_ms,omitempty"` // Unix time; like the next two fields, only set with UserMessageUUID
 	FirstInputTokens       *int                   `json:"first_request_input_tokens,omitempty"`
 	FirstCacheReadTokens   *int                   `json:"first_request_cache_read_input_tokens,omitempty"`
 	QueuedTurnCount        *int                   `json:"queued_turn_count,omitempty"`
@@ -298,7 +297,7 @@ type RequestedAgents struct {
 	Unset      int `json:"unset"`
 }
 
-// KilledAgents counts sub-agents that were ended early, by who ended them.
+// KilledAgents counts sub-agents that were ended early, by who stopped them.
 type KilledAgents struct {
 	Parent int `json:"parent"`
 	User   int `json:"user"`
@@ -322,16 +321,16 @@ type StreamEvent struct {
 	TTFTMS          *int    `json:"ttft_ms,omitempty"`
 	ThinkingDisplay string  `json:"thinking_display,omitempty"`
 	APIMessageID    string  `json:"api_message_id"`
-	// The prompts of the turn, with the first message_start only.
+	// The prompts of the turn. Only the first message_start has them.
 	UserMessageUUID  string   `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
-	// OwedRows comes with the uuids; it was always observed to be empty.
+	// OwedRows is present together with the uuids; it was always observed to be empty.
 	OwedRows *[]string `json:"owed_rows,omitempty"`
-	// With the message_stop of an interrupted message only.
+	// Only set in the message_stop of an interrupted message.
 	AbandonedBlocks *AbandonedBlocks `json:"abandoned_blocks,omitempty"`
 }
 
-// AbandonedBlocks says from which index on the blocks of a message will never be completed.
+// AbandonedBlocks holds the index from which on the blocks of a message remain incomplete.
 type AbandonedBlocks struct {
 	APIMessageID   string `json:"api_message_id"`
 	FromBlockIndex int    `json:"from_block_index"`
@@ -383,7 +382,7 @@ type CompactMetadata struct {
 	PostTokens int    `json:"post_tokens"`
 	DurationMS int    `json:"duration_ms"`
 	Dropped    int    `json:"cumulative_dropped_tokens"`
-	// The messages that are kept unchanged after the summary; nil means none.
+	// The messages that are kept unchanged after the summary; nil if there are none.
 	Segment  *PreservedSegment  `json:"preserved_segment,omitempty"`
 	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
 }
@@ -492,7 +491,7 @@ func (*APIRetry) event()         {}
 func (*System) event()           {}
 func (*Frame) event()            {}
 
-// ModeChanged makes the event that announces a new permission mode.
+// ModeChanged returns the event that announces a new permission mode.
 func ModeChanged(mode PermissionMode) *System {
 	return &System{Subtype: "status", Fields: []Field{
 		{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode},

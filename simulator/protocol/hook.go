@@ -7,7 +7,7 @@ type HookMatcher struct {
 	// Matcher selects by the event's subject; nil, "" and "*" match everything.
 	Matcher         *string  `json:"matcher,omitempty"`
 	HookCallbackIDs []string `json:"hookCallbackIds"`
-	Timeout         float64  `json:"timeout,omitempty"`   // seconds; 0 means the default
+	Timeout         float64  `json:"timeout,omitempty"`   // in seconds; 0 means the default
 	OnFailure       string   `json:"onFailure,omitempty"` // "continue" (default) or "block"
 }
 
@@ -21,7 +21,7 @@ type HookConfig struct {
 	Once          bool    `json:"once,omitempty"`
 
 	Command     string   `json:"command,omitempty"`
-	Args        []string `json:"args,omitempty"` // non-nil = the command runs without a shell
+	Args        []string `json:"args,omitempty"` // if not nil, the command runs without a shell
 	Shell       string   `json:"shell,omitempty"`
 	Async       bool     `json:"async,omitempty"`
 	AsyncRewake bool     `json:"asyncRewake,omitempty"`
@@ -41,7 +41,7 @@ type HookConfig struct {
 
 // HookOutput is the answer of a hook (spec: cli-contract 5.3).
 type HookOutput struct {
-	Async            bool                `json:"async,omitempty"`        // the hook's verdict is not awaited
+	Async            bool                `json:"async,omitempty"`        // the CLI does not wait for the hook's verdict
 	AsyncTimeout     float64             `json:"asyncTimeout,omitempty"` // milliseconds
 	Continue         *bool               `json:"continue,omitempty"`     // false ends the turn
 	SuppressOutput   bool                `json:"suppressOutput,omitempty"`
@@ -85,12 +85,11 @@ type HookPermissionDecision struct {
 	Interrupt          bool               `json:"interrupt,omitempty"`
 }
 
-// HookAttachment is the transcript's record of one hook: the value of an attachment line's
-// "attachment" key.
+// HookAttachment records one hook in the transcript. It is the value of the "attachment" key of a line.
 type HookAttachment struct {
 	Type     string // hook_success, hook_blocking_error, hook_non_blocking_error, hook_cancelled, …
 	Fields   []Field
-	Rendered string // text for the model; empty if it does not read it
+	Rendered string // text for the model; empty means none
 }
 
 // MarshalJSON writes the attachment as one object.
@@ -98,7 +97,7 @@ func (a HookAttachment) MarshalJSON() ([]byte, error) {
 	return marshalFields([]Field{{"type", a.Type}}, a.Fields)
 }
 
-// PromptOutcome says what hooks did with a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
+// PromptOutcome describes what hooks did with a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
 type PromptOutcome struct {
 	Kind      string `json:"kind"`
 	IsKept    bool   `json:"prompt_kept"`

@@ -9,9 +9,8 @@ type HookInput interface {
 	hook() (event, subject string)
 }
 
-// HookEvent returns the name of the event and the subject that matchers are compared with: the tool
-// name, the source of a session start, and so on. If the subject is empty, only matchers for
-// everything match.
+// HookEvent returns the name of the event and the subject that matchers are compared with: the tool name, the source
+// of a session start, and so on. If the subject is empty, only matchers that match everything apply.
 func HookEvent(in HookInput) (event, subject string) { return in.hook() }
 
 // HookBase holds the keys that precede an event's own.
@@ -20,7 +19,7 @@ type HookBase struct {
 	TranscriptPath string         `json:"transcript_path"`
 	CWD            string         `json:"cwd"`
 	PromptID       string         `json:"prompt_id,omitempty"`
-	PermissionMode PermissionMode `json:"permission_mode,omitempty"` // not on SessionStart, SessionEnd
+	PermissionMode PermissionMode `json:"permission_mode,omitempty"` // not set for SessionStart and SessionEnd
 	AgentID        string         `json:"agent_id,omitempty"`        // inside sub-agents only
 	AgentType      string         `json:"agent_type,omitempty"`      // inside sub-agents only
 	Effort         *HookEffort    `json:"effort,omitempty"`          // from PreToolUse on
@@ -111,7 +110,7 @@ type UserPromptExpansionHook struct {
 
 // StopHook runs before the end of a turn.
 type StopHook struct {
-	StopHookActive       bool                     `json:"stop_hook_active"` // this end follows a blocked one
+	StopHookActive       bool                     `json:"stop_hook_active"` // an earlier Stop hook has already made this turn continue
 	LastAssistantMessage string                   `json:"last_assistant_message,omitempty"`
 	BackgroundTasks      HookList[BackgroundTask] `json:"background_tasks"`
 	SessionCrons         HookList[SessionCron]    `json:"session_crons"`

@@ -5,7 +5,7 @@ import "encoding/json"
 // UserMessage is one prompt, the input of a turn.
 type UserMessage struct {
 	Content Content
-	// UUID is the host's id for the prompt; if it is empty, a new one is made.
+	// UUID is the host's id for the prompt; if it is empty, a new one is generated.
 	UUID string
 	// UUIDs are the host's ids of all prompts that were merged into this one, in order; nil means UUID
 	// alone.
@@ -67,9 +67,8 @@ func SyntheticMessage(id, text, stop string) AssistantMessage {
 // SyntheticModel is the model name in messages that the CLI itself wrote.
 const SyntheticModel = "<synthetic>"
 
-// Usage counts tokens. Pointer and Null fields are present only in the forms
-// that have them: a streamed message has none of them, a result all, a
-// synthetic message all but with null values.
+// Usage counts tokens. Pointer and Null fields are present only in the forms that have them: a streamed message has
+// none of them, a result has all of them, and a synthetic message has them with null values.
 type Usage struct {
 	InputTokens              int                 `json:"input_tokens"`
 	CacheCreationInputTokens int                 `json:"cache_creation_input_tokens"`
@@ -142,7 +141,7 @@ type ModelUsage struct {
 	ThinkingTokens           int     `json:"thinkingTokens"`
 	CacheCreation5m          int     `json:"cacheCreationEphemeral5mInputTokens"`
 	CacheCreation1h          int     `json:"cacheCreationEphemeral1hInputTokens"`
-	CanonicalModel           string  `json:"canonicalModel,omitempty"` // empty, like the next two, if this process has not used the model
+	CanonicalModel           string  `json:"canonicalModel,omitempty"` // like the next two fields, empty if this process has not used the model
 	Provider                 string  `json:"provider,omitempty"`
 	CostBasis                string  `json:"costBasis,omitempty"` // "list" or "unknown"
 }

@@ -27,7 +27,8 @@ type RequestTool struct {
 	DeferLoading bool            `json:"defer_loading,omitempty"`
 }
 
-// RequestBlobLine is api-request-blob: a message of a request that no single line of the transcript holds.
+// RequestBlobLine is api-request-blob: a message of a request that is not contained in any single line of the
+// transcript.
 type RequestBlobLine struct {
 	Type      string         `json:"type"` // "api-request-blob"
 	SessionID string         `json:"sessionId"`
@@ -40,7 +41,7 @@ type RequestBlobLine struct {
 type RequestMessage struct {
 	Role         string            `json:"role"` // "user", "assistant" or "system"
 	Content      []json.RawMessage `json:"content"`
-	OutputConfig *OutputConfig     `json:"output_config,omitempty"` // of the first system message
+	OutputConfig *OutputConfig     `json:"output_config,omitempty"` // set for the first system message
 }
 
 // OutputConfig sets the effort of the model.
@@ -59,9 +60,9 @@ type RequestLine struct {
 	QuerySource   string        `json:"querySource"` // "sdk", "agent:builtin:…" or "agent:custom"
 	ShapeHash     string        `json:"shapeHash"`
 	Params        RequestParams `json:"params"`
-	Base          string        `json:"base,omitempty"` // the request before, in the same process
-	Keep          int           `json:"keep"`           // messages that Base already had
-	Tail          []string      `json:"tail"`           // hashes of the others
+	Base          string        `json:"base,omitempty"` // id of the previous request of the same process
+	Keep          int           `json:"keep"`           // number of messages taken over from Base
+	Tail          []string      `json:"tail"`           // hashes of the following messages
 	CacheControl  []CacheMark   `json:"cacheControl"`
 	RequestDigest string        `json:"requestDigest"`
 }
@@ -82,14 +83,14 @@ type RequestParams struct {
 	OutputConfig      *OutputConfig      `json:"output_config,omitempty"`
 }
 
-// RequestThinking specifies whether the model may think, and what is shown of it.
+// RequestThinking specifies whether the model may think, and what is shown of its thinking.
 type RequestThinking struct {
 	BudgetTokens int    `json:"budget_tokens,omitempty"`
 	Type         string `json:"type"`              // "adaptive" or "enabled"
 	Display      string `json:"display,omitempty"` // "updates" or "omitted"
 }
 
-// ContextManagement says what the API removes from a conversation that becomes long.
+// ContextManagement specifies what the API removes from a long conversation.
 type ContextManagement struct {
 	Edits []ContextEdit `json:"edits"`
 }

@@ -31,7 +31,7 @@ type ToolResult struct {
 	// Output is the structured tool_use_result. If it is nil, errors have the string "Error: <text>"
 	// and other results their content.
 	Output any
-	// Server is the configured name of the MCP server that answered; it may be empty.
+	// Server is the configured name of the MCP server that ran the call; it may be empty.
 	Server string
 	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.
 	MCP *MCPResult
@@ -40,10 +40,10 @@ type ToolResult struct {
 	Decision         *PermissionDecision // nil if the permission check was not reached
 	NonExecutionKind string              // empty if the tool ran
 	DeniedBeforeRun  bool                // the user interrupted the turn at the question about the call
-	UnknownTool      bool                // the tool does not exist, or its server is gone
+	UnknownTool      bool                // the tool does not exist, or its server has disconnected
 }
 
-// MCPResult holds the parts of an MCP server's answer besides its content.
+// MCPResult holds the parts of an MCP server's response other than the content.
 type MCPResult struct {
 	Content    any             `json:"-"`
 	Meta       json.RawMessage `json:"_meta,omitempty"`
@@ -81,9 +81,9 @@ type PermissionDecision struct {
 	ReasonType string `json:"reason_type,omitempty"`
 	// The following are only in transcripts.
 	RuleSource     string `json:"-"` // source of the deciding rule
-	ReasonCode     string `json:"-"` // why it was refused or asked about: "rule:userSettings", "bashMiss:no-rule-match"…
-	GrantScope     string `json:"-"` // of a permission that a host gave: "once" or "session"; empty means saved in a file
-	CircuitBreaker string `json:"-"` // the check that no rule and no mode overrules: "dangerousRemoval"…
+	ReasonCode     string `json:"-"` // reason for the refusal or the question, such as "rule:userSettings", "bashMiss:no-rule-match"…
+	GrantScope     string `json:"-"` // how long a permission from a host applies: "once" or "session"; empty means that it is saved in a file
+	CircuitBreaker string `json:"-"` // name of a check that no rule or mode can overrule, such as "dangerousRemoval"
 }
 
 // PermissionMode is the session's permission mode in the real CLI's spelling.
@@ -102,7 +102,7 @@ const (
 // SafetyFinding is the outcome of a safety check.
 type SafetyFinding string
 
-// The first may be approved permanently by a classifier or a rule, the second only for one call at a time.
+// A classifier or a rule may approve the first permanently. The second can be approved only for one call at a time.
 const (
 	SafetySensitive SafetyFinding = "sensitive"
 	SafetyDangerous SafetyFinding = "dangerous"
@@ -122,8 +122,8 @@ type PermissionRequest struct {
 	RuleSource         string       // source of the rule that requires the question; may be empty
 	Hook               *HookVerdict // the hook's decision that requires the question; may be nil
 	Server             *ServerRef
-	// ServerAskOnly is server_policy_ask_only: for MCP tools, whether no rule requires the question.
-	// Nil leaves the key out.
+	// ServerAskOnly is server_policy_ask_only, which is used for MCP tools: it is true if no rule requires the
+	// question. Nil omits the key.
 	ServerAskOnly *bool
 	RequiresUser  bool // requires_user_interaction
 }
@@ -140,16 +140,16 @@ type PermissionAnswer struct {
 	UpdatedInput       json.RawMessage // nil means the original
 	UpdatedPermissions []PermissionUpdate
 	Message            string // reason of a denial
-	Interrupt          bool   // a denial that also ends the turn
+	Interrupt          bool   // the denial also ends the turn
 	// Undecided is true if no decision was made; the call is denied.
 	Undecided bool
 	// AskFailure is the text of the tool result if asking failed (spec: cli-contract 6.3).
 	AskFailure string
-	// CallFailed is true if with an AskFailure the call counts as failed, not as denied.
+	// CallFailed is true if a call with an AskFailure counts as failed rather than denied.
 	CallFailed bool
 	// Source overrides the displayed decision source; empty means user_temporary or user_reject.
 	Source string
-	// Before are events of the hooks that were asked; they are shown before the call's result.
+	// Before holds events of the hooks that were asked; they are shown before the call's result.
 	Before []Event
 }
 

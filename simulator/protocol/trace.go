@@ -35,11 +35,11 @@ type PromptAccepted struct {
 	Injected       bool // text that the CLI itself added (hook feedback, reminders)
 	LocalCommand   bool // a command that runs without the model
 	UnknownCommand bool // a command that is not available here
-	// Expansion is the command that the prompt is, or whose text it is; it may be nil.
+	// Expansion is the command that the prompt calls or was expanded from; it may be nil.
 	Expansion *Expansion
 }
 
-// Expansion is a command or skill whose text the model reads.
+// Expansion is a command or skill with the text that it adds to the conversation.
 type Expansion struct {
 	Name  string
 	Tools []string // permission rules that the command grants
@@ -47,7 +47,7 @@ type Expansion struct {
 
 // PromptAbsorbed means that a prompt that arrived during the turn became part of it.
 type PromptAbsorbed struct {
-	UUID      string // of the prompt
+	UUID      string // UUID of the prompt
 	Content   Content
 	Origin    json.RawMessage // nil means absent
 	Notice    bool            // a notice about a background task, not a prompt
@@ -64,7 +64,7 @@ type ConversationCompacted struct {
 	HasHookReports bool            // Output includes reports of hooks
 }
 
-// RuleMatched says which rule of the scenario answered a prompt.
+// RuleMatched reports the rule of the scenario that answered a prompt.
 type RuleMatched struct {
 	Prompt  string
 	Rule    string // "responses[2]", "responses[2].turns[0]", "default_response", or empty if none
@@ -86,14 +86,14 @@ type ToolExecuted struct {
 	Duration      time.Duration
 }
 
-// AttachmentAdded is context that transcripts keep besides messages: a mentioned file, or the
-// record of a hook.
+// AttachmentAdded is context that transcripts record in addition to messages: a mentioned file, or the outcome of a
+// hook.
 type AttachmentAdded struct {
 	Attachment any    // an object with a type
-	Role       string // of the message in which the model reads it, "system" or "user"; empty if it does not
-	Rendered   string // the text for the model; empty if not kept
-	Tool       string // the built-in tool as whose use it counts; empty means none
-	AgentID    string // agent whose conversation it belongs to; empty for the session's
+	Role       string // role of the message with this text for the model, "system" or "user"; empty if there is none
+	Rendered   string // text for the model; empty if it is not recorded
+	Tool       string // built-in tool that counts as used; empty means none
+	AgentID    string // agent to whose conversation it belongs; empty for the main conversation
 }
 
 // UnmetExpectation is an expectation of the scenario that the run did not meet.
@@ -101,12 +101,12 @@ type UnmetExpectation struct {
 	Message string // with the prefix "FILE:LINE:COL: " if known
 }
 
-// CLIRetry is the transcript's record of an API failure that is retried.
+// CLIRetry records in the transcript an API failure that is retried.
 type CLIRetry struct {
 	Status     int    // 0 if there was no response
 	Message    string // message of the API
 	Body       string // the response as clients quote it
-	RequestID  string // empty without a JSON response
+	RequestID  string // empty if there was no JSON response
 	RetryInMS  int
 	Attempt    int
 	MaxRetries int
@@ -125,8 +125,8 @@ type StopHooks struct {
 	ToolUseID string // id used in their attachments
 }
 
-// VerbatimOutput is output that a scenario writes unchanged: bytes for stdout, used only with
-// stream-json, or text for stderr.
+// VerbatimOutput is output that a scenario specifies byte for byte: bytes for stdout (only with stream-json), or text
+// for stderr.
 type VerbatimOutput struct {
 	Stdout []byte
 	Times  int    // repetitions of Stdout; 0 means once
@@ -134,7 +134,7 @@ type VerbatimOutput struct {
 	Stderr string
 }
 
-// HiddenEvent is an event that transcripts keep and stdout does not show, such as the messages of a
+// HiddenEvent is an event that is recorded in transcripts but not shown on stdout, such as the messages of a
 // sub-agent whose output was not requested.
 type HiddenEvent struct{ Event Event }
 

@@ -15,7 +15,7 @@ type Envelope struct {
 type LineHead struct {
 	// ParentUUID is the uuid of the previous line in the conversation; nil for the first.
 	ParentUUID *string `json:"parentUuid"`
-	// LogicalParentUUID is the line before a compact boundary.
+	// LogicalParentUUID is set on a compact boundary: the uuid of the line before it.
 	LogicalParentUUID string `json:"logicalParentUuid,omitempty"`
 	IsSidechain       bool   `json:"isSidechain"`
 	PromptID          string `json:"promptId,omitempty"` // user lines only
@@ -50,9 +50,9 @@ type CommandBlocks struct {
 	Command int `json:"own"`
 }
 
-// AbridgedResult is a structured result of a tool that transcripts keep in a shorter form.
+// AbridgedResult is a structured tool result that transcripts record in a shorter form.
 type AbridgedResult interface {
-	// Abridged returns that form; it does not change the result.
+	// Abridged returns the shorter form. It does not change the result.
 	Abridged() any
 }
 
@@ -62,7 +62,7 @@ type UserLine struct {
 	Type    string      `json:"type"` // "user"
 	Message UserContent `json:"message"`
 	IsMeta  bool        `json:"isMeta,omitempty"`
-	// Companion marks a message that the CLI adds next to a prompt, in the same turn.
+	// Companion marks a message that the CLI adds to a turn in addition to the prompt.
 	Companion bool `json:"turnCompanion,omitempty"`
 	// CommandBlocks is set if a command's line has text blocks before the command's own.
 	CommandBlocks *CommandBlocks `json:"commandTextBlocks,omitempty"`
@@ -75,7 +75,7 @@ type UserLine struct {
 	// RefusedMessageID is the id of the refused reply that an injected text follows.
 	RefusedMessageID string `json:"refusedMessageId,omitempty"`
 
-	// Of a prompt.
+	// The following keys belong to prompts.
 	ImageIDs        []int           `json:"imagePasteIds,omitempty"` // 1 for the first image, and so on
 	PermissionMode  PermissionMode  `json:"permissionMode,omitempty"`
 	SkipAttachments bool            `json:"queueSkipAttachments,omitempty"` // set for notices about background tasks
@@ -90,7 +90,7 @@ type UserLine struct {
 	// SummarizedPrompts are the prompts of the turn that contains the summary.
 	SummarizedPrompts []string `json:"summarizedTurnPromptUuids,omitempty"`
 
-	// Of a tool result.
+	// The following keys belong to tool results.
 	ToolUseResult           any           `json:"toolUseResult,omitempty"`
 	MCPMeta                 *MCPResult    `json:"mcpMeta,omitempty"`
 	MCPNotReadOnly          string        `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
@@ -100,15 +100,16 @@ type UserLine struct {
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
 	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // for the text of a skill
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`
-	// DeniedBeforeRun marks the call at which an interrupt met its question, IsHumanText a refusal
-	// in the words of a host.
+	// DeniedBeforeRun marks a call that was interrupted while its permission question was open. IsHumanText marks a
+	// refusal with a message from the host.
 	DeniedBeforeRun bool `json:"toolDenialBeforeRun,omitempty"`
 	IsHumanText     bool `json:"holdsPersonsWords,omitempty"`
-	// RowSource says who wrote the text: "local" (the user or a command), "hook", "harness" or "recorded" (agents). Not on tool results.
+	// RowSource specifies who wrote the text: "local" (the user or a command), "hook", "harness" or "recorded"
+	// (agents). Not on tool results.
 	RowSource    string `json:"rowSource,omitempty"`
 	OwnNote      bool   `json:"ownNote,omitempty"` // asks the model to continue; has no RowSource
 	HookText     bool   `json:"hookText,omitempty"`
-	HookTextLead string `json:"hookTextLead,omitempty"` // precedes the text in requests
+	HookTextLead string `json:"hookTextLead,omitempty"` // text that precedes it in requests
 	LineTrailer
 }
 
@@ -117,9 +118,9 @@ type LineDecision struct {
 	Decision   string `json:"decision"`
 	Source     string `json:"source"`
 	ReasonType string `json:"reasonType,omitempty"`
-	ReasonCode string `json:"reasonCode,omitempty"` // of a rejection or a question, such as "hook:PreToolUse"
+	ReasonCode string `json:"reasonCode,omitempty"` // reason for a rejection or a question, such as "hook:PreToolUse"
 	RuleSource string `json:"ruleSource,omitempty"` // source of the deciding rule: "cliArg", "userSettings"…
-	// GrantScope is "once" or "session" for a permission that a host gave and that no file keeps.
+	// GrantScope is "once" or "session" for a permission that a host gave without saving it in a file.
 	GrantScope     string `json:"grantScope,omitempty"`
 	CircuitBreaker string `json:"circuitBreaker,omitempty"`
 }
@@ -147,7 +148,7 @@ type AssistantLine struct {
 	LineTrailer
 }
 
-// Attribution says which agent, skill, plugin or MCP server caused a line.
+// Attribution records which agent, skill, plugin or MCP server caused a line.
 type Attribution struct {
 	Agent     string `json:"attributionAgent,omitempty"`
 	Skill     string `json:"attributionSkill,omitempty"`
@@ -181,16 +182,15 @@ type SyntheticLine struct {
 	APIErrorStatus    int              `json:"apiErrorStatus,omitempty"`
 	APIErrorType      string           `json:"apiErrorType,omitempty"`
 	APIError          string           `json:"apiError,omitempty"`
-	ErrorDetails      string           `json:"errorDetails,omitempty"`     // for a request that was too long
-	ResendCannotCure  bool             `json:"resendCannotCure,omitempty"` // for an account without credit
+	ErrorDetails      string           `json:"errorDetails,omitempty"`     // set if a request was too long
+	ResendCannotCure  bool             `json:"resendCannotCure,omitempty"` // true if the account has no credit
 	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`
 	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
 	MadeBy            string           `json:"madeBy"` // "other"
 	LineTrailer
 }
 
-// AttachmentLine is context that the CLI gave the model in addition to the prompt. Attachment is an
-// object with a type.
+// AttachmentLine is context that the CLI added to the prompt. Attachment is an object with a type.
 type AttachmentLine struct {
 	LineHead
 	Attachment any    `json:"attachment"`
@@ -258,7 +258,7 @@ type InformationalLine struct {
 	LineTrailer
 }
 
-// FallbackLine is system/model_fallback: another model was asked.
+// FallbackLine is system/model_fallback: the CLI switched to the fallback model.
 type FallbackLine struct {
 	LineHead
 	Type     string `json:"type"`    // "system"
@@ -273,8 +273,7 @@ type FallbackLine struct {
 	LineTrailer
 }
 
-// LinePromptOutcome is a [PromptOutcome] with the keys of transcripts. How they record no_verdict
-// is unknown.
+// LinePromptOutcome is a [PromptOutcome] with the keys of transcripts. How transcripts record no_verdict is unknown.
 type LinePromptOutcome struct {
 	Ending struct {
 		Kind   string `json:"kind"` // "blocked_by_hook" or "stopped_by_hook"
@@ -314,8 +313,7 @@ type StopHookInfo struct {
 	DurationMS *int64 `json:"durationMs,omitempty"` // nil if the hook blocked
 }
 
-// CompactBoundaryLine is system/compact_boundary: the lines before it are no longer part of the
-// conversation.
+// CompactBoundaryLine is system/compact_boundary: the lines before it are no longer part of the conversation.
 type CompactBoundaryLine struct {
 	LineHead
 	Type    string `json:"type"`    // "system"
@@ -382,7 +380,7 @@ type QueueLine struct {
 	Timestamp string  `json:"timestamp"`
 	SessionID string  `json:"sessionId"`
 	Content   *string `json:"content,omitempty"` // text of a prompt that is added or removed
-	// The rest belongs to "remove".
+	// The following keys are set only for "remove".
 	Reason      string `json:"reason,omitempty"` // "absorbed_mid_turn"
 	CommandUUID string `json:"commandUuid,omitempty"`
 	DeliveryID  string `json:"deliveryId,omitempty"`
@@ -414,14 +412,14 @@ type ToolsUsedLine struct {
 	SessionID string   `json:"sessionId"`
 }
 
-// WorktreeStateLine is worktree-state: the git worktree that a session works in from its start.
+// WorktreeStateLine is worktree-state: the git worktree in which a session was started.
 type WorktreeStateLine struct {
 	Type      string          `json:"type"` // "worktree-state"
 	Worktree  WorktreeSession `json:"worktreeSession"`
 	SessionID string          `json:"sessionId"`
 }
 
-// WorktreeSession describes a worktree and where its session came from.
+// WorktreeSession describes a worktree and the place from which its session was moved.
 type WorktreeSession struct {
 	Original       string `json:"originalCwd"`
 	BeforeEntering string `json:"preEnterOriginalCwd"`
@@ -486,7 +484,7 @@ type CostStateLine struct {
 	HasUnknownModelCost            bool                `json:"hasUnknownModelCost"`
 }
 
-// LineCost is the part of a [ModelUsage] that a transcript keeps.
+// LineCost is the part of a [ModelUsage] that a transcript records.
 type LineCost struct {
 	InputTokens              int     `json:"inputTokens"`
 	OutputTokens             int     `json:"outputTokens"`

@@ -32,7 +32,7 @@ func Report(faults []Fault) string {
 	return said + "Fix each problem listed, then start Claude Code again.\n"
 }
 
-// ReportByFile is Report with the text of older versions, which mention only files, not other sources.
+// ReportByFile is like Report, but uses the wording of older versions, which mention only files.
 func ReportByFile(faults []Fault) string {
 	return report(faults, "These settings files did not load, so nothing in them is in effect, hooks and permission rules among it, "+
 		"until what is listed is mended:", "These settings entries were skipped; the rest of each file is in effect:")
@@ -68,8 +68,8 @@ func report(faults []Fault, whole, entries string) string {
 // maxReported is how many faults of a file are listed individually.
 const maxReported = 10
 
-// invalidFileFaults reports the invalid keys because of which a file is ignored. Hooks that
-// may be guards are reported first, and again in their place.
+// invalidFileFaults reports the invalid keys that make the CLI ignore a file. Hooks that may protect permissions are
+// reported first, and once more in the order of the keys.
 func invalidFileFaults(bad []string, file map[string]any) []Fault {
 	var found []Fault
 	checks := knownKeys()
@@ -84,7 +84,7 @@ func invalidFileFaults(bad []string, file map[string]any) []Fault {
 	return found
 }
 
-// invalidValueFaults reports why a value is not valid for a key. It determines the expected type by trying.
+// invalidValueFaults reports why a value is not valid for a key. It finds the expected type by trying out values.
 func invalidValueFaults(key string, valid check, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
 		return permissionFaults(object)
@@ -202,7 +202,7 @@ func isToolPattern(name string) bool {
 	return strings.Contains(name, "*")
 }
 
-// ToolPatternError returns the error for such a name; empty means allowed.
+// ToolPatternError returns the error for a tool name that is such a pattern; empty means that the name is allowed.
 func ToolPatternError(name string) string {
 	if !isToolPattern(name) {
 		return ""
@@ -264,14 +264,14 @@ type invalidHook struct {
 	path    string // its key
 	part    string // "entry" or "matcher"
 	problem string
-	// validTypes are the valid types; empty means its type is valid.
+	// validTypes lists the types that would be valid; empty means that the type is not the problem.
 	validTypes []string
 	// field is a key with a value of type got instead of a string; empty means another
 	// problem.
 	field, actualType string
 }
 
-// skippedFault returns the fault of a hook that alone is ignored.
+// skippedFault returns the fault of a hook that is ignored without affecting the rest of the file.
 func (o invalidHook) skippedFault() Fault {
 	text := o.problem + "; " + o.part + " ignored."
 	if o.validTypes != nil {
@@ -289,8 +289,7 @@ func (o invalidHook) guardFault() Fault {
 	return Fault{Key: o.path, Text: text}
 }
 
-// valueFault returns the fault in the general form for values; ok is false if there is
-// none.
+// valueFault returns the fault in the general format for values; ok is false if it has no such format.
 func (o invalidHook) valueFault() (Fault, bool) {
 	switch {
 	case o.validTypes != nil:
@@ -301,7 +300,7 @@ func (o invalidHook) valueFault() (Fault, bool) {
 	return Fault{}, false
 }
 
-// pruneGroup is pruneHooks for one matcher; nil means nothing is left.
+// pruneGroup is like pruneHooks but for one matcher. It returns nil if nothing is left.
 func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
@@ -382,7 +381,7 @@ func truncate(text string) string {
 	return string(runes[:min(len(runes), most)])
 }
 
-// guardHint explains why an invalid hook of some events makes its file ignored.
+// guardHint explains why an invalid hook of some events makes the CLI ignore the whole file.
 const guardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
 // hookFaults reports invalid hooks that make the CLI ignore the whole file: first in the format for hooks, then in
@@ -420,12 +419,12 @@ func hookFaults(v any) (first, second []Fault) {
 	return first, second
 }
 
-// Misspelled returns a text for each key that is nearly one about hooks, permissions or variables, and for each rule about a tool that
-// does not exist but nearly does. The real CLI ignores these keys and rules silently.
+// Misspelled returns a message for each key that resembles a key for hooks, permissions or variables, and for each
+// rule with a tool name that resembles an existing one. The real CLI ignores these keys and rules silently.
 func Misspelled(s Settings) (texts []string) {
 	for _, layer := range s.Layers {
 		var all, permissions map[string]json.RawMessage
-		_ = json.Unmarshal(layer.Raw, &all) // a layer that is no object is a fault
+		_ = json.Unmarshal(layer.Raw, &all) // a layer that is not an object was reported as a fault
 		_ = json.Unmarshal(all["permissions"], &permissions)
 		texts = append(texts, layer.misspelledKeys("", all, "hooks", "permissions", "env", "disableAllHooks")...)
 		texts = append(texts, layer.misspelledKeys("permissions.", permissions,

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// addManaged adds the settings that the machine and the host impose, which override
-// everything else. Single faults are reported and ignored (observed with 2.1.329).
+// addManaged adds the settings that the machine and the host impose, which override everything else. Individual
+// faults are reported and otherwise ignored (observed with 2.1.329).
 func (s *Settings) addManaged(o Options) error {
 	if o.ManagedDir != "" {
 		parts, err := o.Glob(filepath.Join(o.ManagedDir, "managed-settings.d", "*.json"))
@@ -56,8 +56,8 @@ func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key s
 	return true
 }
 
-// isRestrictiveKey reports whether a key of a host's managed settings counts: keys that
-// restrict the session do, preferences do not.
+// isRestrictiveKey reports whether a key of a host's managed settings is used. Keys that restrict the session are,
+// preferences are not.
 func isRestrictiveKey(key string) bool {
 	switch key {
 	case "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels",
@@ -67,8 +67,8 @@ func isRestrictiveKey(key string) bool {
 	return false
 }
 
-// dropUnmanaged removes the rules and hooks that managed settings disable. disableAllHooks of a user disables the
-// user's hooks; in managed settings it disables all.
+// dropUnmanaged removes the rules and hooks that managed settings disable. In a user's settings, disableAllHooks
+// disables the user's hooks; in managed settings, all hooks.
 func (s *Settings) dropUnmanaged() {
 	hooksOnly, all := false, false
 	for _, layer := range s.Layers {

@@ -12,7 +12,7 @@ import (
 func (s *Settings) EnabledPlugins() (ids []string) {
 	var all plainjson.Object
 	for _, layer := range s.Layers {
-		file, _ := plainjson.Parse(layer.Raw) // its form was checked
+		file, _ := plainjson.Parse(layer.Raw) // its form was validated before
 		plugins, _ := plainjson.Parse(file.Get("enabledPlugins"))
 		for _, p := range plugins {
 			all = all.With(p.Key, p.Value)
@@ -26,8 +26,8 @@ func (s *Settings) EnabledPlugins() (ids []string) {
 	return ids
 }
 
-// Merged returns all layers merged into one object: objects by key, lists joined
-// without duplicates, other values by precedence.
+// Merged returns all layers as one object: objects by key, lists joined without duplicates, other values by
+// precedence.
 func (s *Settings) Merged() map[string]any {
 	merged := map[string]any{}
 	for _, layer := range s.Layers {

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// SaveUpdate writes a permission update to a settings file and keeps the rest of the file. rules are the rules of
-// the update in the form of settings files.
+// SaveUpdate writes a permission update to a settings file and keeps the rest of the file. rules are the rules of the
+// update as written in settings files.
 func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,8 @@ import (
 // check validates a JSON value.
 type check func(v any) bool
 
-// invalidKeys returns the keys of a file with values that the CLI rejects, in the order of its schema, as far as
-// known. One such key makes the whole file ignored; unknown keys are allowed (observed with 2.1.329).
+// invalidKeys returns the keys of a file with values that the CLI rejects, in the order of its schema as far as that
+// is known. One such key makes the CLI ignore the whole file; unknown keys are allowed (observed with 2.1.329).
 func invalidKeys(file map[string]any) []string {
 	var bad []string
 	for key, valid := range knownKeys() {
@@ -38,9 +38,8 @@ func faultRank(key string) int {
 	return len(first)
 }
 
-// knownKeys returns the keys whose values are validated. Keys whose faults are
-// tolerated (theme, viewMode, effortLevel, the lists of MCP servers …) are not
-// included.
+// knownKeys returns the keys whose values are validated. Keys for which the CLI tolerates faults (theme, viewMode,
+// effortLevel, the lists of MCP servers …) are not included.
 func knownKeys() map[string]check {
 	checks := map[string]check{
 		"$schema":                 isText,
@@ -175,8 +174,8 @@ func validHooks(v any) bool {
 	return true
 }
 
-// isGuardEvent reports whether hooks of an event may protect permissions: an invalid one
-// makes the whole file ignored.
+// isGuardEvent reports whether hooks of an event may protect permissions. If such a hook is invalid, the CLI ignores
+// the whole file.
 func isGuardEvent(event string) bool { return claudecode.HookEventNamed(event).CanGuardPermissions }
 
 // validGroups validates the matchers of an event.
@@ -217,7 +216,7 @@ func hookFields(kind string) []string {
 	}
 }
 
-// validEvents lists the hook events in the order of messages.
+// validEvents lists the hook events in the order in which messages list them.
 func validEvents() string {
 	var names []string
 	for _, e := range claudecode.HookEvents() {

@@ -21,7 +21,7 @@ type serverEntry struct {
 // Server holds the properties of a server that a [ServerList] checks.
 type Server struct {
 	Name    string
-	Command []string // with its arguments; empty means not a stdio server
+	Command []string // command and arguments; empty means that it is not a stdio server
 	URL     string
 }
 
@@ -44,7 +44,7 @@ func (l *ServerList) Denies(s Server) bool {
 }
 
 // Allows reports whether the server may be used. If the list has command lines, a stdio server must match one of
-// them; if it has URLs, a remote server must match one; otherwise the name decides.
+// them; if it has URLs, a remote server must match one; otherwise one of the names must match.
 func (l *ServerList) Allows(s Server) bool {
 	if l == nil {
 		return true

@@ -18,7 +18,7 @@ const (
 	SourceManaged Source = "policySettings"
 )
 
-// Options say which sources to read.
+// Options specify which sources to read.
 type Options struct {
 	StateDir string // holds settings.json and .claude.json
 	CWD      string // absolute
@@ -29,7 +29,8 @@ type Options struct {
 	// HostSettings holds settings that the host sent later, by key, to be merged into those
 	// of --settings; both form one source.
 	HostSettings map[string]json.RawMessage
-	// Managed are settings that a host imposes, as JSON; nil means none. Only those that restrict the session count.
+	// Managed are settings that a host imposes, as JSON; nil means none. Only settings that restrict the session are
+	// used.
 	Managed []byte
 	// ManagedDir is the directory of the machine's managed-settings.json and managed-settings.d; empty means none.
 	ManagedDir string
@@ -67,7 +68,7 @@ type Permissions struct {
 	Directories   []Directory
 	DisableBypass bool // bypassPermissions is not available at all
 	DisableAuto   bool
-	ManagedOnly   bool // only rules of managed settings count
+	ManagedOnly   bool // only rules of managed settings are used
 }
 
 // Directory is an additional working directory, as written.
@@ -125,17 +126,16 @@ type Settings struct {
 
 	// ManagedFaults are lines for stderr about managed settings.
 	ManagedFaults []string
-	// Warnings are invalid files and keys, in claudeless's words.
+	// Warnings are invalid files and keys, as claudeless words them.
 	Warnings []string
-	// Faults are the same problems as the real CLI reports them with text output.
+	// Faults are the same problems, as the real CLI reports them with text output.
 	Faults []Fault
 	// TrustWarning is a message for stderr: allow rules of the project were ignored
 	// because the folder is not trusted. Empty means none.
 	TrustWarning string
 }
 
-// FlagError explains, in the real CLI's words, why the value of --settings is
-// invalid.
+// FlagError explains, with the message of the real CLI, why the value of --settings is invalid.
 type FlagError struct{ text string }
 
 func (e *FlagError) Error() string { return e.text }

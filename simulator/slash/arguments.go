@@ -12,7 +12,7 @@ var indexedArgument = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
-// appendArguments has the arguments at its end that no place was found for.
+// appendArguments appends the arguments to a text that has no placeholder for them.
 func appendArguments(body, args string, used bool) string {
 	if used || args == "" {
 		return body
@@ -35,7 +35,7 @@ func fillPlaceholders(body, args string, names []string) (text string, used bool
 		switch {
 		case n == 0:
 			value, n = "$", 1
-		case len(before)-len(strings.TrimRight(before, `\`)) == 1: // exactly one backslash ends it
+		case len(before)-len(strings.TrimRight(before, `\`)) == 1: // exactly one backslash precedes the placeholder
 			before, value = before[:at-1], written[:n]
 		default:
 			used = used || value != written[:n]
@@ -46,8 +46,8 @@ func fillPlaceholders(body, args string, names []string) (text string, used bool
 	}
 }
 
-// placeholderValue returns the value of the placeholder at the start of s and the length of the placeholder; 0 =
-// none. The longest name is used, and names before numbers.
+// placeholderValue returns the value of the placeholder at the start of s and the length of the placeholder; or 0 if
+// there is none. The longest name is used, and names before numbers.
 func placeholderValue(s, args string, words, names []string) (value string, n int) {
 	for i, name := range names {
 		if n < 1+len(name) && hasName(s[1:], name) {
@@ -87,12 +87,14 @@ var shellCommand = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^```!\\s*\\n((?s:.*?))\\n?```$|(?:^|[\\s])(!`([^`]+)`)")
 })
 
-// FillWithShell puts the arguments in place of $ARGUMENTS, and single ones in that of $0, $1, … and $ARGUMENTS[0],
-// $ARGUMENTS[1], …; those that were not given stay as they are written, and so does what has one backslash in
-// front, which it loses. With names, $name is the argument in the place that the name has among them, and nothing
-// if it was not given. Arguments that the body has no place for follow it. What shell commands print takes their
-// place: !`command` and blocks of code that begin with ```!. What is printed, and what arguments hold, is text and
-// nothing more. The error is that of run, which is given the command and how it is written.
+// FillWithShell replaces placeholders in body by arguments: $ARGUMENTS by all of them, and $0, $1, … or
+// $ARGUMENTS[0], $ARGUMENTS[1], … by single ones. With names, $name is replaced by the argument at the position of
+// the name, or by nothing if it was not given. Numbered placeholders without an argument stay unchanged. So does a
+// placeholder after a backslash, and the backslash is removed. If body has no placeholder, the arguments are
+// appended.
+//
+// Shell commands (!`command`, and code blocks that begin with ```!) are replaced by their output. Neither output nor
+// arguments are searched for placeholders. The error comes from run, which receives the command and its source text.
 func FillWithShell(body, args string, names []string, run func(command, pattern string) (string, error)) (string, error) {
 	var printed []string
 	var failed error
@@ -166,7 +168,7 @@ func SplitWords(args string) []string {
 	return words
 }
 
-// quotedWord reads the quote that s begins with; n is its length.
+// quotedWord reads the quote that s begins with; n is the length of the quote.
 func quotedWord(s string) (text string, n int) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {

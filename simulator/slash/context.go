@@ -28,14 +28,14 @@ type LoadedContext struct {
 	Skills      []UsageItem
 }
 
-// UsageCategory is one line of the context's use.
+// UsageCategory is one line of the table of context usage.
 type UsageCategory struct {
 	Name   string `json:"name"`
 	Tokens int    `json:"tokens"`
 	Kind   string `json:"kind"` // used, buffer, free
 }
 
-// Context is how much of the model's context is in use.
+// Context describes how much of the model's context window is in use.
 type Context struct {
 	Model       string          `json:"model"`
 	TotalTokens int             `json:"total_tokens"`
@@ -49,20 +49,20 @@ type Context struct {
 	Window      ContextWindow   `json:"-"`
 }
 
-// ContextWindow is how far a conversation may grow.
+// ContextWindow is the maximum size of a conversation.
 type ContextWindow struct {
 	Tokens        int  // tokens
 	IsRequested   bool // the window is not the model's own
-	NoAutoCompact bool // a conversation that is full is not compacted automatically
+	NoAutoCompact bool // a full conversation is not compacted automatically
 }
 
 // CompactBuffer is the number of tokens reserved for a summary.
 const CompactBuffer = 33_000
 
 const (
-	manualBuffer       = 3000 // for a requested summary
+	manualBuffer       = 3000 // reserved for a requested summary
 	systemPromptTokens = 1000
-	minMessageTokens   = 100 // of a conversation without messages
+	minMessageTokens   = 100 // size of a conversation without messages
 )
 
 // NewContext computes the context of a session: the model, its context window, and the tokens of the conversation so
@@ -115,7 +115,7 @@ func orEmpty[T any](s []T) []T {
 	return s
 }
 
-// Text words the context's use as a table.
+// Text formats the context usage as a table.
 func (c Context) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, shortNumber(c.TotalTokens), shortNumber(c.MaxTokens), c.Percentage)

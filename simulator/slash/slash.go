@@ -14,7 +14,7 @@ import (
 // Call is a prompt that is a slash command: "/name args".
 type Call struct {
 	Name string // without the slash: "clear", "plugin:cmd", "mcp__server__prompt"
-	Args string // the rest, without the space around it
+	Args string // the rest of the prompt, trimmed
 }
 
 var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
@@ -44,7 +44,7 @@ func (c Call) Tags() string {
 // Output wraps the output of a local command as user messages contain it.
 func Output(text string) string { return "<local-command-stdout>" + text + "</local-command-stdout>" }
 
-// ErrorOutput is [Output] for a command that failed; it has no tags.
+// ErrorOutput is like [Output] but for a command that failed; it adds no tags.
 func ErrorOutput(text string) string {
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 	return "<local-command-stderr>" + text + "</local-command-stderr>"
@@ -55,8 +55,8 @@ type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
 	Source string // where it was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
-	// Tools are the permission rules that the text brings for its turn, Model
-	// the model that answers it; empty means that of the session.
+	// Tools are permission rules that apply during the turn of this text. Model is the model for the turn; empty
+	// means the model of the session.
 	Tools []string
 	Model string
 }
@@ -79,7 +79,8 @@ type Outcome struct {
 	IsPrompt  bool // the transcript keeps the command as a prompt without arguments
 	// Title is the new name of the session; empty means it keeps its own.
 	Title string
-	// Model is the model that the session uses from now on; nil means it keeps its own. Init still names the former one.
+	// Model is the model that the session uses from now on; nil means it keeps its own. The init event of this turn
+	// still has the previous model.
 	Model *string
 	// Failed is true if the command failed; Text is the reason.
 	Failed bool
@@ -96,7 +97,7 @@ func Unavailable(name string) Outcome {
 	return Outcome{Text: "/" + name + " isn't available in this environment.", IsUnknown: true}
 }
 
-// Model is one model's line of /cost.
+// Model is the line of one model in /cost.
 type Model struct {
 	Name                string
 	Input, Output       int
@@ -108,12 +109,12 @@ type Model struct {
 type Cost struct {
 	USD                      float64
 	APIMS, WallMS            int
-	LinesAdded, LinesRemoved int // lines of files
-	Requests                 int // to the model
+	LinesAdded, LinesRemoved int // number of lines in files
+	Requests                 int // number of requests to the model
 	Models                   []Model
 }
 
-// Text words the costs.
+// Text formats the costs for /cost.
 func (c Cost) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Estimated cost:        $%.4f\n", c.USD)

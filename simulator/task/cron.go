@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Schedule is a cron expression with five fields: minute, hour, day of the month,
-// month, day of the week. Its texts and grammar were observed with 2.1.329.
+// Schedule is a cron expression with five fields: minute, hour, day of the month, month, day of the week. Its
+// descriptions and grammar were observed with 2.1.329.
 type Schedule struct {
 	expr   string
 	fields [5]uint64 // bit n: the value n is set
@@ -154,7 +154,7 @@ func (c Schedule) String() string {
 	return c.expr
 }
 
-// everyN returns n of a field that is "*/n".
+// everyN returns n if the field is "*/n".
 func everyN(field string) (int, bool) {
 	step, ok := strings.CutPrefix(field, "*/")
 	if !ok {

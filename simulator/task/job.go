@@ -19,7 +19,7 @@ type Job struct {
 	At time.Time
 }
 
-// Limits of the shift of a job relative to its schedule.
+// Limits of how far a job is shifted relative to its schedule.
 const (
 	maxDelay   = 30 * time.Minute
 	maxAdvance = 90 * time.Second
@@ -77,8 +77,7 @@ func (s *Set) Schedule(j Job) {
 	s.scheduled = append(s.scheduled, j)
 }
 
-// Unschedule removes the jobs for which meant returns true and returns their
-// number.
+// Unschedule removes the jobs for which the function returns true and returns their number.
 func (s *Set) Unschedule(meant func(Job) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

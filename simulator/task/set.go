@@ -26,7 +26,7 @@ type Options struct {
 	Ordered bool
 }
 
-// Phase says when events are taken.
+// Phase is the time at which events are taken.
 type Phase int
 
 // The phases: during a turn, and between turns.
@@ -119,7 +119,7 @@ func (s *Set) Start(i Info) *Task {
 	t := &Task{Info: i, set: s, inBackground: i.Background, started: s.options.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	starter := false // whether the caller itself is a background task
+	starter := false // the caller is itself a background task
 	if parent := s.find(i.ParentID); parent != nil && parent.inBackground {
 		starter, t.inBackground = true, true
 	}
@@ -148,7 +148,7 @@ func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 		cancel()
 	}
 	s.jobs.Add(1)
-	run := func() { // ends with its work, which ctx ends
+	run := func() { // returns when its work is done; ctx stops it
 		defer s.jobs.Done()
 		defer cancel()
 		end := f(ctx)
@@ -172,8 +172,8 @@ func (s *Set) finishTask(t *Task) {
 	s.signal()
 }
 
-// Stop cancels the context of a running task. This ends a command; an agent reports
-// its end itself. False = no such task is running.
+// Stop cancels the context of a running task. This kills a command, while an agent itself reports its end. Stop
+// returns false if no such task is running.
 func (s *Set) Stop(id string, by Killer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +236,8 @@ func (s *Set) Close() {
 // Ready returns a channel that receives a token after a change. Only the goroutine that takes events may read it.
 func (s *Set) Ready() <-chan struct{} { return s.ready }
 
-// Take returns the events to show, in order, and removes them. Events have no session, and frames no uuid; the
-// caller sets these. Between turns an ordered set returns nothing of an agent before its end.
+// Take returns the events to show, in order, and removes them. Events have no session, and frames no uuid; the caller
+// sets these. Between turns, an ordered set returns the events of an agent only after the agent has finished.
 func (s *Set) Take(p Phase) []protocol.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,7 +293,7 @@ func (s *Set) StartNextAgent() {
 	}
 	run := s.waitingAgents[0]
 	s.waitingAgents, s.agentRunning = s.waitingAgents[1:], true
-	go run() // ends with its work; Close waits for it
+	go run() // returns when its work is done; Close waits for it
 }
 
 // NextNotice removes and returns the oldest notification that the model has not
@@ -432,7 +432,7 @@ func (s *Set) signal() {
 }
 
 func (s *Set) find(id string) *Task {
-	for _, t := range slices.Backward(s.tasks) { // the last run of a task that was continued
+	for _, t := range slices.Backward(s.tasks) { // backwards, to find the last run of a task that was continued
 		if t.ID == id && id != "" {
 			return t
 		}

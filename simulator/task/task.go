@@ -1,8 +1,8 @@
-// Package task manages the background work of a session: sub-agents and commands that continue after their tool
-// call. It queues their events and keeps the notifications that the model has not received.
+// Package task manages the background work of a session: sub-agents and commands that continue after their tool call.
+// It queues their events and keeps the notifications that the model has not received.
 //
-// The events of a task have a fixed order (started, its own events, updated, notification), each occurs once, and
-// nothing follows the end of a task.
+// The events of a task have a fixed order (started, its own events, updated, notification), each of which occurs
+// once, and no event follows the end of a task.
 package task
 
 import (
@@ -39,10 +39,10 @@ type Info struct {
 	Depth       int    // agents only; 1 means started by the main conversation
 	ParentID    string // task that started this one; empty means the main conversation
 	Background  bool   // the tool call does not wait for it
-	IsAmbient   bool   // it is shown only at its start and its end, and not counted: the agent of a skill
+	IsAmbient   bool   // it is shown only at its start and end, and is not counted (used for the agents of skills)
 
-	// ID is the id of a task that continues after its end; empty means Start makes one:
-	// "a" and 16 characters, or "b" and 8.
+	// ID is the id of a task that continues after its end; empty means that Start generates one: "a" and 16
+	// characters, or "b" and 8.
 	ID    string
 	RunID string // set by Start
 	// OutputFile receives the output of the task; set by Start, empty means none.
@@ -87,7 +87,7 @@ type Task struct {
 
 	// Guarded by set.mu.
 	unshownEvents int // events that have not been shown yet
-	waitCount     int // scripted waits of its work that have begun and not ended
+	waitCount     int // number of scripted waits in progress
 	ended         bool
 	cancel        context.CancelFunc // nil before Go
 	killer        Killer
@@ -104,7 +104,7 @@ func (t *Task) Post(events ...protocol.Event) {
 	}
 }
 
-// WhileWaiting runs f, in which the work of the task only waits.
+// WhileWaiting runs f, during which the task counts as waiting.
 func (t *Task) WhileWaiting(f func() error) error {
 	t.addWait(1)
 	defer t.addWait(-1)
@@ -118,8 +118,8 @@ func (t *Task) addWait(n int) {
 	t.set.signal()
 }
 
-// WaitShown waits until all posted events have been shown, so that later ones follow them; the end of ctx ends the
-// wait. In a set that shows events only at the end of the work it does not wait.
+// WaitShown waits until all posted events have been shown, so that later ones follow them; it also returns when ctx
+// is cancelled. If the set shows events only when the work is done, it does not wait.
 func (t *Task) WaitShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
@@ -201,13 +201,13 @@ func (t *Task) End(e End) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.finish(e)
-	if t.out != nil { // it was written to after the end
+	if t.out != nil { // it was written to after the task had ended
 		t.out.Close()
 		t.out = nil
 	}
 }
 
-// finish is [Task.End] with the set's lock held.
+// finish is like [Task.End], but the caller holds the set's lock.
 func (t *Task) finish(e End) {
 	s := t.set
 	if t.ended {
@@ -216,7 +216,7 @@ func (t *Task) finish(e End) {
 	if t.killer != notKilled {
 		e.Status = StatusKilled
 	}
-	if t.killer == KilledBySystem { // progress is not reported
+	if t.killer == KilledBySystem { // the kill is not reported
 		e.Summary, e.Usage = t.Description, nil
 	}
 	if t.IsAmbient {
@@ -302,7 +302,7 @@ func (t *Task) notificationFrame(e End) *protocol.System {
 	return &protocol.System{Subtype: "task_notification", Fields: append(fields, t.ambientFields()...)}
 }
 
-// ambientFields returns the keys by which hosts know a task that they need not show.
+// ambientFields returns the keys that tell hosts not to show a task.
 func (t *Task) ambientFields() []protocol.Field {
 	if !t.IsAmbient {
 		return nil
@@ -345,8 +345,7 @@ func (t *Task) endNotice(e End) Notification {
 	return Notification{Text: b.String(), Origin: runOrigin(t.RunID)}
 }
 
-// runOrigin returns the origin of a turn about a run; without an id if the run
-// continues.
+// runOrigin returns the origin of a turn about a run; it has no id if the run continues.
 func runOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
@@ -395,13 +394,12 @@ func padOrTrim(text string, n int) string {
 	return strings.Repeat("0", n-len(text)) + text
 }
 
-// HasAgent reports whether a background agent is running, or its end has not been
-// shown.
+// HasAgent reports whether there is a background agent that is running or has unshown events.
 func (s *Set) HasAgent() bool {
 	return anyAgent(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
 }
 
-// HasActiveAgent reports whether a background agent is about to continue: it is running and does not wait.
+// HasActiveAgent reports whether a background agent is about to continue: it is running and not waiting.
 func (s *Set) HasActiveAgent() bool {
 	return anyAgent(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
 }
