@@ -13,10 +13,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrConnectionClosed reports that the server closed the connection during a call. The text is that of the real CLI.
+// ErrConnectionClosed reports that the server closed the connection during a call. It has the message of the real
+// CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
-// TimeoutError reports that a server sent no result within Limit, or, where progress counts, no progress either.
+// TimeoutError reports that a server sent no result within Limit. If progress restarts the limit, there was no
+// progress either.
 type TimeoutError struct {
 	Server, Tool string // rawTools names
 	Limit        time.Duration
@@ -28,22 +30,22 @@ func (e *TimeoutError) Error() string {
 
 // CallRequest is one tool call.
 type CallRequest struct {
-	Tool      string          // any form of name that Resolve accepts
+	Tool      string          // name of the tool in any form that Resolve accepts
 	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty means left out
 	Input     json.RawMessage // a JSON object; anything else is sent as {}
-	Timeout   time.Duration   // limit between two messages of the server; 0 means the server's own limit, of the whole call
+	Timeout   time.Duration   // longest time between two messages of the server; 0 means the server's own limit, which applies to the whole call
 	// OnProgress receives the progress of the call, in order, before Call returns; nil means not wanted. It runs on the
 	// goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
 	OnProgress func(Progress)
 }
 
-// Progress is one progress notification. Progress and Total are in the server's own unit (Total 0 = unknown); Message
-// is often empty.
+// Progress is one progress notification. Progress and Total are in the server's own unit (a Total of 0 is unknown);
+// Message is often empty.
 type Progress = connection.Progress
 
 // Call runs one tool and returns the result as the model sees it. If the tool or the server fails, the result has
 // IsError set. Call returns an error only for routing errors, in which case nothing was sent. A lost stdio server is
-// restarted first. When ctx ends, the call is cancelled and the result says so.
+// restarted first. If ctx is cancelled, so is the call, and the result says so.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
 	tool, result, err := m.call(ctx, c)
 	if isRoutingError(err) {
@@ -66,7 +68,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 }
 
 // CallRaw is like Call but returns the result as the server sent it. In addition to the routing errors it returns an
-// *RPCError, a *TimeoutError, ErrConnectionClosed or the cause of the end of ctx.
+// *RPCError, a *TimeoutError, ErrConnectionClosed or the cause of the cancellation of ctx.
 func (m *Manager) CallRaw(ctx context.Context, c CallRequest) (json.RawMessage, error) {
 	_, result, err := m.call(ctx, c)
 	return result, err
@@ -89,7 +91,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		return protocol.Tool{}, nil, ErrClosed
 	}
 	tool, err := m.Resolve(c.Tool)
-	if err != nil { // lists that are being fetched may contain the tool
+	if err != nil { // the tool may be in a list that is being fetched
 		m.waitFresh(ctx, maxListWait)
 		tool, err = m.Resolve(c.Tool)
 	}
@@ -142,7 +144,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	return tool, result, err
 }
 
-// unansweredError means that the connection closed during a call, as the real CLI words it.
+// unansweredError reports that the connection closed during a call, as the real CLI words it.
 type unansweredError struct{ server string }
 
 func (e *unansweredError) Error() string {
@@ -202,9 +204,9 @@ func toolArguments(input json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// LossReason returns why a connected server went away ("exit status 3: boom") and the last lines that it wrote to standard
-// error. It waits until they are known or ctx ends; both are empty if the server is still connected or the reason
-// stays unknown.
+// LossReason returns why the connection to a server was lost ("exit status 3: boom") and the last lines that it wrote
+// to standard error. It waits until they are known or ctx ends; both are empty if the server is still connected or
+// the reason stays unknown.
 func (m *Manager) LossReason(ctx context.Context, server string) (reason string, stderr []string) {
 	s, err := m.findServer(server)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// RecordSource is the Source of every call in a CallLog, which distinguishes them from calls of other kinds.
+// RecordSource is the Source of every call in a CallLog. It distinguishes them from other kinds of calls.
 const RecordSource = "mcp_client"
 
 // CallRecord is one finished call.
@@ -17,7 +17,7 @@ type CallRecord struct {
 	Source    string `json:"source"`        // always "mcp_client"
 	Server    string `json:"server"`        // raw name
 	Tool      string `json:"tool"`          // canonical name
-	RawTool   string `json:"original_name"` // the server's own name of the tool
+	RawTool   string `json:"original_name"` // the tool's name as the server declares it
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	// Input and Result are JSON values as they were sent and received. A value above MaxInlineRecord bytes is omitted; its
 	// CID refers to it.
@@ -26,7 +26,7 @@ type CallRecord struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 	ResultCID string          `json:"result_cid,omitempty"`
 	// Error is why the call has no result: an error response, a timeout, a lost connection or a cancellation. Empty
-	// = success.
+	// means success.
 	Error      string    `json:"error,omitempty"`
 	ErrorCode  int       `json:"error_code,omitempty"` // JSON-RPC error code
 	StartedAt  time.Time `json:"started_at,omitzero"`
@@ -35,8 +35,8 @@ type CallRecord struct {
 
 // CallLogOptions configure a CallLog. The zero value keeps calls without times.
 type CallLogOptions struct {
-	// Store keeps inputs and results; nil means a store of the log's own, of at most Bytes (0 means the default of the
-	// store).
+	// Store keeps inputs and results; nil means that the log has its own store of at most Bytes (0 means the default
+	// of the store).
 	Store    *cas.Store
 	MaxBytes int64
 	// MaxCalls is how many of the newest calls are kept; 0 means 1000.
@@ -50,7 +50,8 @@ type CallLogOptions struct {
 // A CallObserver receives calls and notifications, without locks held; its methods may be called from many goroutines.
 type CallObserver interface {
 	RecordCall(c CallRecord)
-	// RecordNotification is called while the server waits; what belongs to a call comes before that call.
+	// RecordNotification is called while the server waits; notifications of a call come before the record of the
+	// call.
 	RecordNotification(n NotificationRecord)
 }
 
@@ -64,7 +65,7 @@ type NotificationRecord struct {
 	// Progress and Total are in the unit of the server.
 	Progress float64 `json:"progress,omitempty"`
 	Total    float64 `json:"total,omitempty"`
-	// Level and Logger are those of a log message; Level is empty for progress.
+	// Level and Logger belong to log messages; Level is empty for progress.
 	Level  string `json:"level,omitempty"`
 	Logger string `json:"logger,omitempty"`
 	// Text is the message of the progress, or the data of the log message: JSON unless it is a string.
@@ -97,7 +98,7 @@ func NewCallLog(o CallLogOptions) *CallLog {
 	return &CallLog{options: o}
 }
 
-// Now returns the time of the log's clock; zero without a clock.
+// Now returns the time of the log's clock; it is zero if there is no clock.
 func (l *CallLog) Now() time.Time {
 	if l.options.Now == nil {
 		return time.Time{}
@@ -117,7 +118,7 @@ func (l *CallLog) Add(c CallRecord) {
 	l.mu.Lock()
 	l.total++
 	l.calls = append(l.calls, c)
-	if len(l.calls) > l.options.MaxCalls+l.options.MaxCalls/4 { // trim rarely, in one go
+	if len(l.calls) > l.options.MaxCalls+l.options.MaxCalls/4 { // trim seldom, and many calls at once
 		l.calls = slices.Clone(l.calls[len(l.calls)-l.options.MaxCalls:])
 	}
 	l.mu.Unlock()

@@ -166,8 +166,8 @@ type loader struct {
 	config  Config
 }
 
-// loadScopes adds the entries of settings files and of .mcp.json, which takes precedence over user scope but not
-// over local scope.
+// loadScopes adds the entries of settings files and of .mcp.json, which takes precedence over the user scope but not
+// over the local scope.
 func (l *loader) loadScopes() {
 	project := func() {
 		if l.options.NoProject {
@@ -416,8 +416,8 @@ func (cfg ServerConfig) Expand(o Options) ServerConfig {
 	return cfg
 }
 
-// OAuthClient returns the client that has the credentials of a server, whose variables are expanded. Of the options it
-// uses Credentials.
+// OAuthClient returns the client that has the credentials of a server, after its variables were expanded. It uses
+// only the option Credentials.
 func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	return oauth.NewClient(oauth.Options{
 		Server: oauth.Server{Name: cfg.Name, Type: cfg.Type, URL: cfg.URL, Headers: cfg.Headers},

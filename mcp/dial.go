@@ -21,7 +21,7 @@ type dialResult struct {
 }
 
 // connect makes one attempt to connect, which retries transient failures of a remote server up to retries times. The
-// connection lives as long as life; the attempt ends with ctx or after the connect timeout.
+// connection lasts until life is cancelled; the attempt lasts until ctx is cancelled or the connect timeout expires.
 func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {
@@ -165,7 +165,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 func (d dialer) remoteTarget(ctx context.Context) connection.Remote {
 	t := connection.Remote{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
-		// Opening the TCP connection may use only a part of the time, so that there is time for a second attempt.
+		// Opening the TCP connection may use only a part of the time, which leaves time for a second attempt.
 		DialTimeout: d.connectTimeout() / 4, MaxMessage: orDefault(d.cfg.MaxLineBytes, defaultMaxLine),
 	}
 	switch {
@@ -217,7 +217,7 @@ type oauthHeaders struct {
 	client *oauth.Client
 }
 
-// Transport adds to requests the proofs that their token needs.
+// Transport adds proofs of possession to requests if their token requires them.
 func (a oauthHeaders) Transport(base http.RoundTripper) http.RoundTripper {
 	return a.client.Transport(base)
 }

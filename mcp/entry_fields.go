@@ -117,7 +117,7 @@ func (f *entryFields) StringList(name string) []string {
 		return nil
 	}
 	var elements []json.RawMessage
-	_ = json.Unmarshal(raw, &elements) // get has checked that it is an array
+	_ = json.Unmarshal(raw, &elements) // get checked that it is an array
 	all := make([]string, len(elements))
 	for i, e := range elements {
 		if json.Unmarshal(e, &all[i]) != nil || plainjson.TypeOf(e) != "string" {
@@ -145,7 +145,7 @@ func (f *entryFields) StringMap(name string) map[string]string {
 	return all
 }
 
-// Object returns the members of an object; nil if absent. Its problems are its own.
+// Object returns the members of an object; nil if absent. Problems in it are collected there.
 func (f *entryFields) Object(name string) *entryFields {
 	raw, ok := f.take(name, "object")
 	if !ok {

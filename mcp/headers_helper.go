@@ -12,7 +12,7 @@ import (
 
 // helperOptions describe one run of a helper. Command is required.
 type helperOptions struct {
-	Command     string // for sh -c
+	Command     string // shell command, for sh -c
 	Dir         string
 	Environ     []string // "K=V"
 	Server, URL string   // CLAUDE_CODE_MCP_SERVER_NAME and _URL

@@ -89,14 +89,15 @@ func (l *lists) allWarnings() []string {
 type listFetcher struct {
 	conn  *connection.Conn
 	cfg   ServerConfig
-	pause time.Duration // before the first retry
+	pause time.Duration // pause before the first retry
 	exact bool          // see Options.IgnoreUndeclared
 }
 
-// fetch fetches the declared lists among only (nil means all) and returns them together with the other lists of old. A list
-// that fails is fetched again, with pauses that start at f.pause, and is empty if it keeps failing. The lists are fetched
-// one after another in the order of the real CLI, so that runs are reproducible. Unless f.exact, a server that declared no
-// capabilities in the handshake is asked for tools once, because some have tools anyway. The error is that of a lost connection.
+// fetch fetches those lists in only (nil means all) that the server declared, and returns them together with the
+// remaining lists of old. A list that fails is fetched again, with pauses that start at f.pause, and is empty if it
+// keeps failing. The lists are fetched one after another in the order of the real CLI, so that runs are reproducible.
+// A server that declared no capabilities in the handshake is asked for tools once, unless f.exact is set, because
+// some have tools anyway. An error means that the connection was lost.
 func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {
 	out := old
 	out.err = nil
@@ -127,7 +128,7 @@ func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.L
 	}
 }
 
-// fetchLists fetches lists once and returns those that failed. The error is that of a lost connection.
+// fetchLists fetches lists once and returns those that failed. An error means that the connection was lost.
 func (f listFetcher) fetchLists(ctx context.Context, all []connection.List, out *lists) (failed []connection.List, lost error) {
 	for _, list := range all {
 		delete(out.warnings, list)
@@ -166,7 +167,7 @@ func isRefusal(err error) bool {
 	return refused || unusable
 }
 
-// decodeItems returns the elements of a list, which fit its schema.
+// decodeItems decodes the elements of a list that has been checked against its schema.
 func decodeItems[T any](all []json.RawMessage, complete func(*T)) []T {
 	items := make([]T, len(all))
 	for i, raw := range all {
@@ -215,7 +216,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// parseTool reads one definition, which fits its schema; schema and annotations stay as the server sent them.
+// parseTool reads one definition that has been checked against its schema. It keeps the input schema and the
+// annotations as the server sent them.
 func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool, problem string) {
 	d := plainjson.Read[struct {
 		Name        string          `json:"name"`

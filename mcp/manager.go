@@ -73,7 +73,7 @@ func (m *Manager) Settle(ctx context.Context) error { return m.settle(ctx, m.all
 // launch starts the goroutine of a server; the caller holds m.mu.
 func (m *Manager) launch(ctx context.Context, s *server) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	m.tasks.Go(func() { (&loopState{server: s}).run(ctx) }) // ends with cancel
+	m.tasks.Go(func() { (&loopState{server: s}).run(ctx) }) // returns after cancel is called
 }
 
 // settle waits for servers to connect or fail, within ConnectTimeout.
@@ -88,9 +88,9 @@ func (m *Manager) settle(ctx context.Context, servers []*server) error {
 	return nil
 }
 
-// Close ends all servers in parallel, within about 1.3 s even if they do not cooperate, and returns when no process
-// or goroutine is left. It may be called at any time and more than once. It ignores the end of its context, so that
-// servers are ended after a signal too.
+// Close stops all servers in parallel, within about 1.3 s even if they do not cooperate, and returns when no process
+// or goroutine is left. It may be called at any time and more than once. It ignores the cancellation of its context,
+// so that servers are also stopped after a signal.
 func (m *Manager) Close(_ context.Context) error {
 	m.mu.Lock()
 	m.closed = true
@@ -152,8 +152,8 @@ func (m *Manager) findServer(name string) (*server, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownServer, name)
 }
 
-// Connect connects a server that is not connected, for whatever reason, and waits for the outcome: nil, or why it
-// failed. Unknown names are ErrUnknownServer.
+// Connect connects a server that is not connected, for whatever reason, and waits for the outcome. It returns
+// ErrUnknownServer for unknown names.
 func (m *Manager) Connect(ctx context.Context, name string) error {
 	s, err := m.findServer(name)
 	if err != nil {
@@ -231,7 +231,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		return change, ErrClosed
 	}
 	var kept, gone, fresh []*server
-	known := map[string]bool{} // the servers of the source that are kept
+	known := map[string]bool{} // names of the servers that stay
 	for _, s := range m.servers {
 		own := s.configuredBy == source || source == typeSDK && s.cfg.Source == typeSDK
 		i := slices.IndexFunc(desired, func(c ServerConfig) bool { return c.Name == s.cfg.Name })

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ProtocolVersion is the MCP revision that the handshake requests; servers may answer with an older one.
+// ProtocolVersion is the MCP revision that the handshake requests; a server may choose an older one.
 const ProtocolVersion = connection.ProtocolVersion
 
 // Negotiation is the way in which client and server agree on a revision of MCP.
@@ -34,8 +34,7 @@ type Options struct {
 	Environ []string
 	CWD     string   // the working directory of the servers, and the default root
 	Roots   []string // absolute paths for roots/list; empty means CWD
-	// ConnectTimeout bounds one connect: spawn, initialize, first lists. 0 =
-	// 30 s (MCP_TIMEOUT).
+	// ConnectTimeout bounds one connect: spawn, initialize, first lists. 0 means 30 s (MCP_TIMEOUT).
 	ConnectTimeout time.Duration
 	// ToolTimeout bounds the time between two messages of a server during a call; 0 means 100000000 ms
 	// (MCP_TOOL_TIMEOUT).
@@ -48,7 +47,7 @@ type Options struct {
 	Debug io.Writer
 	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy].
 	Negotiation Negotiation
-	// IgnoreUndeclared leaves the tools of a server alone that declares no capabilities at all, as the real CLI does.
+	// IgnoreUndeclared does not ask a server for tools if it declares no capabilities at all, as the real CLI does.
 	IgnoreUndeclared bool
 	// OptionalSchemas accepts tools without an input schema, unlike the real CLI.
 	OptionalSchemas bool
@@ -60,17 +59,18 @@ type Options struct {
 	ResourceUpdated func(server, uri string)
 	// Records stores every call; nil means calls are not recorded.
 	Records *CallLog
-	// Sample answers sampling/createMessage with a result; an error is sent as an error response. nil means the
+	// Sample answers sampling/createMessage with a result; an error is sent as an error response. nil means that the
 	// capability is not declared and requests are refused.
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)
 	// Elicit handles elicitation/create; nil means every request is cancelled.
 	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer
 	// Files stores content that is too large or binary; nil means nothing is stored, and long results are returned whole.
 	Files Files
-	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 means the default of the real CLI, estimated without counting tokens.
+	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 means the default of the real CLI, which is compared with an
+	// estimate.
 	MaxOutputTokens int
-	// SDK sends one JSON-RPC message to a server of type "sdk" and returns the response (nil for notifications). nil
-	// = such servers cannot connect.
+	// SDK sends one JSON-RPC message to a server of type "sdk" and returns the response (nil for notifications). Nil
+	// means that such servers cannot connect.
 	SDK func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 }
 
@@ -80,10 +80,10 @@ type Batch struct {
 	Remote int // 0 means 20 (MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE)
 }
 
-// Credentials say where OAuth credentials are kept.
+// Credentials specify where OAuth credentials are stored.
 type Credentials struct {
-	Path string           // of the file; empty means none
-	Time func() time.Time // the clock by which they expire; required with Path
+	Path string           // path of the file; empty means that nothing is stored
+	Time func() time.Time // clock that decides whether they have expired; required with Path
 }
 
 // Now implements oauth.Clock.
@@ -123,7 +123,7 @@ type ElicitRequest struct {
 	Server  string
 	Message string
 	Schema  json.RawMessage // requestedSchema; nil means none
-	// URL is the page that the user is sent to instead of filling in a form; empty means a form.
+	// URL is a page that the user is asked to open instead of filling in a form; empty means a form.
 	URL, ID string
 	Params  json.RawMessage // all parameters as the server sent them
 }

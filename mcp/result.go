@@ -35,10 +35,10 @@ type callResult struct {
 	StructuredContent json.RawMessage `json:"structuredContent"`
 	IsError           json.RawMessage `json:"isError"`
 	Meta              json.RawMessage `json:"_meta"`
-	ToolResult        json.RawMessage `json:"toolResult"` // of servers before protocol 2024-11-05
+	ToolResult        json.RawMessage `json:"toolResult"` // sent by servers older than protocol 2024-11-05
 }
 
-// structuredOutput is tool_use_result if that is more than the content.
+// structuredOutput is the tool_use_result of a call that returned more than its content.
 type structuredOutput struct {
 	Content           any             `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
@@ -53,8 +53,8 @@ type resourceLink struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// resultView converts the result of a call into what the model and the event stream show. No part of a result is lost
-// silently: oversized or binary content is saved to a file, or its size is reported.
+// resultView converts the result of a call into what the model receives and the event stream shows. No part of a
+// result is lost silently: oversized or binary content is saved to a file, or its size is reported.
 type resultView struct {
 	Files     Files     // nil means nothing is stored
 	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 means not set
@@ -64,7 +64,7 @@ type resultView struct {
 	Modern *server
 }
 
-// Result converts the result of a call into the one for the model and the event stream.
+// Result converts the result of an MCP call for the model and the event stream.
 func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMessage) protocol.ToolResult {
 	var r callResult
 	if err := json.Unmarshal(result, &r); err != nil {
@@ -98,7 +98,7 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 	return v.limitSize(tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
 }
 
-// failureResult returns the tool result of a result with isError.
+// failureResult converts a result with isError.
 func (b *blockBuilder) failureResult(structured json.RawMessage) protocol.ToolResult {
 	text := b.plainText()
 	if text == "" && structured != nil {
@@ -107,7 +107,7 @@ func (b *blockBuilder) failureResult(structured json.RawMessage) protocol.ToolRe
 	return failedResult(cmp.Or(text, "Unknown error"))
 }
 
-// successResult returns the tool result of any other result, before its size is limited.
+// successResult converts any other result, before its size is limited.
 func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessage) protocol.ToolResult {
 	nothing := protocol.Content{Text: fmt.Sprintf("(%s completed with no output)", tool)}
 	r := protocol.ToolResult{Content: protocol.Content{Blocks: b.blocks}, Output: b.blocks}
@@ -294,7 +294,7 @@ func (b *blockBuilder) add(item json.RawMessage) {
 		Description string          `json:"description"`
 		Resource    json.RawMessage `json:"resource"`
 	}
-	_ = json.Unmarshal(item, &c) // it is not malformed
+	_ = json.Unmarshal(item, &c) // it has been checked against its schema
 	switch {
 	case c.Type == "text" && c.Text != nil:
 		b.text("%s", *c.Text)

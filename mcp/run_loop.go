@@ -12,10 +12,10 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// loopState is the state of the run goroutine that is not part of the status.
+// loopState is the internal state of the run goroutine, which is not part of the status.
 type loopState struct {
 	*server
-	conn        *connection.Conn // live, or being closed
+	conn        *connection.Conn // current connection, which may be closing
 	stopDial    context.CancelFunc
 	dialed      chan dialResult    // nil means not connecting
 	retry       *time.Timer        // nil means not waiting to reconnect
@@ -115,7 +115,7 @@ func (l *loopState) dial(ctx context.Context) {
 		retries = 0
 	}
 	l.connectOnce = false
-	l.tasks.Go(func() { // ends with the attempt, which has a time limit
+	l.tasks.Go(func() { // returns after the attempt, which has a time limit
 		result <- l.connect(ctx, dialCtx, retries)
 	})
 }
@@ -191,7 +191,7 @@ func (l *loopState) stopRetry() {
 	}
 }
 
-// handleLoss updates the status after the server went away.
+// handleLoss updates the status after the connection was lost.
 func (l *loopState) handleLoss(ctx context.Context) {
 	c := l.conn
 	l.conn = nil
@@ -204,7 +204,7 @@ func (l *loopState) handleLoss(ctx context.Context) {
 		l.update(func(st *status) { st.stderrTail = tail })
 	}
 	l.closeLater(ctx, c)
-	if c.NeedsAuth() { // another attempt would be refused too
+	if c.NeedsAuth() { // another attempt would also be refused
 		l.handleDialFailure(&connection.DialError{Reason: "authorization required", Wire: "authorization required", NeedsAuth: true})
 		return
 	}
@@ -223,7 +223,7 @@ func (l *loopState) handleLoss(ctx context.Context) {
 
 // closeLater closes a connection outside the run goroutine.
 func (l *loopState) closeLater(ctx context.Context, c *connection.Conn) {
-	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // Close has a time limit
+	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // returns soon, because Close has a time limit
 }
 
 // disconnect closes the connection and cancels an attempt to connect.
@@ -249,7 +249,7 @@ func (l *loopState) shutdown(ctx context.Context) {
 	if l.nextUpdate != nil {
 		l.nextUpdate.Stop()
 	}
-	if l.dialed != nil { // ctx has ended, so the attempt ends too
+	if l.dialed != nil { // ctx is cancelled, so the attempt fails soon
 		if r := <-l.dialed; r.conn != nil {
 			l.conn = r.conn
 		}
@@ -277,7 +277,7 @@ func (l *loopState) refresh(ctx context.Context) {
 	l.nextUpdate = time.NewTimer(refreshPause)
 	changed, seen := c.TakeChanges()
 	st, _ := l.snapshot()
-	l.tasks.Go(func() { // ends within the connect timeout
+	l.tasks.Go(func() { // returns within the connect timeout
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
 		fresh, err := listFetcher{c, l.cfg, l.options.Pauses.Retry, l.options.IgnoreUndeclared}.fetch(limit, st.lists, changed)
@@ -312,7 +312,7 @@ func (l *loopState) resubscribe(ctx context.Context, c *connection.Conn) {
 	if len(uris) == 0 {
 		return
 	}
-	l.tasks.Go(func() { // ends within the connect timeout
+	l.tasks.Go(func() { // returns within the connect timeout
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
 		for _, uri := range uris {

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Routing errors of Resolve and Call; nothing was sent. Test with errors.Is.
+// Routing errors of Resolve and Call; they mean that nothing was sent. Test with errors.Is.
 var (
 	ErrUnknownServer = errors.New("unknown MCP server")
 	ErrUnknownTool   = errors.New("unknown MCP tool")
@@ -80,24 +80,25 @@ type ServerStatus struct {
 	Capabilities    json.RawMessage
 	Instructions    string
 	// Error is why the server is not connected, with exit status and last line of standard error if available. Empty
-	// = no error.
+	// means no error.
 	Error string
 	// WireError is the same error as the real CLI words it ("Connection closed").
 	WireError string
-	PID       int // of a stdio server; 0 means not running
-	Attempt   int // of reconnecting, from 1
+	PID       int // process id of a stdio server; 0 means not running
+	Attempt   int // number of the attempt to reconnect, from 1
 	Tools     []protocol.Tool
 	RawTools  []json.RawMessage // definitions as the server sent them, in the order of Tools
 	Prompts   []Prompt
-	// Warnings are defects that did not stop the server: tools left out, repeated cursors, output that is not JSON.
+	// Warnings are defects despite which the server is used: tools left out, repeated cursors, output that is not
+	// JSON.
 	Warnings []string
 }
 
-// server is one configured server over its whole life. One goroutine, run,
-// decides what happens to it; everybody else sends it orders and reads status.
+// server is one configured server over its whole life. One goroutine, run, changes its state; other goroutines send
+// it requests and read status.
 type server struct {
 	*shared
-	cfg           ServerConfig // immutable: a changed entry becomes a new server
+	cfg           ServerConfig // immutable: a changed configuration is a new server
 	configuredBy  string       // the source that set it in SetServers, "" means configured; guarded by Manager.mu
 	stateRequests chan stateRequest
 	cancel        context.CancelFunc // ends run
@@ -112,7 +113,7 @@ type server struct {
 // status is the current state of a server. Only server.update changes it.
 type status struct {
 	state      State
-	attempt    int              // of reconnecting, from 1
+	attempt    int              // number of the attempt to reconnect, from 1
 	conn       *connection.Conn // nil unless connected
 	initResult connection.InitializeResult
 	lists      lists
@@ -142,7 +143,7 @@ func newServer(c *shared, cfg ServerConfig) *server {
 	return s
 }
 
-// update changes the status; no other function does.
+// update changes the status. It is the only function that does.
 func (s *server) update(change func(st *status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,8 +247,8 @@ func (s *server) connectAgain(ctx context.Context) (status, error) {
 	return s.waitSettled(ctx)
 }
 
-// currentStatus returns the status after a loss of the connection has been noticed and explained, which takes a
-// moment. Without it, a call right after a crash would get the dead connection again.
+// currentStatus returns the status. If the connection was just lost, it first waits until the loss has been recorded,
+// because otherwise a call right after a crash would use the dead connection.
 func (s *server) currentStatus(ctx context.Context) (status, error) {
 	return s.waitFor(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsLost() })
 }

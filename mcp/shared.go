@@ -18,7 +18,7 @@ type shared struct {
 	options     Options       // without Servers: Manager.servers replaces it
 	debug       *debugSink    // nil means off
 	localSlots  chan struct{} // one slot for each local server that may connect at the same time
-	remoteSlots chan struct{} // the same for remote ones
+	remoteSlots chan struct{} // one slot for each remote server that may connect at the same time
 
 	tasks          sync.WaitGroup // every goroutine of the manager
 	version        atomic.Int64   // counts changes of any server
@@ -51,7 +51,7 @@ func (c *shared) acquireSlot(ctx context.Context, kind string) (release func(), 
 	}
 }
 
-// variables returns the variables that entries may refer to.
+// variables returns the variables to which entries may refer.
 func (c *shared) variables() variables {
 	return newVariables(c.options.Environ, c.options.CWD)
 }
@@ -90,7 +90,7 @@ const (
 	defaultEntrypoint = "sdk-cli"
 )
 
-// lastValue returns the value of a variable; if it is repeated, the last one.
+// lastValue returns the last value of a variable that may be repeated.
 func lastValue(env []string, name string) (value string, ok bool) {
 	for _, kv := range env {
 		if key, v, _ := strings.Cut(kv, "="); key == name {
@@ -170,7 +170,7 @@ func (c *shared) reportUpdate(server, uri string) {
 		return
 	}
 	n.delivering = true
-	go func() { // ends when everything is delivered
+	go func() { // returns when everything is delivered
 		for {
 			n.mu.Lock()
 			if len(n.waiting) == 0 {

@@ -17,7 +17,7 @@ type ShadowedTool struct {
 
 // catalogue is the table of all callable tools. Names are looked up in it and never split.
 type catalogue struct {
-	version       int64 // version of the servers from which it was built
+	version       int64 // value of shared.version from which it was built
 	tools         []protocol.Tool
 	owners        map[string]*server // by canonical name
 	byName        map[string]int     // canonical name → index in tools

@@ -1,8 +1,9 @@
 // Package oauth logs in to MCP servers that require OAuth 2.1 and keeps the credentials.
 //
-// A [Client] belongs to one server. Its Authorization returns the header of a request and refreshes an expired token,
-// Renew is for a refused request, and [Client.Login] begins a login, which the caller completes with the URL that the
-// authorization server redirected the user to. The requests of the flow are those of mcp-go; flow.go adds what it lacks.
+// A [Client] belongs to one server. [Client.Authorization] returns the header for a request, after it has refreshed
+// an expired token. [Client.Renew] returns another header after a refusal. [Client.Login] begins a login, which the
+// caller completes with the URL to which the authorization server redirected the user. Most requests of the flow are
+// made by mcp-go; flow.go adds the missing ones.
 //
 // Credentials are in a [Store]. Errors never contain a credential.
 package oauth
@@ -43,12 +44,12 @@ func NewClient(o Options) *Client { return &Client{options: o} }
 // expiryMargin is the time before expiry at which a token is renewed (observed with 2.1.330).
 const expiryMargin = 5 * time.Minute
 
-// ErrNeedsLogin reports missing credentials, or none that the authorization server accepts.
+// ErrNeedsLogin reports missing credentials, or credentials that the authorization server does not accept.
 var ErrNeedsLogin = errors.New("no credentials")
 
-// Authorization returns the value of the Authorization header of the next request; empty means none is stored. A token that
-// has expired or soon will is refreshed before. If that fails, the old token is returned once more: the server may
-// still accept it.
+// Authorization returns the value of the Authorization header of the next request; empty means none is stored. A
+// token that has expired or soon will is refreshed first. If that fails, the old token is returned, because the
+// server may still accept it.
 func (c *Client) Authorization(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,8 +164,8 @@ func (c *Client) save() error {
 	return c.options.Store.save(tokensKey, c.options.Server.key(), c.credentials)
 }
 
-// refresh replaces the token that is held. Other processes that use the same file wait meanwhile, and then use what
-// this one got: a refresh token may be valid for a single use.
+// refresh replaces the current token. Other processes that use the same file wait and then use the new token, because
+// a refresh token may be valid only once.
 func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	unlock, err := c.options.Store.lock()
 	if err != nil {
@@ -198,7 +199,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	}
 	h := c.newHandler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.ClientSecret()), "", nil)
 	if _, err = h.RefreshToken(ctx, c.credentials.RefreshToken); err == nil {
-		return nil // it was saved by tokenStore
+		return nil // tokenStore has saved the token
 	}
 	if refused, ok := errors.AsType[transport.OAuthError](err); ok { // trying again would not help
 		c.credentials = credentials{Discovery: f.state, ClientID: c.credentials.ClientID, ClientSecret: c.credentials.ClientSecret, Issuer: c.credentials.Issuer, RedirectURI: c.credentials.RedirectURI}
@@ -276,11 +277,11 @@ func (c *Client) loginAsMachine(ctx context.Context, f *flow, scopes []string) e
 	if err != nil {
 		return err
 	}
-	c.credentials.Scope = strings.Join(scopes, " ") // unless the answer names others
+	c.credentials.Scope = strings.Join(scopes, " ") // unless the response contains others
 	return tokenStore{c}.SaveToken(ctx, token)
 }
 
-// Transport returns base with the proofs that tokens need which are bound to a key.
+// Transport returns base with the proofs of possession for tokens that are bound to a key.
 func (c *Client) Transport(base http.RoundTripper) http.RoundTripper {
 	return proofTransport{base, func() *jose.JSONWebKey {
 		c.mu.Lock()

@@ -24,10 +24,10 @@ const (
 	maxBody        = 1 << 20
 	maxRedirects   = 5
 	requestTimeout = 30 * time.Second
-	lastPage       = time.Second // how long the end of a login waits for the browser to receive its page
+	lastPage       = time.Second // how long the last page of a login may take to reach the browser
 )
 
-// metadataVersion is the revision of MCP that requests for metadata name (observed with 2.1.330).
+// metadataVersion is the revision of MCP that requests for metadata send (observed with 2.1.330).
 const metadataVersion = "2025-11-25"
 
 // clientMetadataURL is the client id of the real CLI at authorization servers that read client metadata documents.
@@ -35,14 +35,14 @@ const clientMetadataURL = "https://claude.ai/oauth/claude-code-client-metadata"
 
 // Config is the member oauth of the entry of a server.
 type Config struct {
-	ClientID     string // of a client that was registered by hand, or the URL of a client metadata document
+	ClientID     string // id of a client that was registered by hand, or the URL of a client metadata document
 	CallbackPort int    // 0 means any
 	// AuthServerMetadataURL is where the metadata of the authorization server is; empty means it is discovered.
 	AuthServerMetadataURL string
-	Scopes                string // separated by spaces; empty means those that the server names
+	Scopes                string // separated by spaces; empty means the scopes that the server requests
 }
 
-// Clock returns the time by which credentials expire.
+// Clock returns the time that decides whether credentials have expired.
 type Clock interface{ Now() time.Time }
 
 // Options configure a Client. Server, Clock and Store are required.
@@ -66,7 +66,7 @@ var challengeParameter = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(error|scope|resource_metadata)\s*=\s*(?:"([^"]*)"|([^\s,"]+))`)
 })
 
-// parseChallenge reads the parameters of a header; of repeated ones the first counts.
+// parseChallenge reads the parameters of a header; if one is repeated, the first is used.
 func parseChallenge(header string) (c challenge) {
 	for _, m := range challengeParameter().FindAllStringSubmatch(header, -1) {
 		to := map[string]*string{"error": &c.code, "scope": &c.scope, "resource_metadata": &c.resourceURL}[strings.ToLower(m[1])]
@@ -113,7 +113,7 @@ func (m serverMetadata) authMethod() string {
 	return secretInBody
 }
 
-// isForMachines reports whether only programs can log in, as themselves.
+// isForMachines reports whether only a client itself can log in, not a user.
 func (m serverMetadata) isForMachines() bool {
 	return slices.Contains(m.Grants, "client_credentials") && !slices.Contains(m.Grants, "authorization_code")
 }
@@ -140,8 +140,8 @@ type flow struct {
 // issuer returns the identity of the authorization server.
 func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
 
-// discover asks the server and its authorization server for their metadata. The authorization server that is known
-// already is asked first.
+// discover asks the server and its authorization server for their metadata. A known authorization server is asked
+// first.
 func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (*flow, error) {
 	f := &flow{state: &discovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
@@ -189,7 +189,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 	return f, f.findServer(ctx)
 }
 
-// resume returns the flow that an earlier discovery found, asking only the authorization server again.
+// resume returns the flow of an earlier discovery. It asks only the authorization server again.
 func (o Options) resume(ctx context.Context, known *discovery) (*flow, error) {
 	state := *known
 	f := &flow{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
@@ -202,7 +202,8 @@ func (o Options) resume(ctx context.Context, known *discovery) (*flow, error) {
 	return f, f.findServer(ctx)
 }
 
-// findServer reads the metadata of the authorization server f.state.Server, where RFC 8414 and OpenID Connect put it.
+// findServer reads the metadata of the authorization server f.state.Server from the URLs of RFC 8414 and OpenID
+// Connect.
 func (f *flow) findServer(ctx context.Context) error {
 	server, err := url.Parse(f.state.Server)
 	if err != nil || server.Host == "" {

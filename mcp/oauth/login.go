@@ -29,8 +29,8 @@ type Login struct {
 	scopes          []string
 }
 
-// CheckSupport finds the authorization server of the server; an error says why a login is impossible. Afterwards
-// the server no longer counts as refused.
+// CheckSupport finds the authorization server of the server; the error explains why a login is impossible. Afterwards
+// the server no longer counts as having refused.
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, sco
 	return c.options.register(ctx, f, redirectURI, scopes)
 }
 
-// IsAnswer reports whether a query is an answer to this login.
+// IsAnswer reports whether a redirect with this query belongs to this login.
 func (l *Login) IsAnswer(q url.Values) bool {
 	return (q.Has("code") || q.Has("error")) && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.state)) == 1
 }
@@ -172,19 +172,19 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	if err != nil {
 		return err
 	}
-	c.credentials.Scope = strings.Join(l.scopes, " ") // unless the answer names others
+	c.credentials.Scope = strings.Join(l.scopes, " ") // unless the response contains others
 	err = l.handler.ProcessAuthorizationResponse(ctx, q.Get("code"), q.Get("state"), l.verifier)
 	unlock()
 	if err != nil {
 		return c.flowError(err)
 	}
-	if c.isExpiring() { // observed with 2.1.330
+	if c.isExpiring() { // refreshed at once, as observed with 2.1.330
 		return c.flowError(c.refresh(ctx, challenge{}))
 	}
 	return nil
 }
 
-// Approve plays the user and their browser: it opens the login's URL and follows the redirects to the redirect URI,
+// Approve acts as the user and the browser: it opens the login's URL and follows the redirects to the redirect URI,
 // whose query it returns. It is for authorization servers on loopback that do not ask the user.
 func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 	at, err := url.Parse(l.URL)
@@ -218,15 +218,15 @@ func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 	return nil, fmt.Errorf("the authorization server sent more than %d redirects", maxRedirects)
 }
 
-// isLoopback reports whether only this machine has a host name.
+// isLoopback reports whether a host name always means this machine.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Listen waits for the browser at the redirect URI until ctx ends, and calls answer with the query of each request
-// that answers the login; it shows the browser the error that answer returns. After the end of ctx it still sends the
-// pages that browsers wait for. The port is closed when Listen returns.
+// Listen serves the redirect URI until ctx is cancelled. It calls answer with the query of each request that belongs
+// to the login, and shows the returned error in the browser. After ctx is cancelled, it still sends pages for which a
+// browser is waiting. When Listen returns, the port is closed.
 func (l *Login) Listen(ctx context.Context, at net.Listener, answer func(url.Values) error) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
@@ -263,8 +263,8 @@ func (l *Login) Listen(ctx context.Context, at net.Listener, answer func(url.Val
 	return err
 }
 
-// Probe sends the server a request without credentials and returns the WWW-Authenticate header of its refusal; empty =
-// it did not refuse, or has no such header.
+// Probe sends the server a request without credentials and returns the WWW-Authenticate header of its refusal; it is
+// empty if the server did not refuse, or sent no such header.
 func (c *Client) Probe(ctx context.Context) (string, error) {
 	const message = `{"jsonrpc":"2.0","id":"login","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"claudeless","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}}}`

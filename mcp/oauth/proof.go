@@ -19,14 +19,14 @@ import (
 // boundScheme is the scheme of tokens that are bound to a key, and the name of the header with the proof.
 const boundScheme = "DPoP"
 
-// newProofKey returns a key that tokens are bound to.
+// newProofKey returns a key to which tokens can be bound.
 func newProofKey() (*jose.JSONWebKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	return &jose.JSONWebKey{Key: key}, err
 }
 
-// proofTransport proves that the sender of a request has the key of its token (DPoP, RFC 9449): in requests with a bound
-// token, and in requests for a token. Other requests stay as they are.
+// proofTransport proves that the sender of a request has the key of its token (DPoP, RFC 9449): It does so in
+// requests with a bound token and in requests for a token, and leaves other requests unchanged.
 type proofTransport struct {
 	base   http.RoundTripper
 	key    func() *jose.JSONWebKey // nil means no bound token
@@ -34,7 +34,7 @@ type proofTransport struct {
 	clock  interface{ Now() time.Time }
 }
 
-// RoundTrip sends a request, and once more with the nonce of the server if it was refused without that.
+// RoundTrip sends a request, and once more with the nonce of the server if the server refused it for lack of one.
 func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if scheme != boundScheme {
@@ -73,7 +73,7 @@ func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// proof signs that the holder of key sends a request; nonce is nil or a string.
+// proof returns a signed statement that the holder of key sends this request; nonce is nil or a string.
 func (p proofTransport) proof(key *jose.JSONWebKey, req *http.Request, token string, nonce any) (string, error) {
 	claims := map[string]any{
 		"jti": rand.Text(), "htm": req.Method, "htu": req.URL.Scheme + "://" + req.URL.Host + req.URL.EscapedPath(), "iat": p.clock.Now().Unix(),

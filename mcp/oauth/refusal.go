@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// A server that refused a request without a token is not asked again before a login: not at all if the metadata of
-// its authorization server is known, else not for refusalLifetime (observed with 2.1.330).
+// A server that refused a request without a token is not contacted again before a login. If the metadata of its
+// authorization server is unknown, this applies only for refusalLifetime (observed with 2.1.330).
 const (
 	refusalsFile    = "mcp-needs-auth-cache.json"
 	refusalLifetime = 15 * time.Minute
@@ -22,7 +22,7 @@ const (
 // defaultRedirectURI is the redirect URI of a client that is registered before a login (observed with 2.1.330).
 const defaultRedirectURI = "http://localhost:3118/callback"
 
-// refusal is the entry of a server in the file of refusals.
+// refusal is an entry of the file that records which servers refused.
 type refusal struct {
 	Timestamp int64 `json:"timestamp"` // ms
 }
@@ -48,7 +48,7 @@ func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
 		id, secret, err := c.options.register(ctx, f, defaultRedirectURI, f.resource.Scopes)
-		if err == nil { // on an error the login tries again
+		if err == nil { // after an error, the login tries again
 			c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer, c.credentials.RedirectURI = id, secret, f.issuer(), defaultRedirectURI
 		}
 	}
@@ -68,13 +68,13 @@ func (c *Client) forgetRefusal() error {
 	return c.options.Store.writeRefusals(c.options.Store.refusals().Without(c.options.Server.Name))
 }
 
-// refusals returns the file of refusals; one that cannot be read is empty.
+// refusals returns the file of refusals; if it cannot be read, it counts as empty.
 func (s Store) refusals() plainjson.Object {
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(s.Path), refusalsFile))
 	if err != nil || s.Path == "" {
 		return nil
 	}
-	doc, _ := plainjson.Parse(data) // it is a cache
+	doc, _ := plainjson.Parse(data) // errors are ignored, because the file is only a cache
 	return doc
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Server identifies a server: its name, and how it is reached.
+// Server identifies a server: its name, type and URL.
 type Server struct {
 	Name    string
 	Type    string // http or sse
@@ -24,8 +24,8 @@ type Server struct {
 	Headers map[string]string // as configured
 }
 
-// Store is the file with the credentials of all servers, in the form of the real CLI (.credentials.json). Members that
-// belong to others stay as they are. Several processes may use it at the same time.
+// Store is the file with the credentials of all servers, in the format of the real CLI (.credentials.json). Members
+// that other programs use stay unchanged. Several processes may use it at the same time.
 type Store struct {
 	Path string // empty means nothing is stored
 }
@@ -44,14 +44,14 @@ type credentials struct {
 	Discovery    *discovery `json:"discoveryState,omitempty"`
 	ClientID     string     `json:"clientId,omitempty"`
 	ClientSecret string     `json:"clientSecret,omitempty"`
-	Issuer       string     `json:"issuer,omitempty"` // whose client ClientID is
+	Issuer       string     `json:"issuer,omitempty"` // the authorization server at which ClientID is registered
 	RedirectURI  string     `json:"redirectUri,omitempty"`
 	RefreshToken string     `json:"refreshToken,omitempty"`
 	ExpiresAt    int64      `json:"expiresAt,omitempty"` // ms; 0 means never
 	Scope        string     `json:"scope,omitempty"`
-	// StepUpScope is what the next login asks for, because a call was refused without it.
+	// StepUpScope is an additional scope for the next login, because a call was refused without it.
 	StepUpScope string `json:"stepUpScope,omitempty"`
-	// ProofKey is the key that the tokens are bound to; nil means everyone who has them can use them.
+	// ProofKey is the key to which the tokens are bound; nil means that they are bearer tokens.
 	ProofKey *jose.JSONWebKey `json:"dpopKey,omitempty"`
 }
 
@@ -59,7 +59,7 @@ type credentials struct {
 type discovery struct {
 	Server        string `json:"authorizationServerUrl"`
 	MetadataFound bool   `json:"oauthMetadataFound"`
-	ResourceURL   string `json:"resourceMetadataUrl,omitempty"` // of the protected resource metadata
+	ResourceURL   string `json:"resourceMetadataUrl,omitempty"` // URL of the protected resource metadata
 	// Resource is the resource indicator, unless it is the URL of the server.
 	Resource string `json:"resource,omitempty"`
 	// RefusedAt is when the server refused a request without a token, in ms.
@@ -71,7 +71,7 @@ type clientSecret struct {
 	Value string `json:"clientSecret"`
 }
 
-// key returns the name of the server in the file: its name and a hash of how it is reached.
+// key returns the name of the server in the file: its name and a hash of its type, URL and headers.
 func (s Server) key() string {
 	headers := s.Headers
 	if headers == nil {
@@ -83,13 +83,13 @@ func (s Server) key() string {
 		Headers map[string]string `json:"headers"`
 	}{s.Type, s.URL, headers})
 	if err != nil {
-		panic(err) // they are texts
+		panic(err) // strings can always be encoded
 	}
 	sum := sha256.Sum256(identity)
 	return s.Name + "|" + hex.EncodeToString(sum[:8])
 }
 
-// lock keeps other processes from changing the file until unlock is called.
+// lock prevents other processes from changing the file until unlock is called.
 func (s Store) lock() (unlock func(), err error) {
 	if s.Path == "" {
 		return func() {}, nil
@@ -116,7 +116,7 @@ func (s Store) read() (plainjson.Object, error) {
 	return doc, nil
 }
 
-// load reads one entry of a member into entry, which stays as it is if the file has none.
+// load reads one entry of a member into entry, which stays unchanged if the file has no such entry.
 func (s Store) load(member, key string, entry any) error {
 	doc, err := s.read()
 	if err != nil {

@@ -16,7 +16,7 @@ var resourceModeResults = map[string]string{
 	"prompts/get":              `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}`,
 } // constant: only read
 
-// unusualTool is a valid definition with keys that a client must keep.
+// unusualTool is a valid definition with unusual keys, which a client must keep.
 const unusualTool = `{"name":"good","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993},"annotations":{"readOnlyHint":true,"x-other":[1]},"_meta":{"k":1}}`
 
 func (s *server) list(m message) {
@@ -25,7 +25,7 @@ func (s *server) list(m message) {
 		s.fail(m.ID, -32601, "Method not found")
 	case "schema-bytes":
 		s.reply(m.ID, json.RawMessage(`{"tools":[`+unusualTool+`]}`))
-	case "weird-tools": // one without a schema makes the list invalid
+	case "weird-tools": // a tool without a schema makes the list invalid
 		s.reply(m.ID, json.RawMessage(`{"tools":[`+unusualTool+`,{"name":"bare"}]}`))
 	case "tools-null":
 		s.reply(m.ID, map[string]any{"tools": nil})

@@ -54,7 +54,7 @@ type message struct {
 
 type server struct {
 	Options
-	exit int // exit status of the process; running = not ended
+	exit int // exit status of the process; running means that it has not exited
 
 	mu               sync.Mutex // serializes lines on Out
 	hasExtraTool     bool       // the list of tools has changed
@@ -64,10 +64,10 @@ type server struct {
 	pending          json.RawMessage
 }
 
-// exitPending is the status of a server that has not ended.
+// exitPending is the status of a server that has not exited.
 const exitPending = -1
 
-// Serve handles messages until the input ends or the mode ends the server, and returns the exit status for the
+// Serve handles messages until EOF, or until the mode makes the server exit, and returns the exit status of the
 // process.
 func Serve(o Options) int {
 	s, in := &server{Options: o, exit: exitPending}, bufio.NewReader(o.In)
@@ -103,7 +103,7 @@ func (s *server) send(v any) {
 func (s *server) write(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = s.Out.Write(b) // a client that is gone is noticed at the input
+	_, _ = s.Out.Write(b) // if the client has exited, reading the input reports it
 }
 
 func (s *server) reply(id json.RawMessage, result any) {
@@ -172,14 +172,14 @@ func (s *server) call(m message) {
 // echo returns its argument "text".
 func (s *server) echo(m message) {
 	var args struct{ Text string }
-	_ = json.Unmarshal(m.Params.Arguments, &args) // no text = empty
+	_ = json.Unmarshal(m.Params.Arguments, &args) // a missing text is empty
 	s.reply(m.ID, textResult("echo: %s", args.Text))
 }
 
 // sleep responds after the argument "ms" without blocking other calls.
 func (s *server) sleep(m message) {
 	var args struct{ MS int }
-	_ = json.Unmarshal(m.Params.Arguments, &args) // no ms = 0
+	_ = json.Unmarshal(m.Params.Arguments, &args) // a missing ms is 0
 	s.calls.Go(func() {
 		time.Sleep(time.Duration(args.MS) * time.Millisecond)
 		s.reply(m.ID, textResult("slept %d", args.MS))

@@ -24,9 +24,9 @@ type Call struct {
 	Idle, Total time.Duration
 }
 
-// Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the end of ctx.
-// Progress is passed to on, in order, on the goroutine of Call; nil means not wanted. If progress arrives faster than it
-// is consumed, some is dropped.
+// Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the
+// cancellation of ctx. Progress is passed to on, in order, on the goroutine of Call; nil means not wanted. If
+// progress arrives faster than it is consumed, some is dropped.
 func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,7 +73,8 @@ func isHeaderMismatch(err error) bool {
 	return errors.As(err, &rpc) && rpc.Code == wire.HEADER_MISMATCH
 }
 
-// callError converts the error of a call: it marks a broken connection as lost and returns the cause if ctx ended.
+// callError converts the error of a call: it marks a broken connection as lost and returns the cause if ctx was
+// cancelled.
 func (c *Conn) callError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrClosed) && !c.IsRemote() {
 		c.MarkLost()
@@ -119,13 +120,13 @@ func (k Call) request() wire.CallToolRequest {
 	return req
 }
 
-// withProgress runs send and passes progress to on meanwhile; on may be nil.
+// withProgress runs send and passes progress to on in the meantime; on may be nil.
 func withProgress(queue <-chan Progress, on func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	if on == nil {
 		return send()
 	}
 	done := make(chan struct{})
-	go func() { // ends with the call
+	go func() { // returns when the call does
 		defer close(done)
 		result, err = send()
 	}()

@@ -24,7 +24,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// ProtocolVersion is the MCP revision that the handshake requests; servers may answer with an older one.
+// ProtocolVersion is the MCP revision that the handshake requests; a server may choose an older one.
 const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 
 // Options configure a connection. Target, Handler, Defects, Tasks and Debug are required.
@@ -76,8 +76,8 @@ type session struct {
 	initialize wire.InitializeRequest
 }
 
-// Dial creates the transport to a server, which ends with life, and a client on it; no message is sent. Creating it
-// ends when limit does.
+// Dial creates the transport to a server and a client that uses it. It sends no message. The transport lasts until
+// life is cancelled; limit bounds the time to create it.
 func Dial(life, limit context.Context, o Options) (*Conn, error) {
 	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
@@ -110,7 +110,7 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// capabilities returns the client capabilities. The host of an SDK server asks its user itself.
+// capabilities returns the client capabilities. SDK servers get fewer, because their host asks the user itself.
 func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	if c.IsHosted() {
 		return wire.ClientCapabilities{}
@@ -127,8 +127,8 @@ func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	return all
 }
 
-// Open starts the transport and does the handshake. The connection lives as long as ctx; connecting ends when limit
-// does. If it fails, Abandon returns the reason.
+// Open starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the
+// time to connect. If it fails, Abandon returns the reason.
 func (c *Conn) Open(ctx, limit context.Context) error {
 	if err := c.client.Start(ctx); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 	c.subscription = s
 	ctx, c.stopListening = context.WithCancel(ctx)
 	settled := make(chan bool, 1)
-	c.tasks.Go(func() { s.run(ctx, func(acknowledged bool) { settled <- acknowledged }) }) // ends with the connection
+	c.tasks.Go(func() { s.run(ctx, func(acknowledged bool) { settled <- acknowledged }) }) // returns when the connection is closed
 	if s.currentFilter().IsEmpty() {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (c *Conn) explainFailure(limit context.Context, err error) error {
 	case errors.As(err, &rpc):
 		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
 	case errors.Is(err, ErrClosed) || c.IsLost():
-		reason := c.CloseReason(time.Second) // a process that did not start ends soon, so this does not delay anybody
+		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this takes no time
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), Wire: ErrClosed.Error()}
 	}
 	return &DialError{Reason: err.Error(), Wire: err.Error()}
@@ -255,7 +255,7 @@ func (c *Conn) IsModern() bool { return c.interceptor.modern.Load() }
 // IsHosted reports whether the server runs inside an SDK host.
 func (c *Conn) IsHosted() bool { return c.host != nil }
 
-// IsRemote reports whether the server is reached over HTTP, so that no process exit reports its end.
+// IsRemote reports whether the server is reached over HTTP, so that there is no process whose exit reports the loss.
 func (c *Conn) IsRemote() bool { return c.endpoint != nil }
 
 // PID returns the process id of a local server; 0 means none.
@@ -286,7 +286,7 @@ func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
 }
 
 // RootsChanged notifies the server that the roots changed. A remote server is notified in the background, until the
-// connection ends at the latest. Errors are ignored: a broken connection is noticed elsewhere.
+// connection ends at the latest. Errors are ignored: a broken connection is detected by other requests.
 func (c *Conn) RootsChanged(ctx context.Context) {
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = "notifications/roots/list_changed"
@@ -296,11 +296,11 @@ func (c *Conn) RootsChanged(ctx context.Context) {
 		_ = c.interceptor.SendNotification(ctx, n) // the message is queued, so this does not block
 		return
 	}
-	c.tasks.Go(func() { // ends within cancelLimit
+	c.tasks.Go(func() { // returns within cancelLimit
 		defer stop()
 		_ = c.interceptor.SendNotification(ctx, n)
 	})
-	c.tasks.Go(func() { // ends with the notification or cancels it
+	c.tasks.Go(func() { // returns when the notification was sent, or cancels it
 		defer stop()
 		select {
 		case <-c.released:

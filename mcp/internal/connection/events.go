@@ -52,10 +52,10 @@ type event struct {
 // eventReader splits a stream of [newNormalizedEvents] into events.
 type eventReader struct {
 	in    *bufio.Reader
-	limit int // of the data of one piece, in bytes
+	limit int // maximum size of the data of one piece, in bytes
 
 	ev     event
-	lines  int  // data lines of the event
+	lines  int  // number of data lines of the event
 	inLine bool // the start of a line was read, but not its end
 	isData bool // that line is data
 }

@@ -34,7 +34,7 @@ type closedError struct{}
 func (closedError) Error() string { return "Connection closed" }
 
 var (
-	// ErrClosed reports that the server went away.
+	// ErrClosed reports that the connection to the server was lost.
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = errors.New("the event stream broke off")
@@ -44,11 +44,11 @@ var (
 	ErrLegacy = errors.New("server knows initialize only")
 	// ErrNoEndpoint reports that the URL does not exist or does not accept messages.
 	ErrNoEndpoint = errors.New("no streamable HTTP endpoint")
-	// ErrNotHosted reports that a server is not one of the SDK host.
+	// ErrNotHosted reports that a server does not run inside the SDK host.
 	ErrNotHosted = errors.New("not a server of the SDK host")
 )
 
-// DialError reports why a connect failed, in our words (Reason) and in those of the real CLI (Wire).
+// DialError reports why a connect failed, as we word it (Reason) and as the real CLI does (Wire).
 type DialError struct {
 	Reason, Wire string
 	NeedsAuth    bool
@@ -82,7 +82,7 @@ func unwrapClientError(err error) error {
 		return ErrClosed
 	}
 	var unreachable *url.Error
-	if errors.As(err, &unreachable) { // it contains the address; the wrapping repeats it
+	if errors.As(err, &unreachable) { // this error contains the address, and the wrapping repeats it
 		return unreachable
 	}
 	var wrapped *transport.Error
@@ -92,8 +92,8 @@ func unwrapClientError(err error) error {
 	return err
 }
 
-// isTransient reports whether a first connect to a remote server should be retried: it was refused, broke off, or met
-// an error of the server.
+// isTransient reports whether a first connect to a remote server should be retried: it was refused, broke off, or the
+// server responded with an error.
 func isTransient(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {

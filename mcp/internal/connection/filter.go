@@ -18,7 +18,7 @@ import (
 type filterOptions struct {
 	Source io.Reader
 	Limit  int            // longest message in bytes
-	Owner  *transportBase // marked as lost at the end of the input, and notified of responses that are too long
+	Owner  *transportBase // is marked as lost at the end of the input, and is told about responses that are too long
 	Log    bool           // the first few dropped lines are logged
 }
 
@@ -79,8 +79,8 @@ func (f *lineFilter) fillReady() {
 	}
 }
 
-// withNumericID returns a response whose id is a number in a string with the number, as the real CLI reads it. The id is
-// near one of the ends.
+// withNumericID converts the id of a response from a string that contains a number to that number, as the real CLI
+// does. It looks for the id only near the beginning and the end.
 func withNumericID(line []byte) []byte {
 	const near = 256
 	head, tail := line[:min(near, len(line))], line[max(0, len(line)-near):]
@@ -99,7 +99,7 @@ func withNumericID(line []byte) []byte {
 	return line
 }
 
-// stringID matches an id, or another member of that name, with a number in a string.
+// stringID matches a member named id with a number in a string.
 var stringID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"id"\s*:\s*"[0-9]+"`) })
 
 // tooLongReply returns the error that replaces a line that is too long.

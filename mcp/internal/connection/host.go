@@ -14,7 +14,7 @@ import (
 // ignored).
 type Send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 
-// Hosted is a server inside an SDK host, which starts and ends it.
+// Hosted is a server inside an SDK host, which starts and stops it.
 type Hosted struct {
 	Server string
 	Send   Send // nil means no host
@@ -28,8 +28,8 @@ func (t Hosted) dial(_, _ context.Context, b *transportBase) (transport.Interfac
 	return h, h, nil
 }
 
-// host is the transport to a server inside an SDK host. There is nothing to start, to close or to keep a session with,
-// and what the server sends on its own initiative goes to the interceptor (see deliver).
+// host is the transport to a server inside an SDK host. There is nothing to start or to close, and no session. What
+// the server sends on its own initiative goes to the interceptor (see deliver).
 type host struct {
 	Hosted
 	*transportBase

@@ -50,7 +50,7 @@ type interceptor struct {
 	inFlight atomic.Int64
 
 	mu      sync.Mutex
-	pending map[string]error // the requests that wait, by the id as text, with the defect of the response (nil means none)
+	pending map[string]error // requests that wait for a response, by their id as a string; the value is the defect of the response, or nil
 }
 
 // newInterceptor returns an interceptor; the caller sets Interface before anything is sent.
@@ -230,7 +230,7 @@ func (l *interceptor) isCancellable(ctx context.Context, method string) bool {
 	return !remote || !l.modern.Load()
 }
 
-// cliParams encodes parameters as the real CLI does: lists without parameters, prompts always with arguments.
+// cliParams encodes parameters as the real CLI does: lists have no parameters, prompts always have arguments.
 func cliParams(method string, params any) any {
 	switch p := params.(type) {
 	case wire.PaginatedParams:

@@ -52,8 +52,8 @@ type negotiation struct {
 	probeDone, handshakeStarted bool
 }
 
-// probeAgain reports whether the probe is worth a second try after a server refused it or the handshake: it knows the
-// revision of the probe, or it knows only newer ones and was slow to start.
+// probeAgain reports whether the probe is worth a second try after a server refused it or the handshake: it supports
+// the revision of the probe, or it supports only newer ones and was slow to start.
 func (n *negotiation) probeAgain(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)
@@ -80,7 +80,7 @@ func (n *negotiation) handshakeError() error {
 	return nil
 }
 
-// diedDuringProbe reports whether the server went away before it answered the probe.
+// diedDuringProbe reports whether the connection was lost before it answered the probe.
 func (n *negotiation) diedDuringProbe() bool {
 	return errors.Is(n.probeError, transport.ErrTransportClosed)
 }
@@ -91,7 +91,7 @@ func supportsOnlyNewer(err error) bool {
 	return slices.ContainsFunc(supportedVersions(err), wire.IsModernProtocol)
 }
 
-// supportedVersions returns the revisions that a server listed when it refused that of a request.
+// supportedVersions returns the revisions that a server listed when it refused the revision of a request.
 func supportedVersions(err error) []string {
 	var rpc *Error
 	if !errors.As(err, &rpc) || rpc.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {

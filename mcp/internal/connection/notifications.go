@@ -94,7 +94,7 @@ const (
 
 // Progress is one progress notification.
 type Progress struct {
-	Progress, Total float64 // Total 0 = unknown
+	Progress, Total float64 // a Total of 0 means unknown
 	Message         string
 }
 
@@ -108,7 +108,7 @@ type pendingCalls struct {
 // a request that is sent again has another id.
 type pendingCall struct {
 	all   *pendingCalls
-	meta  *wire.Meta // of the request; the token is added to it
+	meta  *wire.Meta // _meta of the request, to which the token is added
 	limit time.Duration
 	idle  *time.Timer   // fires after limit without a message
 	queue chan Progress // nil means the caller does not want progress
@@ -118,7 +118,7 @@ type pendingCall struct {
 	tokens []int64 // guarded by pendingCalls.mu
 }
 
-// pendingCallKey is the context key of the pendingCall, which learns the id of the request before it is sent.
+// pendingCallKey is the context key of the pendingCall, which is told the id of the request before it is sent.
 type pendingCallKey struct{}
 
 func (w *pendingCall) addToken(id int64) {

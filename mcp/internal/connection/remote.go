@@ -19,7 +19,7 @@ import (
 type Remote struct {
 	Server  string // its name
 	URL     string
-	SSE     bool // the older transport
+	SSE     bool // the older HTTP+SSE transport
 	Agent   string
 	Headers map[string]string
 	Renewer Renewer // nil means a refusal is not retried
@@ -45,7 +45,7 @@ func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.I
 	}
 	inner, err := transport.NewStreamableHTTP(t.URL, options...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("url of MCP server %q cannot be read", t.Server) // the text of the parser would repeat the URL
+		return nil, nil, fmt.Errorf("url of MCP server %q cannot be read", t.Server) // the parser's message would contain the URL
 	}
 	return inner, e, nil
 }
@@ -94,8 +94,8 @@ func (e *endpoint) startListening(version string) {
 	}
 }
 
-// isGone reports whether the server has closed its port. It looks after a pause, because a server
-// that ends closes its streams before its port.
+// isGone reports whether the server has closed its port. It checks after a pause, because a server that shuts down
+// closes its streams before its port.
 func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
 	if !sleep(ctx, pause) {
 		return false

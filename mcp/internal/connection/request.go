@@ -103,7 +103,7 @@ func (c *Conn) GetPrompt(ctx context.Context, name string, args map[string]strin
 	})
 }
 
-// legacyRequests are the requests that revision 2026-07-28 no longer has.
+// legacyRequests are the requests that do not exist in revision 2026-07-28.
 type legacyRequests interface {
 	Ping(ctx context.Context) error
 	Subscribe(ctx context.Context, req wire.SubscribeRequest) error
@@ -132,7 +132,7 @@ func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 	return err
 }
 
-// Unsubscribe ends a subscription.
+// Unsubscribe cancels a subscription.
 func (c *Conn) Unsubscribe(ctx context.Context, uri string) error {
 	if c.subscription != nil {
 		c.subscription.setWanted(uri, false)
@@ -151,7 +151,7 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 		return
 	}
 	ctx, stop := context.WithCancel(ctx)
-	c.tasks.Go(func() { // ends with the connection
+	c.tasks.Go(func() { // returns when the connection is closed
 		defer stop()
 		busy := func() bool { return c.interceptor.inFlight.Load() > 0 }
 		if watchIdle(ctx, every, busy, func(ctx context.Context) error { return c.legacyRequests().Ping(ctx) }) {
@@ -159,7 +159,7 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 			c.MarkLost()
 		}
 	})
-	c.tasks.Go(func() { // ends with the connection
+	c.tasks.Go(func() { // returns when the connection is closed
 		defer stop()
 		select {
 		case <-c.closeReason.lost:

@@ -17,7 +17,7 @@ func Defects(method string, result json.RawMessage) string {
 	return defects(method, result, required)
 }
 
-// DefectsWithoutSchema is Defects for clients that call tools without an input schema.
+// DefectsWithoutSchema is like Defects, but for clients that call tools without an input schema.
 func DefectsWithoutSchema(method string, result json.RawMessage) string {
 	return defects(method, result, optional)
 }
@@ -114,7 +114,7 @@ func initialize() shape {
 	)
 }
 
-// named returns the members of something with a name, followed by others.
+// named returns the member "name", followed by others.
 func named(others ...member) []member {
 	icon := object(required("src", ofType("string")), optional("mimeType", ofType("string")), optional("sizes", listOf(ofType("string"))))
 	return append([]member{required("name", ofType("string")), optional("title", ofType("string")), optional("icons", listOf(icon))}, others...)

@@ -48,7 +48,7 @@ type ResultError struct{ Text string }
 
 func (e *ResultError) Error() string { return e.Text }
 
-// Malformed reports a result that is not what the protocol says.
+// Malformed reports a result that violates the protocol.
 func Malformed(method, defect string) *ResultError {
 	return &ResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
 }
@@ -59,7 +59,7 @@ type inputRounds struct {
 	sampling bool // the handler handles sampling requests
 	debug    DebugLog
 	method   string
-	params   map[string]json.RawMessage // of the first request
+	params   map[string]json.RawMessage // parameters of the first request
 	count    int
 }
 
@@ -93,7 +93,8 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 	return params, nil
 }
 
-// isComplete reports whether the result asks for nothing. An error says what is wrong with it (observed with 2.1.330).
+// isComplete reports whether the result asks for nothing. The error describes what is wrong with it (observed with
+// 2.1.330).
 func (q inputRequests) isComplete(method string) (bool, error) {
 	kind, isText := plainjson.StringValue(q.ResultType)
 	switch {
@@ -110,8 +111,8 @@ func (q inputRequests) isComplete(method string) (bool, error) {
 	return true, nil
 }
 
-// askQuestions returns the answers of the handler in the order of the questions; nil means no questions. Unless all of them
-// can be answered, none is asked.
+// askQuestions returns the answers of the handler in the order of the questions; nil means no questions. If one of
+// them cannot be answered, none is asked.
 func (r *inputRounds) askQuestions(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
 	all, _ := plainjson.Parse(requests) // anything but an object has no questions
 	if len(all) == 0 {

@@ -23,28 +23,28 @@ type Refusal struct {
 	WasAccepted bool
 }
 
-// Renewer provides the headers of requests. One with the method Transport(http.RoundTripper) http.RoundTripper also sends
-// them: it gets HTTP's transport.
+// Renewer provides the headers of requests. If it has the method Transport(http.RoundTripper) http.RoundTripper, the
+// returned transport sends the requests.
 type Renewer interface {
-	// Prepare returns the headers of the next request; last are those of the one before.
+	// Prepare returns the headers of the next request; last are the headers of the previous request.
 	Prepare(ctx context.Context, last map[string]string) map[string]string
-	// Renew returns new headers after a request was refused; it is called once per refusal. A *DialError is the error
-	// of the request.
+	// Renew returns new headers after a request was refused; it is called once per refusal. If it returns a
+	// *DialError, that is the error of the request.
 	Renew(ctx context.Context, r Refusal) (headers map[string]string, err error)
 }
 
 // roundTripper adds the configured headers to every request, bounds the size of messages, and turns refusals into
-// errors. It sends no DELETE, with which mcp-go ends a session: the real CLI leaves that to the server.
+// errors. It suppresses the DELETE with which mcp-go ends a session, because the real CLI does not send it.
 type roundTripper struct {
 	base      *http.Transport
-	transport http.RoundTripper // base, or around it
+	transport http.RoundTripper // base, possibly wrapped
 	limit     int
 	origin    string // origin of the server; headers are not sent to other origins
 	agent     string // User-Agent
 	// sessionStream is the optional stream that GET opens; nil means GET opens an SSE stream whose reader bounds its size.
 	sessionStream  *sessionStream
 	requestHeaders requestHeaders
-	status         atomic.Int64 // of the last response
+	status         atomic.Int64 // status of the last response
 	issuer         atomic.Value // string: the origin that issued the session id
 }
 
@@ -125,7 +125,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.status.Store(int64(resp.StatusCode))
 	limit := t.limit
 	if req.Method == http.MethodGet && !standing {
-		limit = math.MaxInt // the reader of the stream bounds it
+		limit = math.MaxInt // the reader of the stream limits the size
 	}
 	limitResponseBody(ctx, resp, limit)
 	if !isUnauthorized(resp) {

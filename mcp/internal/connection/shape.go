@@ -1,4 +1,4 @@
-// This file checks values of servers against the schemas of the protocol. Defects have the texts of the real CLI.
+// This file checks values of servers against the schemas of the protocol. Defects are worded as in the real CLI.
 
 package connection
 
@@ -21,7 +21,7 @@ type issue struct {
 	Path     []any     `json:"path"`
 	Message  string    `json:"message"`
 
-	ofContent bool // the value has the right type; only its content is wrong
+	ofContent bool // the value has the right type but the wrong content
 }
 
 // shape returns the defects of a value; nil means none. A value that is absent is nil.
@@ -50,7 +50,7 @@ func anyObject(v json.RawMessage) []issue {
 	return wrongType("record", v)
 }
 
-// oneOf accepts some texts.
+// oneOf accepts any of these strings.
 func oneOf(values ...string) shape {
 	return func(v json.RawMessage) []issue {
 		text, _ := plainjson.StringValue(v)
@@ -65,7 +65,7 @@ func oneOf(values ...string) shape {
 	}
 }
 
-// base64Data accepts texts in base64.
+// base64Data accepts strings in base64.
 func base64Data(v json.RawMessage) []issue {
 	text, isText := plainjson.StringValue(v)
 	if !isText {

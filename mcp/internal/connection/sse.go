@@ -16,9 +16,9 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// sseClient is one open stream of the older HTTP transport (HTTP+SSE): everything that the server sends arrives on it,
-// and messages are posted to the endpoint that it announces. The stream is read by mcp-go's transport over pipes: its
-// transport over SSE cannot answer requests of the server and lets calls hang when the stream ends.
+// sseClient is one open stream of the older HTTP transport (HTTP+SSE): everything that the server sends arrives on
+// it, and messages are posted to the endpoint that it announces. The stream is read by mcp-go's transport for pipes,
+// because its SSE transport cannot answer requests of the server and lets calls hang when the stream is closed.
 type sseClient struct {
 	*transport.Stdio
 	client   *http.Client
@@ -28,7 +28,8 @@ type sseClient struct {
 	expected sync.Map     // id of a request to a chan struct{} that is closed when its response can be received
 }
 
-// openSSE opens the stream and waits for its endpoint event. Opening ends when limit does. The stream ends with life.
+// openSSE opens the stream and waits for its endpoint event. limit bounds the time to open it. The stream stays open
+// until life is cancelled.
 func (e *endpoint) openSSE(life, limit context.Context, to Remote, b *transportBase) (*sseClient, error) {
 	stream, stop := context.WithCancel(life)
 	defer context.AfterFunc(limit, stop)()
@@ -82,8 +83,8 @@ func (t *sseClient) open(ctx context.Context, to Remote, base *transportBase) er
 	return nil
 }
 
-// messagePoster replaces the pipe to the server, because messages are posted. mcp-go's transport writes a request to it
-// once it can receive the response; only then may the request be posted.
+// messagePoster replaces the pipe to the server, because messages are posted. mcp-go's transport writes a request to
+// it only when it is ready to receive the response, so the request can be posted then.
 type messagePoster struct{ t *sseClient }
 
 // Write implements io.Writer. Each call has one message.
@@ -141,7 +142,7 @@ func (t *sseClient) Close() error {
 func (t *sseClient) SetRequestHandler(handle transport.RequestHandler) {
 	t.Stdio.SetRequestHandler(func(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 		if resp, err := handle(ctx, req); err == nil {
-			_ = t.post(ctx, resp) // a lost server is noticed on the stream
+			_ = t.post(ctx, resp) // the loss of a server is detected on the stream
 		}
 		return nil, nil
 	})
@@ -153,7 +154,7 @@ func (t *sseClient) SendRequest(ctx context.Context, req transport.JSONRPCReques
 	defer stop()
 	id, expected, posted := req.ID.String(), make(chan struct{}), make(chan error, 1)
 	t.expected.Store(id, expected)
-	go func() { // ends with ctx at the latest
+	go func() { // returns when ctx is cancelled at the latest
 		select {
 		case <-expected:
 		case <-ctx.Done():

@@ -20,7 +20,7 @@ type subscription struct {
 	// resumed is called when the server acknowledged a reopened stream: changes may have been missed.
 	resumed    func()
 	debug      DebugLog
-	pause      time.Duration // before the first attempt to reopen the stream
+	pause      time.Duration // pause before the first attempt to reopen the stream
 	ackTimeout time.Duration // how long an acknowledgement may take
 
 	acknowledged  chan struct{} // holds a token after the server acknowledged
@@ -111,10 +111,10 @@ func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	return pause
 }
 
-// noLimit exceeds the life of any connection.
+// noLimit is longer than any connection lasts.
 const noLimit = time.Duration(math.MaxInt64)
 
-// waitPause waits and reports whether ctx is still live. A changed filter ends the wait early.
+// waitPause waits and reports whether ctx is still live. It returns early if the filter changes.
 func (s *subscription) waitPause(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -136,7 +136,7 @@ func (s *subscription) readStream(ctx context.Context, onAck func()) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan error, 1)
-	go func() { ended <- s.listen(ctx, filter) }() // ends with ctx
+	go func() { ended <- s.listen(ctx, filter) }() // returns when ctx is cancelled
 	late := time.NewTimer(s.ackTimeout)
 	defer late.Stop()
 	for {

@@ -10,7 +10,7 @@ import (
 
 // Target is a server and how to reach it: [Process], [Remote] or [Hosted].
 type Target interface {
-	// dial creates the transport before limit ends; it ends with life.
+	// dial creates the transport before limit ends; it lasts until life is cancelled.
 	dial(life, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error)
 }
 
@@ -20,8 +20,8 @@ type messageTransport interface {
 	close(ctx context.Context)
 }
 
-// transportBase holds what every transport needs: the interceptor that receives its messages, and the reason of its
-// end.
+// transportBase holds what every transport needs: the interceptor that receives its messages, and the reason why it
+// was closed.
 type transportBase struct {
 	interceptor   *interceptor
 	closeReason   *closeReason
@@ -32,10 +32,10 @@ type transportBase struct {
 
 // closeReason records why a connection ended.
 type closeReason struct {
-	lost         chan struct{} // closed once the server went away
+	lost         chan struct{} // closed when the connection is lost
 	once         sync.Once
-	unresponsive atomic.Bool // given up because the server no longer responds
-	authRequired atomic.Bool // given up because the server requires authorization
+	unresponsive atomic.Bool // closed because the server no longer responds
+	authRequired atomic.Bool // closed because the server requires authorization
 }
 
 // Log returns the debug log of the server.
@@ -44,7 +44,7 @@ func (b *transportBase) Log() DebugLog { return b.debug }
 // MarkLost marks the connection as lost.
 func (b *transportBase) MarkLost() { b.closeReason.once.Do(func() { close(b.closeReason.lost) }) }
 
-// Lost is closed when the server went away or the connection was closed.
+// Lost is closed when the connection was lost or the connection was closed.
 func (b *transportBase) Lost() <-chan struct{} { return b.closeReason.lost }
 
 // IsLost reports whether Lost is closed.
