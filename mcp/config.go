@@ -231,7 +231,7 @@ func standardJSON(data []byte) ([]byte, error) {
 	return hujson.Standardize(bytes.Clone(data))
 }
 
-var errNotConfiguration = errors.New("not a configuration")
+var errNotConfiguration = errors.New("not an MCP configuration")
 
 // loadDocument adds the entries of a whole file. The top-level key determines the dialect.
 func (l *loader) loadDocument(doc json.RawMessage, source string) (problem string, err error) {

@@ -121,7 +121,7 @@ func TestErrorKinds(t *testing.T) {
 	hang := startOne(t, "hang-call")
 	_, err = hang.CallRaw(t.Context(), CallRequest{Tool: "echo", Timeout: 50 * time.Millisecond})
 	if e := new(TimeoutError); !errors.As(err, &e) || *e != (TimeoutError{Server: "s", Tool: "echo", Limit: 50 * time.Millisecond}) {
-		t.Errorf("time-out: %v", err)
+		t.Errorf("timeout: %v", err)
 	}
 	ctx, cancel := contextWithTimer(t, 50*time.Millisecond)
 	defer cancel()

@@ -40,9 +40,9 @@ func runHeadersHelper(ctx context.Context, o helperOptions) (map[string]string, 
 	case err != nil:
 		return nil, fmt.Errorf("running headersHelper: %w", err)
 	case res.TimedOut:
-		return nil, fmt.Errorf("headersHelper gave no answer in %v", o.Timeout)
+		return nil, fmt.Errorf("headersHelper did not finish within %v", o.Timeout)
 	case res.Exit.Code != 0 || res.Exit.Signal != "":
-		return nil, fmt.Errorf("headersHelper ended with %s", res.Exit)
+		return nil, fmt.Errorf("headersHelper failed with %s", res.Exit)
 	}
 	return parseHeaders(res.Stdout)
 }

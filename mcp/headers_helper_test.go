@@ -8,11 +8,11 @@ import (
 // TestHelperFailures: failures of a helper are reported without its output (S5).
 func TestHelperFailures(t *testing.T) {
 	for command, want := range map[string]string{
-		"echo secret; exit 3":     "headersHelper ended with exit status 3",
+		"echo secret; exit 3":     "headersHelper failed with exit status 3",
 		"echo secret":             "headersHelper did not print a JSON object of strings",
 		"echo null":               "headersHelper did not print a JSON object of strings",
 		`echo '{"k":["secret"]}'`: "headersHelper did not print a JSON object of strings",
-		"sleep 10":                "headersHelper gave no answer in 100ms",
+		"sleep 10":                "headersHelper did not finish within 100ms",
 	} {
 		_, err := runHeadersHelper(t.Context(), helperOptions{Command: command, Environ: []string{"PATH=/bin:/usr/bin"}, Timeout: 100 * time.Millisecond})
 		if err == nil || err.Error() != want {

@@ -104,7 +104,7 @@ func TestTimeout(t *testing.T) {
 			}
 			_, err = m.CallRaw(ctx, CallRequest{Tool: "mcp__s__sleep", Input: []byte(`{"ms":1}`), Timeout: patience})
 			if err != nil {
-				t.Errorf("after the time-out: %v", err)
+				t.Errorf("after the timeout: %v", err)
 			}
 		})
 	}
@@ -530,7 +530,7 @@ func TestRefreshFails(t *testing.T) {
 	before := toolNames(m)
 	call(t, m, "echo", `{}`)
 	eventually(t, 4*time.Second, func() bool {
-		return strings.Contains(strings.Join(m.Servers()[0].Warnings, ""), "no list any more")
+		return strings.Contains(strings.Join(m.Servers()[0].Warnings, ""), "this list is not available")
 	}, "no warning")
 	if got := toolNames(m); got != before {
 		t.Errorf("got %s", got)

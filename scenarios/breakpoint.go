@@ -73,7 +73,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 		return
 	case k.Phase == BreakAfter && (k.Action == BreakSkip || k.Action == BreakReplace):
 		action, _ := v.Field("action")
-		b.Hintf(action, "it can be continue, modify or fail", "`%s` is not possible after the call: the tool has already run", k.Action)
+		b.Hintf(action, "use continue, modify or fail", "`%s` is not possible after the call: the tool has already run", k.Action)
 		return
 	case k.Action == BreakModify && k.Phase == BreakBefore:
 		needs = "input"

@@ -52,8 +52,8 @@ func New(tb testing.TB, steps ...any) *Claude {
 	return c
 }
 
-// File creates a claude that plays a scenario; mistakes of the file fail the test
-// as `claudeless check` shows them.
+// File creates a claude that plays a scenario. Mistakes in the file fail the test, with the messages of `claudeless
+// check`.
 func File(tb testing.TB, path string) *Claude {
 	tb.Helper()
 	abs, err := filepath.Abs(path)

@@ -69,9 +69,9 @@ func taskCreateTool(l *checklist) tool.Tool {
 			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Anything to keep with the task", AllowsUnknown: true}),
 		),
 		RenameAliases: func(in *tool.Keys) (string, bool) {
-			renamed := tool.RenameKey(in, "title", "subject")
-			renamed = tool.RenameKey(in, "name", "subject") || renamed
-			renamed = tool.RenameKey(in, "content", "description") || renamed
+			renamed := tool.RenameStringKey(in, "title", "subject")
+			renamed = tool.RenameStringKey(in, "name", "subject") || renamed
+			renamed = tool.RenameStringKey(in, "content", "description") || renamed
 			if subject := in.Get("subject"); tool.IsText(subject) {
 				renamed = tool.DropKeys(in, "title", "name") || renamed
 				if in.Get("description") == nil {
@@ -229,8 +229,8 @@ func taskUpdateTool(l *checklist) tool.Tool {
 			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Keys to set; null removes one", AllowsUnknown: true}),
 		),
 		RenameAliases: func(in *tool.Keys) (string, bool) {
-			renamed := tool.RenameKey(in, "task_id", "taskId")
-			return "", tool.RenameKey(in, "id", "taskId") || renamed
+			renamed := tool.RenameStringKey(in, "task_id", "taskId")
+			return "", tool.RenameStringKey(in, "id", "taskId") || renamed
 		},
 		Run: tool.TypedWithEvents(l, taskUpdate),
 	}

@@ -147,7 +147,7 @@ func (s *service) resetNamespace(name string) error {
 func (s *service) record(ns *namespace, b journal.Body) {
 	now := s.Clock.Now()
 	if _, isGate := b.(journal.Gate); isGate || len(s.Scenario.Expect) > 0 {
-		ns.summary.Add(journal.Writer{PID: s.PID, AfterMS: float64(now.Sub(s.startedAt)) / float64(time.Millisecond)}, b)
+		ns.summary.Add(journal.Origin{PID: s.PID, AfterMS: float64(now.Sub(s.startedAt)) / float64(time.Millisecond)}, b)
 	}
 	ns.keepLine(journalLine{now, b})
 	if s.journal != nil {

@@ -26,7 +26,7 @@ type parityCmd struct {
 	ShowNormal    bool          `help:"Print the normalized output of both sides, as it is compared"`
 	DefaultURL    bool          `name:"default-url" help:"Use the default URL of the API on both sides instead of ANTHROPIC_BASE_URL (Linux)"`
 	Protocol      string        `placeholder:"REVISION,…" help:"Restrict the fixtures of all cases to these MCP revisions"`
-	Timeout       time.Duration `default:"30s" help:"Time-out for one run of claude"`
+	Timeout       time.Duration `default:"30s" help:"Timeout for one run of claude"`
 	Retries       int           `placeholder:"N" help:"Run a case that differs up to N more times; report it only if it differs every time"`
 	Jobs          int           `placeholder:"N" help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
 	Permissions   []string      `sep:"none" placeholder:"FILE" help:"Compare permission decisions about the tool calls listed in FILE instead of cases"`

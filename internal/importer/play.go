@@ -60,7 +60,7 @@ func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*sessi
 	}
 	played, err := session.Read([]string{name}, session.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("reading what was played: %w", err)
+		return nil, fmt.Errorf("reading the played run: %w", err)
 	}
 	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
 }

@@ -80,7 +80,7 @@ func (c *Case) readArchive(src []byte) (problems diag.List) {
 		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no scenario.toml", Hint: "add one; it may be empty if the case never asks the model"})
 	}
 	if argv[1] == nil && len(problems) == 0 {
-		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no argv", Hint: "one argument a line, without the program"})
+		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no argv", Hint: "write one argument per line, without the program"})
 	}
 	for i := range argv {
 		problems = append(problems, c.addRun(argv[i], stdin[i], steps[i])...)

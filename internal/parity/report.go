@@ -233,7 +233,7 @@ func (r *Report) JUnit(w io.Writer) error {
 		switch v.Status {
 		case StatusSame, StatusExcused:
 		case StatusDiffers:
-			c.Failure = &junit.Failure{Message: "the lanes differ", Type: string(StatusDiffers), Text: v.describe()}
+			c.Failure = &junit.Failure{Message: "claudeless and the real claude differ", Type: string(StatusDiffers), Text: v.describe()}
 		case StatusNotCompared:
 			c.Failure = &junit.Failure{Message: "not compared: " + strings.Join(v.Reasons, "; "), Type: string(StatusNotCompared)}
 		case StatusNotComparable:

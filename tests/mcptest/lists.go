@@ -38,7 +38,7 @@ func (s *server) list(m message) {
 		s.reply(m.ID, map[string]any{"tools": []any{toolDefinition("a.b"), toolDefinition("a/b"), toolDefinition("x__y"), toolDefinition(strings.Repeat("n", 121))}})
 	default:
 		if s.Mode == "list-breaks" && s.hasExtraTool {
-			s.fail(m.ID, -32000, "no list any more")
+			s.fail(m.ID, -32000, "this list is not available")
 			return
 		}
 		tools := []any{toolDefinition("echo"), toolDefinition("sleep"), toolDefinition("fail"), toolDefinition("empty"), toolDefinition("crash")}

@@ -27,7 +27,7 @@ func Bash(c *Commands) tool.Tool {
 			tool.Optional("dangerouslyDisableSandbox", tool.Boolean("Run outside the sandbox; there is none here")),
 		),
 		Prepare:       tool.DecodeEscapes,
-		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameAnyKey(in, "timeout_ms", "timeout") },
+		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameKey(in, "timeout_ms", "timeout") },
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
 			if strings.ContainsFunc(in.Command, isHiddenChar) {
 				return tool.InvalidInput("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})

@@ -34,10 +34,10 @@ func abridgedOriginal(original *string) *string {
 // structuredPatch returns the difference for results, with each leading tab shown as two
 // spaces.
 func structuredPatch(before, after string) []textdiff.Hunk {
-	return textdiff.Hunks(expandTabs(before), expandTabs(after), contextLines)
+	return textdiff.Hunks(expandLeadingTabs(before), expandLeadingTabs(after), contextLines)
 }
 
-func expandTabs(text string) string {
+func expandLeadingTabs(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
 		rest := strings.TrimLeft(line, "\t")

@@ -64,7 +64,7 @@ func Edit(f *Files) tool.Tool {
 			return withReplaceAll(in) || trimmed || renamed || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
-			renamed := tool.RenameKey(in, "path", "file_path")
+			renamed := tool.RenameStringKey(in, "path", "file_path")
 			renamed = shortKeys(in) || renamed
 			return "", renamed && (withReplaceAll(in) || renamed)
 		},
@@ -224,8 +224,8 @@ func (in editInput) apply(content string) string {
 
 // shortKeys renames old_str and new_str, the keys of other editors.
 func shortKeys(in *tool.Keys) bool {
-	old := tool.RenameKey(in, "old_str", "old_string")
-	return tool.RenameAnyKey(in, "new_str", "new_string") || old
+	old := tool.RenameStringKey(in, "old_str", "old_string")
+	return tool.RenameKey(in, "new_str", "new_string") || old
 }
 
 // withReplaceAll adds the default of replace_all to a complete call, as the first key, like the CLI.

@@ -38,7 +38,7 @@ func Grep(f *Finder) tool.Tool {
 			if in.Get("path") != nil && tool.TextOf(in.Get("file_path")) == tool.TextOf(in.Get("path")) {
 				return note + "`file_path` repeated `path` and was ignored.", tool.DropKeys(in, "file_path")
 			}
-			return note + "`file_path` was read as `path`.", tool.RenameKey(in, "file_path", "path")
+			return note + "`file_path` was read as `path`.", tool.RenameStringKey(in, "file_path", "path")
 		},
 		Check: tool.TypedCheck(f, func(_ context.Context, _ *Finder, in grepInput) *protocol.ToolResult {
 			if in.HeadLimit == nil || *in.HeadLimit >= 0 {

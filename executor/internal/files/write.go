@@ -48,7 +48,7 @@ func Write(f *Files) tool.Tool {
 			return trimTrailingSpace(in, "content") || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
-			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameKey(in, "path", "file_path")
+			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameStringKey(in, "path", "file_path")
 		},
 		Check: check(f, checkWritable),
 		Run:   run(f, write),

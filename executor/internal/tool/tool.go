@@ -90,12 +90,12 @@ func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note st
 	return out, note
 }
 
-// RenameKey renames a key with a non-empty string, if the new name is unused.
-func RenameKey(in *Keys, from, to string) bool {
+// RenameStringKey is like RenameKey, but only renames a key whose value is a non-empty string.
+func RenameStringKey(in *Keys, from, to string) bool {
 	if TextOf(in.Get(from)) == "" || !IsText(in.Get(from)) {
 		return false
 	}
-	return RenameAnyKey(in, from, to)
+	return RenameKey(in, from, to)
 }
 
 // DropKeys removes keys from an input and reports whether there were any.
@@ -108,8 +108,8 @@ func DropKeys(in *Keys, names ...string) bool {
 // IsText reports whether a value is a string.
 func IsText(raw json.RawMessage) bool { return plainjson.TypeOf(raw) == "string" }
 
-// RenameAnyKey is RenameKey for values of any type.
-func RenameAnyKey(in *Keys, from, to string) bool {
+// RenameKey renames a key, if it exists and the new name is unused, and reports whether it did.
+func RenameKey(in *Keys, from, to string) bool {
 	if in.Get(from) == nil || in.Get(to) != nil {
 		return false
 	}

@@ -48,7 +48,8 @@ func New(o Options) *Source {
 	return s
 }
 
-// SelectRun creates a seeded source produce the ids of its n-th run; the first run uses the seed alone.
+// SelectRun makes a seeded source generate the ids of the n-th run with its seed. Without it, those of the first run are
+// generated.
 func (s *Source) SelectRun(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -218,7 +218,7 @@ func (c *Exec) checkJudgeLater() error {
 	case c.Capture == "":
 		return process.WithHint("--judge-later needs --capture", "add --capture FILE, and run claudeless verify FILE later")
 	case c.JUnit != "" || c.JSON != "" || c.HTML != "" || c.GitHub || c.Accept.Accept || len(c.Faults) > 0:
-		return process.WithHint("--judge-later postpones the verdict, so there is nothing to report yet", "give --junit, --json, --html, --github and --accept to claudeless verify; --faults judges at once")
+		return process.WithHint("--judge-later postpones the verdict, so there is nothing to report yet", "give --junit, --json, --html, --github and --accept to claudeless verify; --faults always checks the runs itself")
 	}
 	return nil
 }

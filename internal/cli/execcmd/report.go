@@ -17,7 +17,7 @@ import (
 // Report writes reports about journals.
 type Report struct {
 	Page  reportPage  `cmd:"" default:"withargs" help:"Write an HTML report from the journals of one run (the default)"`
-	Merge reportMerge `cmd:"" help:"Judge the journals of all shards as one run"`
+	Merge reportMerge `cmd:"" help:"Check the journals of all shards as one run"`
 }
 
 // reportPage writes the page of journals. It exits with 0 even if the run failed.

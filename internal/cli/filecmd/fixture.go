@@ -40,7 +40,7 @@ type FixtureServe struct {
 
 	Enable  []string `placeholder:"GLOB" sep:"none" help:"Enable a tool that the file disables (name or alias)"`
 	Disable []string `placeholder:"GLOB" sep:"none" help:"Disable a tool (name or alias)"`
-	Timeout int      `placeholder:"MS" help:"Time-out in milliseconds for tools that set none"`
+	Timeout int      `placeholder:"MS" help:"Timeout in milliseconds for tools that set none"`
 	Watch   bool     `help:"Reload the file when it changes"`
 	Verbose bool     `help:"Print on stderr which tools are served"`
 	Record  string   `placeholder:"FILE" help:"Append every message to FILE, one JSON object per line"`

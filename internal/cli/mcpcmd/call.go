@@ -17,7 +17,7 @@ import (
 
 type callCmd struct {
 	clientFlags
-	Timeout time.Duration `name:"timeout" placeholder:"D" help:"Time-out for the call; progress messages restart it (default: that of the server)"`
+	Timeout time.Duration `name:"timeout" placeholder:"D" help:"Timeout for the call; progress messages restart it (default: that of the server)"`
 	Server  string        `arg:"" help:"Name of the server, or SERVER/TOOL"`
 	Tool    string        `arg:"" optional:"" help:"Name of the tool, without the server prefix"`
 	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments as a JSON object (- to read them from stdin)"`

@@ -52,7 +52,7 @@ func (b *browser) call(r *http.Request) (pageData, error) {
 			return b.record(debug.Record{CallData: d, Ending: debug.Ending{Status: "running"}}), nil
 		}
 	}
-	return pageData{}, missingError("No call " + id + " is kept.")
+	return pageData{}, missingError("No call " + id + " is recorded.")
 }
 
 // record returns the page of a completed call.

@@ -256,7 +256,7 @@ type Request struct {
 func Routes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},
-		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record something that was no call", Answer: (*Clients).recordEvent},
+		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).recordEvent},
 		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).reportError},
 		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
 			return Fields{"errors": c.ComErrors()}, nil
@@ -267,7 +267,7 @@ func Routes() []Route {
 			}
 			return Fields{"eval_id": nil}, nil
 		}},
-		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Answer an expression", Answer: (*Clients).deliverAnswer},
+		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Return the value of an expression to the debugger", Answer: (*Clients).deliverAnswer},
 		{Method: "GET", Path: "/api/debug-client.js", Client: true, Summary: "Get the client for JavaScript, as a module", Stream: serveScript},
 	}
 }

@@ -206,7 +206,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 			patience = nil
 			continue
 		case err == nil && d.Action == debug.ActionAbandon:
-			return c.onLost(errors.New("it abandoned the pause"))
+			return c.onLost(errors.New("the debugger dropped the pause"))
 		case err == nil:
 			d.PauseID = strings.TrimPrefix(pollURL, pollPath)
 			return *d, nil

@@ -18,7 +18,7 @@ type Claims struct {
 // Take claims a name permanently; it returns false if another process was first.
 func (c Claims) Take(name string) (bool, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return false, fmt.Errorf("taking %s: %w", name, err)
+		return false, fmt.Errorf("claiming %s: %w", name, err)
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(name)) // never fails
@@ -27,7 +27,7 @@ func (c Claims) Take(name string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("taking %s: %w", name, err)
+		return false, fmt.Errorf("claiming %s: %w", name, err)
 	}
 	return true, f.Close()
 }

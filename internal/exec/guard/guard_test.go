@@ -158,14 +158,14 @@ func TestProxy(t *testing.T) {
 		(&Proxy{Log: &Log{}}).ServeHTTP(w, q)
 	}))
 	defer second.Close()
-	upstream, ok := Upstream(strings.Replace(second.URL, "http://", "http://me:secret@", 1))
+	upstream, ok := ParseUpstream(strings.Replace(second.URL, "http://", "http://me:secret@", 1))
 	if !ok {
 		t.Fatal("the caller's proxy is refused")
 	}
 	refusal := httptest.NewServer(http.NotFoundHandler())
 	defer refusal.Close()
-	refusing, _ := Upstream(refusal.URL)
-	gone, _ := Upstream("127.0.0.1:1")
+	refusing, _ := ParseUpstream(refusal.URL)
+	gone, _ := ParseUpstream("127.0.0.1:1")
 	for _, tt := range []struct {
 		name, host   string
 		upstream     *url.URL
@@ -207,8 +207,8 @@ func TestProxy(t *testing.T) {
 		t.Errorf("a request other than CONNECT: status %d", plain.Code)
 	}
 	for value, want := range map[string]bool{"": true, "proxy:3128": true, "http://proxy:3128": true, "https://proxy": false, "socks5://proxy": false} {
-		if _, ok := Upstream(value); ok != want {
-			t.Errorf("Upstream(%q): %v", value, ok)
+		if _, ok := ParseUpstream(value); ok != want {
+			t.Errorf("ParseUpstream(%q): %v", value, ok)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 type Proxy struct {
 	// Log records connections to a vendor; it is required.
 	Log *Log
-	// Upstream is the caller's own proxy; nil means none. See [Upstream].
+	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].
 	Upstream *url.URL
 	// RefusesAll refuses every connection.
 	RefusesAll bool
@@ -26,8 +26,8 @@ type Proxy struct {
 	OwnFiles OwnFiles
 }
 
-// Upstream parses the value of HTTPS_PROXY; ok is false if [Proxy] cannot use that proxy.
-func Upstream(value string) (u *url.URL, ok bool) {
+// ParseUpstream parses the value of HTTPS_PROXY; ok is false if [Proxy] cannot use that proxy.
+func ParseUpstream(value string) (u *url.URL, ok bool) {
 	if value == "" {
 		return nil, true
 	}
@@ -158,5 +158,5 @@ func readHead(r io.Reader) (status string, err error) {
 			return line, nil
 		}
 	}
-	return "", errors.New("the proxy's answer is too long")
+	return "", errors.New("the proxy's response is too long")
 }

@@ -81,7 +81,7 @@ func receive(link *os.File) (files []*os.File, watched bool, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
 	if err != nil || n < headSize {
-		return nil, false, errors.Join(errors.New("the watch could not be set up"), err)
+		return nil, false, errors.Join(errors.New("cannot watch the connections"), err)
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:rights])
 	if err != nil {

@@ -53,7 +53,7 @@ func newAPI(o Options, journal string, own guard.OwnFiles) (*apiService, error) 
 		}
 		next.ServeHTTP(w, q)
 	})
-	upstream, ok := guard.Upstream(proxyVariable(o.System))
+	upstream, ok := guard.ParseUpstream(proxyVariable(o.System))
 	if watched && (ok || o.Guard == guard.LevelStrict) {
 		a.vendorProxy = &guard.Proxy{Log: &a.log, Upstream: upstream, RefusesAll: o.Guard == guard.LevelStrict, OwnFiles: own}
 	}

@@ -109,12 +109,12 @@ func leftoverFindings(left []leftoverProcess) []verdict.Finding {
 		case p.role == "mcp":
 			found = append(found, verdict.Finding{
 				ID: "C15", Level: "error", PID: p.pid, Text: "an MCP server outlived the run: " + strings.Join(p.argv, " "),
-				Advice: "make the server exit when its stdin is closed; claudeless has ended it",
+				Advice: "make the server exit when its stdin is closed; claudeless has killed it",
 			})
 		case p.isClaude:
 			found = append(found, verdict.Finding{
 				ID: "C06", Level: "error", PID: p.pid, Text: "claude was left running: " + strings.Join(p.argv, " "),
-				Advice: "wait for every claude process before exiting; claudeless has ended it",
+				Advice: "wait for every claude process before exiting; claudeless has killed it",
 			})
 		}
 	}

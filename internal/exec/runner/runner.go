@@ -41,7 +41,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	result := verdict.Command{Argv: o.Command}
 	exit, left, seen, err := r.runCommand(ctx)
 	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.System.Now().Sub(began).Microseconds())/1000
-	if errors.Is(err, errSetUp) {
+	if errors.Is(err, errStrictGuard) {
 		return nil, nil, err
 	}
 	if err != nil {

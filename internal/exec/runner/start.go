@@ -16,8 +16,8 @@ import (
 // leftoverGrace is how long leftover processes may take to end.
 const leftoverGrace = 500 * time.Millisecond
 
-// errSetUp is an error that occurs before the command starts and so does not affect the verdict.
-var errSetUp = errors.New("--guard=strict")
+// errStrictGuard marks an error of --guard=strict that occurs before the command starts and so does not affect the verdict.
+var errStrictGuard = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.
 func ParseGuard(s string) (guard.Level, error) { return guard.Parse(s) }
@@ -73,7 +73,7 @@ func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.Attach
 	wanted := r.Guard == guard.LevelPath && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.CanWatch() {
 		err := r.startGuarded(ctx, c, o)
-		if !errors.Is(err, errSetUp) {
+		if !errors.Is(err, errStrictGuard) {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.Attach
 func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	o.Network = true
 	err := r.startGuarded(ctx, c, o)
-	if errors.Is(err, errSetUp) {
+	if errors.Is(err, errStrictGuard) {
 		return fmt.Errorf("%w; use --guard=path instead", err)
 	}
 	return err
@@ -103,7 +103,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	}
 	ours, theirs, err := guard.NewLink()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errSetUp, err)
+		return fmt.Errorf("%w: %w", errStrictGuard, err)
 	}
 	words := []string{"exec", "--inside"}
 	if o.Network {
@@ -114,7 +114,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	c.Attached, err = proc.Attach(ctx, o)
 	theirs.Close()
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %w; it needs user namespaces or root, --guard=path does not", errSetUp, err), ours.Close())
+		return errors.Join(fmt.Errorf("%w: %w; it needs user namespaces or root, --guard=path does not", errStrictGuard, err), ours.Close())
 	}
 	c.network, err = guard.Join(ours, guard.WatchOptions{
 		PID: c.PID(), Log: &r.api.log, OwnFiles: r.ownFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasNoNetwork(),
@@ -129,7 +129,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 		c.Stop(leftoverGrace)
 		c.close()
 		c.network = nil
-		return fmt.Errorf("%w: %w", errSetUp, err)
+		return fmt.Errorf("%w: %w", errStrictGuard, err)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (c *startedCommand) close() {
 func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	cwd, err := r.System.Getwd()
 	if err != nil {
-		return nil, proc.AttachOptions{}, fmt.Errorf("%w: finding the working directory: %w", errSetUp, err)
+		return nil, proc.AttachOptions{}, fmt.Errorf("%w: finding the working directory: %w", errStrictGuard, err)
 	}
 	o := console.Options{
 		Settings: *r.Terminal, Display: r.System.Stdout, Clock: faultRun{r.System},
@@ -158,7 +158,7 @@ func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	}
 	c, err := console.Open(o)
 	if err != nil {
-		return nil, proc.AttachOptions{}, fmt.Errorf("%w: %w", errSetUp, err)
+		return nil, proc.AttachOptions{}, fmt.Errorf("%w: %w", errStrictGuard, err)
 	}
 	return c, proc.AttachOptions{Stdin: c.Terminal(), Stdout: c.Terminal(), Stderr: c.Terminal(), OwnTerminal: true}, nil
 }

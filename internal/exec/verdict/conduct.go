@@ -86,7 +86,7 @@ func (l *findings) checkSettings(p *process) {
 		l.add(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
 			"use only flags and combinations of flags that this version of claude accepts")
 	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && (p.start == nil || p.start.Fault == "") && !l.expectsExit(x.Code):
-		text := fmt.Sprintf("claude ended with exit code %d before it played a prompt", x.Code)
+		text := fmt.Sprintf("claude exited with code %d before it answered a prompt", x.Code)
 		if x.Rejection != "" {
 			text += ": " + x.Rejection
 		}
@@ -134,7 +134,7 @@ func (l *findings) checkHooks(p *process) {
 		stdout, _ := a["stdout"].(string)
 		switch kind, _ := a["type"].(string); {
 		case kind == "hook_cancelled":
-			l.add(p, "C16", levelWarn, "the hook "+name+" exceeded its time-out and was killed",
+			l.add(p, "C16", levelWarn, "the hook "+name+" exceeded its timeout and was killed",
 				"make the hook faster, or give it a longer `timeout`")
 		case kind == "hook_success" && strings.HasPrefix(strings.TrimSpace(stdout), "{") && !json.Valid([]byte(stdout)):
 			l.add(p, "C16", levelWarn, "the hook "+name+" printed text that begins like JSON but is not valid, so it decided nothing", "print one valid JSON object")

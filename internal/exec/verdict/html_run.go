@@ -289,7 +289,7 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 		r.addResult(entry.Result, at)
 	case entry.Unplayed != nil:
 		u := entry.Unplayed
-		e := r.appendEvent(&event{Kind: "rule", Title: "not played: " + u.Text, At: at, Status: "error", File: u.File, Line: u.Line})
+		e := r.appendEvent(&event{Kind: "rule", Title: "not reached: " + u.Text, At: at, Status: "error", File: u.File, Line: u.Line})
 		e.addPart("scenario", r.files.text(u.File, u.Line))
 	case entry.Retry != nil:
 		r.appendEvent(&event{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), At: at, Status: "error"})

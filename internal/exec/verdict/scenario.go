@@ -265,7 +265,7 @@ func (p *playback) finish() []Finding {
 
 func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 	return Finding{
-		ID: "S05", Level: levelError, Text: "a step of the script was not played: " + u.Text, File: u.File, Line: u.Line,
+		ID: "S05", Level: levelError, Text: "a step of the script was not reached: " + u.Text, File: u.File, Line: u.Line,
 		Advice: "let the run continue, or remove the step", Time: e.Time, PID: e.PID,
 	}
 }
@@ -381,7 +381,7 @@ func (p *process) interruptedRule() *journal.Match {
 // missedTurns returns findings for the remaining turns.
 func (s *sequence) missedTurns(e journal.Entry) []Finding {
 	return []Finding{atPosition(Finding{
-		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.nextTurn),
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not reached", s.rule, s.nextTurn),
 		Advice: "send the prompt that it expects in the same session, or remove the turn", Time: e.Time, PID: e.PID,
 	}, s.positions[s.nextTurn])}
 }

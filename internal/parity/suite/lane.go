@@ -118,7 +118,7 @@ func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...str
 	}
 	var a ServeResult
 	if err := json.Unmarshal(res.Stdout, &a); err != nil {
-		return nil, fmt.Errorf("the lanes ended with %s: %s", res.Exit, lastOf(res.Stderr))
+		return nil, fmt.Errorf("a run of the case failed with %s: %s", res.Exit, lastOf(res.Stderr))
 	}
 	if a.Error != "" {
 		return nil, errors.New(a.Error)

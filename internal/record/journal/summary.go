@@ -8,11 +8,11 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Writer says which process wrote a line, and when.
-type Writer struct {
+// Origin is the process that wrote a line, and the time.
+type Origin struct {
 	// Source numbers the journals that are read together, see Entry.
 	Source int
-	// PID of the process.
+	// PID is the process id.
 	PID int
 	// AfterMS is the time since the beginning of the run.
 	AfterMS float64
@@ -70,14 +70,14 @@ func Summarize(entries []Entry) *Summary {
 	for i := range entries {
 		if body := entries[i].Body(); body != nil {
 			after := float64(entries[i].When.Sub(entries[0].When).Microseconds()) / 1000
-			s.Add(Writer{Source: entries[i].Source, PID: entries[i].PID, AfterMS: after}, body)
+			s.Add(Origin{Source: entries[i].Source, PID: entries[i].PID, AfterMS: after}, body)
 		}
 	}
 	return &s
 }
 
 // Add adds a line.
-func (s *Summary) Add(w Writer, b Body) {
+func (s *Summary) Add(w Origin, b Body) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	by := processKey{w.Source, w.PID}

@@ -28,9 +28,9 @@ times = 1
 		t.Fatal(err)
 	}
 	var s journal.Summary
-	one, two := journal.Writer{PID: 1}, journal.Writer{PID: 2}
+	one, two := journal.Origin{PID: 1}, journal.Origin{PID: 2}
 	for _, l := range []struct {
-		by   journal.Writer
+		by   journal.Origin
 		line journal.Body
 	}{
 		{one, journal.Retry{Attempt: 1}},
@@ -39,11 +39,11 @@ times = 1
 		{one, journal.Model{MessageID: "a", Model: "one"}},
 		{two, journal.Retry{Attempt: 1}},
 		{two, journal.Model{MessageID: "b", Model: "two", Continued: true}},
-		{journal.Writer{AfterMS: 7}, journal.Request{Prompt: "p", Model: "three", Status: 529, Attempt: 1}},
-		{journal.Writer{AfterMS: 9}, journal.Request{Prompt: "p", Model: "three", Status: 200, Attempt: 2}},
-		{journal.Writer{}, journal.Gate{Name: "g", Event: "reached"}},
-		{journal.Writer{}, journal.Gate{Name: "h", Event: "reached"}},
-		{journal.Writer{}, journal.Gate{Name: "g", Event: "released"}},
+		{journal.Origin{AfterMS: 7}, journal.Request{Prompt: "p", Model: "three", Status: 529, Attempt: 1}},
+		{journal.Origin{AfterMS: 9}, journal.Request{Prompt: "p", Model: "three", Status: 200, Attempt: 2}},
+		{journal.Origin{}, journal.Gate{Name: "g", Event: "reached"}},
+		{journal.Origin{}, journal.Gate{Name: "h", Event: "reached"}},
+		{journal.Origin{}, journal.Gate{Name: "g", Event: "released"}},
 	} {
 		s.Add(l.by, l.line)
 	}

@@ -169,7 +169,7 @@ func WriteAnchors(all []VersionAnchors) string {
 // Check returns what breaks the bounds.
 func (v VersionAnchors) Check() error {
 	if len(v.Anchors) > MaxAnchors {
-		return fmt.Errorf("%d anchors of %s, at most %d are kept", len(v.Anchors), v.Version, MaxAnchors)
+		return fmt.Errorf("%d anchors of %s; at most %d are stored", len(v.Anchors), v.Version, MaxAnchors)
 	}
 	for _, a := range v.Anchors {
 		if n := utf8.RuneCountInString(a.Label); n > MaxAnchorLength {

@@ -115,7 +115,7 @@ func (c *check) checkTape(t *Tape) {
 	for i, name := range t.Dialogs {
 		switch {
 		case name == "onboarding":
-			c.addProblem("without its seed the program wants to reach the vendor, and ends", "`fresh` cannot contain onboarding", "fresh", i)
+			c.addProblem("without its seeded settings claude contacts the vendor and exits", "`fresh` cannot contain onboarding", "fresh", i)
 		case name != "all" && !slices.Contains(FirstStartDialogs(), name):
 			c.addProblem(diag.NameHint(name, append(FirstStartDialogs(), "all")), "`fresh` cannot contain "+backquote(name), "fresh", i)
 		}

@@ -22,6 +22,6 @@ func TestToken(t *testing.T) {
 
 func TestTransient(t *testing.T) {
 	if !isTransient(&net.OpError{Op: "dial", Err: context.DeadlineExceeded}) || isTransient(context.DeadlineExceeded) || isTransient(&Error{}) {
-		t.Error("a time-out of the port may pass, the end of all time and an answer may not")
+		t.Error("a timeout of the port may pass, the end of all time and an answer may not")
 	}
 }

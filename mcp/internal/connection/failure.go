@@ -41,7 +41,7 @@ var (
 	// errRefused has the text that the real CLI shows if a server has closed its port.
 	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrLegacy reports that a server does not support revision 2026-07-28.
-	ErrLegacy = errors.New("server knows initialize only")
+	ErrLegacy = errors.New("the server supports only initialize")
 	// ErrNoEndpoint reports that the URL does not exist or does not accept messages.
 	ErrNoEndpoint = errors.New("no streamable HTTP endpoint")
 	// ErrNotHosted reports that a server does not run inside the SDK host.

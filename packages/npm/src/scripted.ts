@@ -16,7 +16,7 @@ import { messages, patternOf, scenario, type Place, type Rule, type Step } from 
 export interface ScriptedClaudeOptions {
   /** A scenario file instead of a script. It can use every key of the TOML format. */
   file?: string | { readonly href: string };
-  /** Fail the test for prompts without a rule and for steps that were not played; default true. */
+  /** Fail the test for prompts without a rule and for steps that were not reached; default true. */
   strict?: boolean;
   /** `real` runs the real claude (CLAUDE_BIN, or on PATH) against the same script as the Messages API. */
   lane?: "fake" | "real";
@@ -44,7 +44,7 @@ export const unreported = new Map<ScriptedClaude, ClaudelessError>();
 
 /**
  * Creates a claude with a scripted model. The script answers one prompt from any process, and `on` adds rules for more
- * prompts. With `await using`, the end of the block rejects if steps were not played, prompts had no rule, expectations
+ * prompts. With `await using`, the end of the block rejects if steps were not reached, prompts had no rule, expectations
  * were not met, or the program used claude in a way that fails with the real one.
  */
 export async function scriptedClaude(script?: string | ReadonlyArray<Step>, options: ScriptedClaudeOptions = {}): Promise<ScriptedClaude> {
@@ -408,7 +408,7 @@ export class Hold {
     this.#env = env;
   }
 
-  /** Waits until the prompt of this answer arrives; rejects after the time-out (milliseconds). */
+  /** Waits until the prompt of this answer arrives; rejects after the timeout (milliseconds). */
   async reached(timeout = 30_000): Promise<true> {
     await run(findBinary(), ["gates", "wait", this.#gate, "--timeout", `${timeout}ms`], { env: this.#env() }).catch((error: { stderr?: string }) => {
       throw new Error(`no request for the answer within ${timeout} ms: ${error.stderr?.trim() ?? ""}`);

@@ -61,7 +61,7 @@ export class Terminal implements AsyncDisposable {
     });
   }
 
-  /** Waits until the screen contains this text; rejects with the screen after the time-out (milliseconds). */
+  /** Waits until the screen contains this text; rejects with the screen after the timeout (milliseconds). */
   async waitFor(text: string, timeout = 15_000): Promise<void> {
     await this.#request({ wait: text, timeout_ms: timeout });
   }

@@ -12,7 +12,7 @@ import (
 
 var (
 	errIncomplete     = errors.New("the pickle is incomplete")
-	errStackUnderflow = errors.New("the pickle reads below its stack")
+	errStackUnderflow = errors.New("the pickle pops from an empty stack")
 
 	errTooMany = fmt.Errorf("pickle has more than %d values", maxValues)
 )

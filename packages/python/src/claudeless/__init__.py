@@ -8,7 +8,7 @@
     assert claude.calls[0].prompt == "triage"
 
 A step is a text, a `call`, a list (one message), or a `fail`. Leaving the block
-fails the test when a step was not played, a prompt had no rule, or the caller
+fails the test when a step was not reached, a prompt had no rule, or the caller
 treated claude in a way that breaks with the real one.
 """
 

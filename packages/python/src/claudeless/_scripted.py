@@ -33,7 +33,7 @@ class ScriptedClaude:
     prompts. `file` is a scenario file instead, with all keys of the TOML format.
 
     Use it as a context manager, sync or async. Leaving the block raises
-    AssertionError for steps that were not played, prompts without a rule, unmet
+    AssertionError for steps that were not reached, prompts without a rule, unmet
     expectations, and uses of claude that fail with the real one. With
     `strict=False` it checks only expectations and conduct.
 
