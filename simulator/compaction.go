@@ -141,7 +141,7 @@ func (c *compaction) emitStatus(result, problem string) {
 // emitBoundary emits compact_boundary, which lists the messages that are kept after the summary.
 func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 	past := &c.sim.history
-	parent, kept := past.retained.lastMessageID(), past.retained.removeLast()
+	parent, kept := past.retained.lastMessageID(), past.retained.applyCompaction()
 	after := scenarios.Tokens(len(sum.text()))
 	past.droppedTokens += max(0, sum.tokensBefore-after)
 	meta := protocol.CompactMetadata{

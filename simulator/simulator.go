@@ -101,9 +101,9 @@ func (t *retained) lastMessageID() string {
 	return ""
 }
 
-// removeLast returns the messages that a compaction keeps, and clears the record. It keeps unanswered prompts, and
+// applyCompaction returns the messages that a compaction keeps, and clears the record. It keeps unanswered prompts, and
 // the last round if there were earlier ones.
-func (t *retained) removeLast() []string {
+func (t *retained) applyCompaction() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil
 	} else {

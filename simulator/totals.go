@@ -23,18 +23,18 @@ type turnTotals struct {
 
 	usage         scenarios.Usage
 	thinking      int
-	lastReply     *replyUsage // the last reply until it is counted in usage
+	lastReply     *replyUsage // the last reply, until it is counted in usage
 	denials       []protocol.PermissionDenial
 	begunMessages []string // ids of streamed messages
 
 	modelAsked   bool          // the model was asked at least once
 	apiTime      time.Duration // time spent waiting for the model
 	firstRequest time.Time
-	firstUsage   *scenarios.Usage // of the first request; nil if none was answered
+	firstUsage   *scenarios.Usage // usage of the first request; nil if it got no reply
 	firstToken   time.Time
 }
 
-// recordRequest notes the time of a request.
+// recordRequest stores the time of a request.
 func (l *turnTotals) recordRequest(now time.Time) {
 	if !l.modelAsked {
 		l.firstRequest = now
@@ -99,8 +99,8 @@ func (l *turnTotals) fillResult(r *protocol.Result) {
 	}
 }
 
-// fillTimes sets the times of the first reply in the result of an answered prompt; sent says that
-// the host gave the prompt a uuid.
+// fillTimes sets the times of the first reply in the result of an answered prompt; sent is true if the host gave the
+// prompt a uuid.
 func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	if l.firstToken.IsZero() {
 		return
@@ -136,14 +136,14 @@ func (s *Simulator) RefreshTotals(held []*protocol.Result) {
 	}
 }
 
-// sessionTotals adds up what a session has cost so far.
+// sessionTotals adds up the costs of a session.
 type sessionTotals struct {
 	contextTokens atomic.Int64 // size of the conversation
 
-	// Owned by the running turn.
+	// Used only by the running turn.
 	costs             map[string]protocol.ModelUsage // by model
-	modelsSinceResult map[string]protocol.ModelUsage // by model, since the last result
-	requests          int                            // replies of the model
+	modelsSinceResult map[string]protocol.ModelUsage // usage of each model since the last result
+	requests          int                            // number of replies
 	apiTime           time.Duration
 	wallTime          time.Duration
 	budgetExhausted   bool
@@ -156,7 +156,7 @@ type replyUsage struct {
 	isScripted bool // the usage comes from the scenario and covers the whole conversation
 }
 
-// start begins with the costs of earlier processes. Only the limits of their models are filled in.
+// start sets the costs of earlier processes, and fills in the limits of their models.
 func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
 	b.costs, b.modelsSinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
 	for name, m := range costs {
@@ -264,8 +264,8 @@ func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
 	}
 }
 
-// FailedResult returns the result of a session that failed outside a turn, with these errors. It counts nothing; its ids
-// are empty.
+// FailedResult returns the result of a session that failed outside a turn, with these errors. All totals are zero and
+// the ids are empty.
 func FailedResult(errors ...string) *protocol.Result {
 	return &protocol.Result{
 		Type: "result", Subtype: "error_during_execution", IsError: true, Usage: finalUsage(scenarios.Usage{}, 0),

@@ -16,11 +16,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Turn runs one prompt and yields its events in order, ending with exactly one result, after that of the message
-// with which a SessionStart hook begins the session. Cancelling
-// ctx interrupts the turn as in the real CLI: it still ends with a result (spec: cli-contract 4.4).
-// Breaking out of the loop abandons it. The error is non-nil only in the last pair: a [*CrashError]
-// of the scenario, or an internal failure. Turns of one simulator must not overlap.
+// Turn runs one prompt and yields its events in order, ending with exactly one result, after the result of the
+// initial message of a SessionStart hook, if there is one. Cancelling ctx interrupts the turn as in the real CLI: it
+// still ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons the turn. Only the last pair
+// can have an error: a [*CrashError] of the scenario, or an internal failure. Turns of one simulator must not
+// overlap.
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for prompt := &in; prompt != nil; {
@@ -45,7 +45,7 @@ type turn struct {
 	round           *toolRound
 	continuation    *continuation
 	commands        *localCommands
-	postponedPrompt *protocol.UserMessage // the prompt that follows the message of a SessionStart hook
+	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message of a SessionStart hook
 	rounds          int                   // tool rounds so far
 }
 
@@ -58,7 +58,7 @@ func newTurn(st *turnContext) *turn {
 // run runs the turn and emits its result. After an interrupt it ignores ctx.
 func (t *turn) run(ctx context.Context) error {
 	err := t.playEvents(ctx)
-	t.prompts.replayOnce() // the model was not asked
+	t.prompts.replayOnce() // only the prompt is replayed, because the model was not asked
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.stopped {
 		end, isEnd = t.handleInterrupt(errors.Is(context.Cause(ctx), ErrSuperseded)), true
@@ -83,8 +83,8 @@ func (t *turn) run(ctx context.Context) error {
 	return nil
 }
 
-// playEvents emits the events of the turn before its result. It always returns an error; a
-// [turnEndError] is the regular one.
+// playEvents emits the events of the turn before its result. It always returns an error. At the normal end of a turn,
+// this is a [turnEndError].
 func (t *turn) playEvents(ctx context.Context) error {
 	in := t.prompts.in
 	if in.Source == sourceDeferred {
@@ -185,7 +185,7 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 	if err := t.round.runBatchHooks(ctx, calls, results); err != nil {
 		return err
 	}
-	t.out.userEvents = 0 // the call belongs to the run that made it
+	t.out.userEvents = 0 // the call was already counted in the run that made it
 	t.prompts.emitInit(ctx)
 	return t.requestUntilDone(ctx, scenarios.Request{Results: results})
 }
@@ -249,8 +249,8 @@ func (t *turn) turnLimitEnd() *turnEndError {
 	}
 }
 
-// handleInterrupt emits the events of an interrupt and returns the end of the turn (spec:
-// cli-contract 4.4); superseded says that another prompt waits.
+// handleInterrupt emits the events of an interrupt and returns the end of the turn (spec: cli-contract 4.4);
+// superseded is true if another prompt is waiting.
 func (t *turn) handleInterrupt(superseded bool) *turnEndError {
 	open := t.exchange.current
 	if open != nil {
@@ -312,7 +312,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	t.out.emit(r)
 }
 
-// crashResult returns the result of a session that an error ends.
+// crashResult returns the result of a session that fails with an error.
 func (t *turn) crashResult(why string) *protocol.Result {
 	r := FailedResult(why, "[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none")
 	r.SessionID, r.UUID, r.ResultIndex = t.sim.options.State.SessionID(), t.sim.options.Clock.NewID(), t.sim.history.results
@@ -351,9 +351,9 @@ func (t *turn) fillSuccess(r *protocol.Result, end *turnEndError) {
 	t.totals.fillTimes(r, t.prompts.in.UUID != "")
 }
 
-// BackgroundEvents yields the events of background tasks while no turn runs. It ends when ctx does,
-// when no task is left, or when the model must read about a task that has ended; then
-// [Simulator.NextNotice] returns the next prompt. It must not overlap a turn.
+// BackgroundEvents yields the events of background tasks while no turn runs. It stops when ctx is cancelled, when no
+// task is left, or when the model must be told that a task has ended. In the last case, [Simulator.NextNotice]
+// returns the next prompt. It must not overlap a turn.
 func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		tasks := s.main.Tasks
@@ -373,13 +373,13 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 			case <-tasks.Ready():
 			}
 		}
-		// A task may have ended since the queue was looked at.
+		// A task may have ended since the last check of the queue.
 		b.emitTaskEvents(task.PhaseBetweenTurns)
 	}
 }
 
-// NextNotice takes the prompt that reports an ended background task to the model. It returns false
-// if none exists.
+// NextNotice removes and returns the next prompt that tells the model about a finished background task. It returns
+// false if there is none.
 func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	if s.main.Tasks == nil {
 		return protocol.UserMessage{}, false

@@ -23,7 +23,7 @@ type turnContext struct {
 	structured *structuredOutput
 }
 
-// newTurnContext makes the shared state for one prompt.
+// newTurnContext creates the shared state for one prompt.
 func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {
 	st := &turnContext{
 		sim: s, out: &emitter{sim: s, yield: yield}, totals: &turnTotals{session: &s.totals, clock: s.options.Clock, budgetUSD: s.options.Limits.BudgetUSD, display: s.options.Display, started: s.options.Clock.Now()},
@@ -48,7 +48,7 @@ type structuredOutput struct {
 	schema      Schema          // nil if no structured output is requested
 	attempts    int             // invalid outputs allowed; 0 means 5
 	value       json.RawMessage // the accepted output
-	lastError   string          // lastError validation error
+	lastError   string          // last validation error
 	failures    int
 	wasReminded bool
 }
@@ -60,7 +60,7 @@ func (st *structuredOutput) addCall(reply scenarios.Reply) []protocol.Block {
 	}
 	use := protocol.ToolUse{Type: "tool_use", Name: structuredTool, Input: reply.StructuredOutput}
 	blocks := reply.Blocks[:len(reply.Blocks):len(reply.Blocks)]
-	if len(blocks) == 1 { // an empty text is left out of a message with a call
+	if len(blocks) == 1 { // an empty text is omitted if the message has a call
 		if text, ok := blocks[0].(protocol.TextBlock); ok && text.Text == "" {
 			blocks = nil
 		}

@@ -304,8 +304,8 @@ func (r *rule) matchesPath(c *call) bool {
 	return false
 }
 
-// hasParam reports whether the call has the parameter that the rule names, with a value that the rule matches.
-func (r *rule) hasParam(c *call) bool {
+// matchesParam reports whether the call has the parameter that the rule names, with a value that matches.
+func (r *rule) matchesParam(c *call) bool {
 	if r.value == nil || r.tool != c.name {
 		return false
 	}
@@ -379,7 +379,7 @@ func (r *rule) matches(c *call) bool {
 // matchesAnyPart reports whether a deny or ask rule applies to any part of the command, with or without the variables and
 // wrappers before it.
 func (r *rule) matchesAnyPart(c *call) bool {
-	if r.matches(c) || r.hasParam(c) {
+	if r.matches(c) || r.matchesParam(c) {
 		return true
 	}
 	if c.kind != claudecode.ClassShell || !r.coversTool(c) {

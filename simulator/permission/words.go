@@ -215,7 +215,7 @@ func linkDenial(c *call) *Verdict {
 // denyByRule refuses because of a deny rule.
 func (c *call) denyByRule() Verdict {
 	for _, r := range c.judge.rules.rules {
-		if r.Behavior == BehaviorDeny && r.hasParam(c) {
+		if r.Behavior == BehaviorDeny && r.matchesParam(c) {
 			v := c.deny("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
 			v.DenyRule, v.Decision.Source = true, c.denialSource()
 			return v.withRuleSource(r.Source)

@@ -17,8 +17,8 @@ type agentMeta struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// attribution determines the attribution keys of the model's next lines: a skill after its text was loaded, and an
-// MCP server after a call to it was the last of a round.
+// attribution determines the attribution keys of the model's next lines: a skill after it was loaded, and an MCP
+// server if the last call of a round went to it.
 type attribution struct {
 	protocol.Attribution
 	modelReplied bool              // the model has written since the last result
@@ -33,8 +33,8 @@ func (c *attribution) recordFork(agentID, skill string) {
 	c.agents[agentID] = skill
 }
 
-// recordSkill records the skill whose text the turn continues with. The part of its name before a colon
-// counts as a plugin, although it may be a directory.
+// recordSkill records that the turn continues with the text of a skill. The part of its name before a colon counts as
+// the plugin, although it may be a directory.
 func (c *attribution) recordSkill(name string) {
 	c.Skill, c.Plugin = name, ""
 	if plugin, _, ok := strings.Cut(name, ":"); ok {
@@ -56,7 +56,7 @@ func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protoco
 	return c.Attribution
 }
 
-// addResult records the result of a call; nil if it is not of an MCP server.
+// addResult records the result of a call; m is nil if the tool does not belong to an MCP server.
 func (c *attribution) addResult(call *protocol.MCPCall) {
 	if c.modelReplied {
 		c.modelReplied, c.MCPServer, c.MCPTool = false, "", ""
@@ -93,8 +93,7 @@ func newAgent(kind, description, toolUseID string) agentMeta {
 	return a
 }
 
-// write appends lines to a sub-agent's transcript and makes the .meta.json file before the first
-// one.
+// write appends lines to a sub-agent's transcript and creates the .meta.json file before the first one.
 func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error {
 	if a.meta[id] == nil {
 		if a.meta == nil {
@@ -149,7 +148,7 @@ func (a *agentTranscripts) writeMeta(id string) error {
 	return nil
 }
 
-// recordStart makes the .meta.json file of a sub-agent.
+// recordStart writes the .meta.json file of a sub-agent.
 func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 	depth, isAgent := fieldValue(ev.Fields, "spawn_depth").(int)
 	if !isAgent {

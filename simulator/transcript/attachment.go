@@ -2,8 +2,8 @@ package transcript
 
 import "github.com/claudeless/claudeless/simulator/protocol"
 
-// recordSnapshot writes the prompt and the tools of the first request of the main conversation (agentID = "") or of a
-// sub-agent, unless that is done.
+// recordSnapshot writes the prompt and the tools of the first request of the main conversation (agentID "") or of a
+// sub-agent, unless they were already written.
 func (r *recorder) recordSnapshot(agentID string) error {
 	if agentID != "" && r.agents.meta[agentID] == nil {
 		return nil
@@ -15,7 +15,7 @@ func (r *recorder) recordSnapshot(agentID string) error {
 	return r.writeTo(agentID, lines...)
 }
 
-// writeTo writes lines to the transcript of the main conversation (agentID = "") or of a sub-agent.
+// writeTo writes lines to the transcript of the main conversation (agentID "") or of a sub-agent.
 func (r *recorder) writeTo(agentID string, lines ...any) error {
 	if agentID == "" {
 		return r.lines.write(lines...)
@@ -23,7 +23,7 @@ func (r *recorder) writeTo(agentID string, lines ...any) error {
 	return r.conversation.writer.writeLines(r.conversation.agentPath(agentID), lines...)
 }
 
-// recordAttachment writes an attachment. Those of a sub-agent that is not known are not recorded.
+// recordAttachment writes an attachment. Attachments of an unknown sub-agent are not recorded.
 func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 	if ev.AgentID != "" {
 		if r.agents.meta[ev.AgentID] == nil {

@@ -252,13 +252,13 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 	return lines
 }
 
-// firstRequestLines returns what the first request adds.
+// firstRequestLines returns the lines that precede the first request.
 func (l *contextAttachments) firstRequestLines(agentID string) []any {
 	return append(l.openingAttachments(agentID), l.directoryChange(agentID))
 }
 
-// openingAttachments returns the context that only the session itself has. It does not include the state of
-// the repository.
+// openingAttachments returns the context that sub-agents do not have. It does not include the state of the
+// repository.
 func (l *contextAttachments) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	return []any{
@@ -267,7 +267,7 @@ func (l *contextAttachments) openingAttachments(agentID string) []any {
 	}
 }
 
-// directoryChange returns how commits are signed.
+// directoryChange returns the attachment that says how commits are signed.
 func (l *contextAttachments) directoryChange(agentID string) any {
 	author := ""
 	if l.conversation.options.Context != nil {

@@ -12,8 +12,8 @@ import (
 // costs adds up the costs of the session, in this process and earlier ones.
 type costs struct {
 	totals        protocol.CostStateLine
-	previousUsage map[string]protocol.ModelUsage // by model, of earlier processes
-	waitMillis    int                            // ms for the model, in earlier processes
+	previousUsage map[string]protocol.ModelUsage // usage of earlier processes, by model
+	waitMillis    int                            // ms that earlier processes waited for the model
 }
 
 // restore adds the costs recorded by an earlier process.
@@ -33,7 +33,7 @@ func (c *costs) addTool(ev *protocol.ToolExecuted) {
 	c.totals.TotalLinesRemoved += removed
 }
 
-// addTurn adds the costs of a turn. A result that ends a failed session has none.
+// addTurn adds the costs of a turn. The result of a failed session has none.
 func (c *costs) addTurn(ev *protocol.Result) {
 	if len(ev.ModelUsage) == 0 && len(ev.Errors) > 0 {
 		return
@@ -83,7 +83,7 @@ func changedLines(r protocol.ToolResult) (added, removed int) {
 		return 0, 0
 	}
 	if !changesFile(r.Output) {
-		return 0, 0 // nothing that changes a file: the output may be long
+		return 0, 0 // not the output of an edit, and possibly long
 	}
 	raw, err := protocol.Marshal(r.Output)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sessionLabels are the lines that lists of sessions read: titles, the last prompt, the tools used.
+// sessionLabels are the lines from which session lists are built: titles, the last prompt, the tools used.
 type sessionLabels struct {
 	conversation      *conversation
 	title             string // empty means none
-	hasUserTitle      bool   // this process gave the title
+	hasUserTitle      bool   // this process set the title
 	tools             []string
 	rawPrompt         protocol.Content // the prompt as the user wrote it
-	prompt            string           // text of the last prompt, as lists of sessions show it
+	prompt            string           // text of the last prompt, as session lists show it
 	lastPromptLeaf    string           // uuid in the last line of type last-prompt
 	lastPromptWritten bool             // a last-prompt line was written by this process
 	hasReply          bool             // this process has written a message of the model, not only commands
@@ -117,8 +117,8 @@ func (l *sessionLabels) recordPrompt(ev *protocol.PromptAccepted) {
 	}
 }
 
-// recordTools records the tools that a message calls, at its first block. Names of tools that the model was not offered do
-// not count.
+// recordTools records the tools that a message calls, when its first block arrives. Tools that were not offered to
+// the model are ignored.
 func (l *sessionLabels) recordTools(ev *protocol.Assistant, offered RequestContext) bool {
 	if ev.Final == nil {
 		return false

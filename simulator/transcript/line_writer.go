@@ -9,8 +9,8 @@ type lineWriter struct {
 	opened            bool  // the lines at the head of the file are written
 	endsInPartialLine bool  // the transcript ends within a line
 	waitingLines      []any // lines that wait for the next ones
-	// pending gives the history to be copied before the first line of a fork, under
-	// the id of its first prompt; nil means nothing.
+	// pending returns the history that is copied before the first line of a fork, with the id of the fork's first
+	// prompt; nil means that there is nothing to copy.
 	pending func(promptID string) []byte
 }
 
@@ -32,7 +32,7 @@ func (p *lineWriter) write(lines ...any) error {
 	return p.conversation.writer.writeLines(p.conversation.path, lines...)
 }
 
-// flush writes the lines that were held back.
+// flush writes the lines that are waiting.
 func (p *lineWriter) flush() error {
 	held := p.waitingLines
 	p.waitingLines = nil

@@ -37,12 +37,12 @@ type Options struct {
 	Fork      bool    // --fork-session: continue in a copy with a new id
 	NoPersist bool    // --no-session-persistence: write nothing
 
-	Version    string // of the simulated CLI; empty means the default one
+	Version    string // version of the simulated CLI; empty means the default
 	Entrypoint string // empty means sdk-cli
 	Agent      string // --agent; empty means none
 	Title      string // --name; empty means none
 	Machine    Machine
-	Context    ContextSource // nil means nothing is known of the model
+	Context    ContextSource // nil means that nothing is known about the model
 	Clock      Clock         // required
 	// OnLine receives every line after it was written, in order and without its
 	// newline (--session-mirror); nil means none. Not called with NoPersist.
@@ -61,17 +61,17 @@ type ContextSource interface {
 	CurrentModel() ModelContext
 	// PreviousDirectory returns the directory in which commands run now; empty means the directory at the start.
 	PreviousDirectory() string
-	// AgentDir is the worktree that an agent works in; empty means the directory of the session.
+	// AgentDir returns the worktree in which an agent works; empty means the directory of the session.
 	AgentDir(agentID string) string
-	// RequestContext is what requests to the model contain besides messages; kind is the type of the sub-agent that sends
-	// them, empty for the session itself.
+	// RequestContext returns what requests to the model contain in addition to messages. kind is the type of the
+	// sub-agent that sends them, or empty for the main conversation.
 	RequestContext(kind string) RequestContext
 }
 
 // ModelContext describes the current model.
 type ModelContext struct {
-	Name          string // as commits name it
-	Effort        string // level; empty means the model has none
+	Name          string // display name, as used in commit messages
+	Effort        string // effort level; empty means that the model has none
 	PerTurnEffort bool   // the level can change from turn to turn
 }
 
@@ -82,13 +82,14 @@ type RequestContext struct {
 	// first.
 	Tools    []protocol.Tool
 	Deferred []string
-	// SystemTurns is true if the model takes reminders as separate messages instead of texts in those of the user.
+	// SystemTurns is true if the model takes reminders as separate messages instead of as text blocks in user
+	// messages.
 	SystemTurns bool
-	// MessageConfig is the configuration that messages have; nil means only the request has one.
+	// MessageConfig is the configuration that is repeated in messages; nil means that only the request has it.
 	MessageConfig *protocol.OutputConfig
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
-	// VendorAPI is true if the requests go to the vendor's own address, where they are cached more widely.
+	// VendorAPI is true if the requests go to the vendor's own address, which caches more of a request.
 	VendorAPI bool
 }
 
@@ -105,24 +106,24 @@ type Machine struct {
 	GitBranch  string
 	Shell      string
 	IsGitRepo  bool
-	IsWorktree bool                      // a linked one
-	Worktree   *protocol.WorktreeSession // that the session works in; nil means none
+	IsWorktree bool                      // the directory is a linked git worktree
+	Worktree   *protocol.WorktreeSession // worktree in which the session was started; nil means none
 }
 
-// SessionContext is the context that the model reads in addition to the first prompt. Nil lists are
-// left out of transcripts.
+// SessionContext is the context that the model reads in addition to the first prompt. Nil lists are omitted from
+// transcripts.
 type SessionContext struct {
 	Model           string
-	ModelName       string // as people call it; empty means unknown
+	ModelName       string // display name; empty means unknown
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
-	// ShellMode is the permission mode if the model has Bash and Edit; in some modes the model is asked to prefer
-	// Bash. Empty without these tools.
+	// ShellMode is the permission mode, or empty if the model does not have Bash and Edit. In some modes the model is
+	// asked to prefer Bash.
 	ShellMode protocol.PermissionMode
-	Deferred  []string  // tools of which the model knows only the names
-	Agents    []Listing // of the tool Agent
+	Deferred  []string  // tools of which the model is told only the names
+	Agents    []Listing // agents listed for the tool Agent
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
-	Skills         []Listing // of the tool Skill
+	Skills         []Listing // skills listed for the tool Skill
 }
 
 // Listing is an agent or a skill as listed for the model.
@@ -132,7 +133,7 @@ type Listing struct {
 	BuiltIn bool
 }
 
-// NotFoundError means that --resume names no conversation. Its text is that of the real CLI.
+// NotFoundError means that there is no conversation with the value of --resume. It has the message of the real CLI.
 type NotFoundError struct{ ID string }
 
 func (e *NotFoundError) Error() string { return "No conversation found with session ID: " + e.ID }

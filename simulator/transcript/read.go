@@ -20,7 +20,7 @@ type Message struct {
 	Content protocol.Content
 }
 
-// deferredType is the type of the attachment that names a deferred call.
+// deferredType is the type of the attachment that records a deferred call.
 const deferredType = "hook_deferred_tool"
 
 // parsedTranscript is the content of a transcript file. Lines that are not JSON objects are ignored.
@@ -28,20 +28,20 @@ type parsedTranscript struct {
 	entries            []entry
 	leaf               string // uuid of the last line of the conversation
 	hasConversation    bool   // there is a conversation
-	sessionID          string // of the last line that has one
+	sessionID          string // session id of the last line that has one
 	title              string
 	aiTitle            string
 	tools              []string
-	prompt             string                  // of the last last-prompt line
-	costs              *protocol.CostStateLine // last one; nil means none
+	prompt             string                  // prompt of the last line of type last-prompt
+	costs              *protocol.CostStateLine // last recorded costs; nil means none
 	hasEnded           bool                    // the file ends in a newline, or is empty
 	deferred           string                  // id of the last deferred call
-	turns              int                     // prompts, as the lines count them
+	turns              int                     // number of prompts according to the lines
 	environmentWritten bool                    // the model has received the description of its environment
 	contextPending     bool                    // the attachments of the first request are not written yet
 	readFiles          map[string]string       // content of the files that calls read or wrote, by path
 	instructionFiles   []string                // instruction files that were added between calls
-	hookTexts          []string                // the texts of SessionStart hooks
+	hookTexts          []string                // outputs of SessionStart hooks
 }
 
 // entry is one line of a transcript.
@@ -50,11 +50,11 @@ type entry struct {
 	kind        string // type
 	uuid        string
 	parent      string
-	isSidechain bool // of a sub-agent
-	isPrompt    bool // a user line that is not a tool result, not injected, and no summary
+	isSidechain bool // belongs to a sub-agent
+	isPrompt    bool // a user line that is not a tool result, not injected, and not a summary
 
 	isResult      bool   // a tool result
-	isLastMessage bool   // that ends its turn
+	isLastMessage bool   // message that ends its turn
 	message       string // the API's id of the message
 }
 
@@ -80,7 +80,7 @@ func readTranscript(path string) (*parsedTranscript, error) {
 	}
 	t := parseTranscript(data)
 	if info, err := os.Stat(path); err == nil && info.Size() != int64(len(data)) {
-		t.hasEnded = true // another process is writing: the end of the file has moved
+		t.hasEnded = true // another process is appending to the file
 	}
 	return t, nil
 }
@@ -154,7 +154,7 @@ func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 	t.entries = append(t.entries, e)
 }
 
-// fileResult notes the file that a call has read completely or written. After an edit its content is unknown.
+// fileResult records the file that a call has read completely or written. An edit makes its content unknown.
 func (t *parsedTranscript) fileResult(keys map[string]json.RawMessage) {
 	var result struct {
 		FilePath  string
@@ -200,7 +200,7 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	}
 }
 
-// textsOf reads the content of an attachment: a text, or a list of texts.
+// textsOf reads the content of an attachment: a string, or a list of strings.
 func textsOf(content json.RawMessage) []string {
 	var texts []string
 	if json.Unmarshal(content, &texts) == nil {
@@ -213,7 +213,7 @@ func textsOf(content json.RawMessage) []string {
 	return []string{text}
 }
 
-// count counts the prompts: the numbered ones if any are numbered, else all.
+// count counts the prompts. If any prompts are numbered, it counts only those.
 func (t *parsedTranscript) count(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch decodeKey(keys, "turnPosition", &at); {
@@ -239,9 +239,8 @@ func hasToolResult(c protocol.Content) bool {
 	})
 }
 
-// branchLines returns the lines of the conversation that ends with leaf, in file order: the chain of
-// parents, the results of parallel calls, and the records of file copies. The walk ends at a
-// missing or repeated parent.
+// branchLines returns the lines of the conversation that ends with leaf, in file order: the chain of parents, the
+// results of parallel calls, and the records of file copies. It stops at a missing or repeated parent.
 func (t *parsedTranscript) branchLines(leaf string) []entry {
 	byID := make(map[string]entry, len(t.entries))
 	for _, e := range t.entries {
@@ -250,7 +249,7 @@ func (t *parsedTranscript) branchLines(leaf string) []entry {
 		}
 	}
 	met := map[string]bool{}
-	answered := map[string]bool{} // messages, by their API id
+	answered := map[string]bool{} // API ids of messages that have a result
 	for at := leaf; at != ""; {
 		e, found := byID[at]
 		if !found || met[at] {
@@ -297,15 +296,15 @@ func (e entry) decodeContent() (protocol.Content, bool) {
 type PreviousReply struct {
 	At        time.Time
 	Model     string
-	Tokens    int  // of the complete context after it
+	Tokens    int  // tokens of the whole context after this reply
 	LongCache bool // its prompt cache lasts an hour instead of five minutes
 
-	UUID    string // of its last line
-	Replies int    // of the conversation, up to it
+	UUID    string // UUID of its last line
+	Replies int    // number of replies up to this one
 }
 
-// previousReply returns the last reply in the conversation that ends with leaf, or nil. Messages of the CLI
-// itself do not count.
+// previousReply returns the last reply in the conversation that ends with leaf, or nil. It ignores messages that the
+// CLI itself wrote.
 func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 	var last *PreviousReply
 	ids := map[string]bool{}
@@ -339,8 +338,7 @@ func (t *parsedTranscript) endsWithoutText(leaf string) bool {
 	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].isLastMessage
 }
 
-// firstPrompt returns the first prompt of the conversation that ends with leaf, shortened for lists
-// of sessions.
+// firstPrompt returns the first prompt of the conversation that ends with leaf, shortened for session lists.
 func (t *parsedTranscript) firstPrompt(leaf string) string {
 	for _, e := range t.branchLines(leaf) {
 		if !e.isPrompt {
@@ -358,8 +356,8 @@ type truncateError string
 
 func (e truncateError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the one with uuid at. If drops is set, the next prompt must have that
-// uuid; an empty value demands that no prompt follows. The recorded costs stay.
+// dropAfter drops the lines after the one with uuid at. If drops is set, the next prompt must have that uuid; an
+// empty value requires that no prompt follows. The recorded costs are kept.
 func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {
@@ -412,8 +410,7 @@ func quoteText(s string) json.RawMessage {
 	return raw
 }
 
-// firstLine returns a prompt as lists of sessions show it: the first text on one line, cut if it is
-// long.
+// firstLine returns a prompt as session lists show it: the first text on one line, truncated if it is long.
 func firstLine(c protocol.Content) string {
 	const most = 200
 	text := c.Text

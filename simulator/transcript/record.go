@@ -19,14 +19,14 @@ type recorder struct {
 	agents        *agentTranscripts
 	requests      *requestLog
 	costs         costs
-	attribution   attribution      // on whose behalf the model writes
-	turns         int              // prompts so far
-	retainedUUIDs []string         // what the last compaction has kept, by uuid
-	unanswered    []unansweredCall // at the end of the history
-	awaitsReply   bool             // the history ends without an answer
+	attribution   attribution      // for the model's next lines
+	turns         int              // number of prompts so far
+	retainedUUIDs []string         // uuids of the messages that the last compaction kept
+	unanswered    []unansweredCall // calls without a result at the end of the history
+	awaitsReply   bool             // the history ends with a prompt that the model has not answered
 
-	structured structuredOutput // of the last call
-	fallback   *protocol.System // the change of model whose line is to be written; nil means none
+	structured structuredOutput // output of the last call
+	fallback   *protocol.System // a change of model that has no line yet; nil means none
 }
 
 // newRecorder creates a recorder for a conversation without lines.
@@ -89,7 +89,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-// endsReply reports whether an event of the main conversation follows the results of a reply, with the reports of hooks
+// endsReply reports whether an event of the main conversation comes after all results of a reply and the hook reports
 // about them.
 func endsReply(ev protocol.Event) bool {
 	switch ev := ev.(type) {
@@ -162,7 +162,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		return err
 	}
 	if ev.Expansion != nil {
-		return nil // the text precedes the images
+		return nil // the first text block precedes the images
 	}
 	return r.attachments.writeEnvironment()
 }
@@ -173,7 +173,7 @@ type commandPermissions struct {
 	Tools []string `json:"allowedTools"`
 }
 
-// recordExpansion writes the lines that follow the text of a command or skill.
+// recordExpansion writes the lines that follow the expanded text of a command or skill.
 func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	r.attribution.recordSkill(x.Name)
 	if err := r.attachments.writeEnvironment(); err != nil {
@@ -182,7 +182,7 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
-// addSource sets who wrote a text that is no prompt.
+// addSource records who wrote a text that is not a prompt.
 func addSource(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
@@ -297,7 +297,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 		return nil
 	}
 	if ev.Final != nil && len(ev.Final.Calls) == 0 {
-		if err := r.recordSnapshot(""); err != nil { // the closing lines name the last line of the conversation
+		if err := r.recordSnapshot(""); err != nil { // the closing lines refer to the last line of the conversation
 			return err
 		}
 	}
@@ -361,7 +361,7 @@ func (r *recorder) effortLevels() (level string, perTurn *string) {
 	return now.Effort, &now.Effort
 }
 
-// abridgedResult returns the form of a structured result that transcripts keep.
+// abridgedResult returns a structured result in the form that transcripts record.
 func abridgedResult(result any) any {
 	if r, ok := result.(protocol.AbridgedResult); ok {
 		return r.Abridged()
@@ -371,7 +371,7 @@ func abridgedResult(result any) any {
 
 func (r *recorder) recordUser(ev *protocol.User) error {
 	if ev.IsReplay != nil || ev.Summary {
-		return nil // the repeated text already has a line
+		return nil // the text already has a line
 	}
 	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
@@ -422,7 +422,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// addOutcome adds why a call did not run, and who decided about it; nothing if the host was not asked.
+// addOutcome adds why a call did not run and who decided that. It adds nothing if the host was not asked.
 func addOutcome(line *protocol.UserLine, ev *protocol.User) {
 	if len(ev.ToolResultMeta) == 0 {
 		return
@@ -444,7 +444,7 @@ func addOutcome(line *protocol.UserLine, ev *protocol.User) {
 	}
 }
 
-// structuredOutput is the attachment with the output that a schema asked for.
+// structuredOutput is the attachment with the output that --json-schema requests.
 type structuredOutput struct {
 	Type      string          `json:"type"` // "structured_output"
 	Data      json.RawMessage `json:"data"`

@@ -29,7 +29,7 @@ func isType(block json.RawMessage, kind string) bool {
 	return json.Unmarshal(block, &b) == nil && b.Type == kind
 }
 
-// endLine ends a text that another text follows with a newline.
+// endLine appends a newline to a text that is followed by another text.
 func endLine(block, next json.RawMessage) json.RawMessage {
 	var b protocol.TextBlock
 	if !isType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {

@@ -12,37 +12,38 @@ import (
 )
 
 // requestLog writes the lines about requests to the model: the system prompt, the tools, the messages that no other
-// line holds, and the requests themselves. The words of the system prompt are claudeless's own.
+// line contains, and the requests themselves. The system prompt is worded by claudeless.
 type requestLog struct {
 	conversation  *conversation
-	conversations map[string]*modelInput // by agent; "" means the main one
-	written       map[string]bool        // hashes of shapes and messages, by file
+	conversations map[string]*modelInput // by agent id; "" is the main conversation
+	written       map[string]bool        // hashes of the shapes and messages that are in each file
 }
 
-// modelInput is a conversation as the model reads it.
+// modelInput is a conversation as sent to the model.
 type modelInput struct {
 	messages      []inputMessage
-	sentMessages  int            // messages of the last request
+	sentMessages  int            // number of messages of the last request
 	request       string         // id of the last request of this process
 	replyID       string         // id of the message that answered it
-	context       RequestContext // of the last request
-	snapshots     int            // prompt_snapshot attachments so far
-	describedDirs *[]string      // additional directories that the model knows; nil means those of the first request
+	context       RequestContext // context of the last request
+	snapshots     int            // number of prompt_snapshot attachments so far
+	describedDirs *[]string      // additional directories that the model was told about; nil means those of the first request
 	effortSent    bool           // the model was told its effort
-	silentReplies int            // replies in a row that hold calls and no text
+	silentReplies int            // number of consecutive replies with calls but no text
 }
 
-// inputMessage is a message of a request. A message that is not exactly one line of the transcript is kept in a blob.
+// inputMessage is a message of a request. A message that is not exactly one line of the transcript is recorded as a
+// separate blob line.
 type inputMessage struct {
-	role, id   string // id of a reply
+	role, id   string // role, and id if it is a reply
 	content    []json.RawMessage
 	lines      int
-	hash       string // of a message that was sent
-	blocks     int    // of content, which is dropped then
-	isRendered bool   // its content differs from every line
+	hash       string // hash, once the message was sent
+	blocks     int    // number of content blocks; the content is dropped once the message was sent
+	isRendered bool   // its content is not the content of any line
 }
 
-// The attachment that keeps the prompt: first the texts, and after the first reply also the tools.
+// The attachment that keeps the prompt: at first the system prompt, and after the first reply also the tools.
 type (
 	promptSnapshot struct {
 		Type         string   `json:"type"` // "prompt_snapshot"
@@ -99,7 +100,7 @@ func (l *requestLog) inputOf(agentID string) *modelInput {
 	return c
 }
 
-// observe records what the model reads of a line.
+// observe records the part of a line that is sent to the model.
 func (l *requestLog) observe(value any) {
 	switch line := value.(type) {
 	case protocol.UserLine:
@@ -113,7 +114,7 @@ func (l *requestLog) observe(value any) {
 	case protocol.AttachmentLine:
 		_, silent := line.Attachment.(silentTurnReminder)
 		environment, _ := line.Attachment.(environmentAttachment)
-		if !silent && environment.Changes == nil { // these were added together with their request
+		if !silent && environment.Changes == nil { // these were already added with their request
 			l.inputOf(line.AgentID).addRendered(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:
@@ -178,7 +179,7 @@ func storedBlocks(content json.RawMessage) []json.RawMessage {
 	return []json.RawMessage{json.RawMessage(`{"type":"text","text":` + string(content) + `}`)}
 }
 
-// addUser appends a line of the user. Blank texts are left out, and a notice is marked as one.
+// addUser appends a user line. It omits blank texts and marks notices.
 func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
 	kept := slices.DeleteFunc(slices.Clone(content), func(raw json.RawMessage) bool {
 		var b protocol.TextBlock
@@ -193,7 +194,7 @@ func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
 	c.addMessage("user", "", kept, notice || len(kept) != len(content))
 }
 
-// addMessage appends a line of a role. Lines of the same message, or of the same role, become one message.
+// addMessage appends a line of a role. Consecutive lines of the same message or role become one message.
 func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rendered bool) {
 	if n := len(c.messages); n > c.sentMessages && c.messages[n-1].role == role && c.messages[n-1].id == id {
 		last := &c.messages[n-1]
@@ -206,7 +207,7 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rend
 	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, lines: 1, isRendered: rendered})
 }
 
-// addRendered adds the text of an attachment: as a separate message, or in the message of the user.
+// addRendered adds the text of an attachment: as a separate message or inside the user message.
 func (c *modelInput) addRendered(role string, rendered []protocol.RenderedText) {
 	for _, text := range rendered {
 		if role != "system" {
@@ -217,7 +218,7 @@ func (c *modelInput) addRendered(role string, rendered []protocol.RenderedText) 
 	}
 }
 
-// insertReminder adds a reminder to the last message of the user before index end that was not sent yet.
+// insertReminder adds a reminder to the last user message before index end that was not sent yet.
 func (c *modelInput) insertReminder(end int, text string) {
 	for i := end - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
@@ -245,8 +246,8 @@ func (c *modelInput) countSilence() {
 	}
 }
 
-// placeReminders brings the reminders of a request into the form that the model accepts: a single text after each
-// user message, or texts inside it.
+// placeReminders puts the reminders of a request where the model accepts them: as one text after each user message,
+// or inside it.
 func (c *modelInput) placeReminders(systemTurns bool) {
 	var texts []string
 	messages := c.messages[c.sentMessages:]
@@ -283,15 +284,15 @@ func (c *modelInput) placeReminders(systemTurns bool) {
 	flush()
 }
 
-// countReminders returns the number of texts of attachments at the head of a message.
+// countReminders returns how many texts at the beginning of a message come from attachments.
 func (m *inputMessage) countReminders() int {
 	const start = `{"type":"text","text":"<system-reminder>`
 	n := slices.IndexFunc(m.content, func(b json.RawMessage) bool { return !strings.HasPrefix(string(b), start) })
 	return max(n, 0)
 }
 
-// requestLines returns the lines about the request that a message of the model answers; nil if there are none, or they were
-// written for an earlier block of the message.
+// requestLines returns the lines about the request that a message of the model answers; nil if there are none, or if
+// they were written with an earlier block of the message.
 func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any {
 	c := l.inputOf(agentID)
 	failed := ev.IsAPIErrorMessage
@@ -393,7 +394,7 @@ func (l *requestLog) requestRef(agentID string) string {
 	return l.inputOf(agentID).request
 }
 
-// blobLine closes a message that is sent, and returns its line if it needs one.
+// blobLine marks a message as sent, and returns its blob line if it needs one.
 func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *protocol.OutputConfig) any {
 	m := &c.messages[i]
 	if m.hash != "" {
@@ -416,14 +417,14 @@ func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
 	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isType(b, "tool_result") })
 }
 
-// isFirst reports whether a hash is new in the file of an agent.
+// isFirst reports whether the file of an agent does not contain a hash yet.
 func (l *requestLog) isFirst(agentID, hash string) bool {
 	known := l.written[agentID+hash]
 	l.written[agentID+hash] = true
 	return !known
 }
 
-// cacheMarks returns the places up to which a request with these messages may be cached.
+// cacheMarks returns the cache marks of a request with these messages.
 func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	value := map[string]string{"type": "ephemeral"}
 	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Attachments that say how a turn ended.
+// Attachments that record how a turn ended.
 type (
 	maxTurnsReached struct {
 		Type          string `json:"type"` // "max_turns_reached"
@@ -109,7 +109,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
 			PreventContinuing: fieldValue(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineTrailer: e.LineTrailer,
 		})
-	case "model_fallback": // its line follows the next request
+	case "model_fallback": // its line is written after the next request
 		lines := r.linesBefore("", &protocol.Assistant{IsAPIErrorMessage: true})
 		r.fallback = ev
 		return r.lines.write(lines...)
@@ -126,7 +126,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	return nil
 }
 
-// linesBefore returns the lines that precede a message of the model: those of its request, and that of the change to
+// linesBefore returns the lines that precede a message of the model: the lines of its request and of a change to
 // another model.
 func (r *recorder) linesBefore(agentID string, ev *protocol.Assistant) []any {
 	lines, changed := r.requests.requestLines(agentID, ev), r.fallback
@@ -162,8 +162,8 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 	})
 }
 
-// recordBoundary starts the conversation again: the boundary has no parent and is the parent of the next
-// message.
+// recordBoundary starts a new chain of lines: the boundary has no parent, and the next message has the boundary as
+// its parent.
 func (r *recorder) recordBoundary(ev *protocol.System) error {
 	before := r.conversation.leaves[""]
 	meta, _ := fieldValue(ev.Fields, "compact_metadata").(protocol.CompactMetadata)

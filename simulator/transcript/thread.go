@@ -13,13 +13,13 @@ type conversation struct {
 	options     Options
 	id          string
 	path        string
-	startSource string // session that was resumed; another one than id after a fork
+	startSource string // session that was resumed; differs from id after a fork
 	resumed     bool
 	forked      bool // resumed under its own id
-	wasCleared  bool // begun by /clear
+	wasCleared  bool // started by /clear
 
-	leaves   map[string]string // last line by agent; "" means the main conversation
-	promptID string            // of the prompt to which the next lines belong
+	leaves   map[string]string // uuid of the last line by agent id; "" is the main conversation
+	promptID string            // id of the prompt to which the next lines belong
 	writer   transcriptWriter
 }
 
@@ -34,7 +34,7 @@ func (th *conversation) agentPath(id string) string {
 	return filepath.Join(th.dir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptOf sets the prompt that the following lines belong to.
+// promptOf sets the prompt to which the following lines belong.
 func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID
@@ -42,7 +42,7 @@ func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 	return ev.PromptID
 }
 
-// newEnvelope makes the common keys of a line that follows the agent's last line.
+// newEnvelope returns the common keys of a line that follows the agent's last line.
 func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = th.options.Clock.NewID()
@@ -90,7 +90,7 @@ func (th *conversation) attachmentLine(agentID, role string, value any) protocol
 	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineTrailer: e.LineTrailer}
 }
 
-// reminderLine makes the line of an attachment that the model reads as a text between its messages.
+// reminderLine returns the line of an attachment that is sent to the model as a text between messages.
 func (th *conversation) reminderLine(agentID string, value any, text string) protocol.AttachmentLine {
 	line := th.attachmentLine(agentID, "system", value)
 	line.Rendered = []protocol.RenderedText{{Content: protocol.Reminder(text)}}

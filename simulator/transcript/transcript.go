@@ -30,8 +30,8 @@ type Transcript struct {
 	previousReply    *PreviousReply    // the last reply in it; nil means none
 	readFiles        map[string]string // content of the files that its calls read or wrote
 	instructionFiles []string          // instruction files that were loaded between its calls
-	hookTexts        []string          // the texts of SessionStart hooks in it
-	files            []json.RawMessage // lines about copies of files, of the resumed transcript
+	hookTexts        []string          // outputs of SessionStart hooks in it
+	files            []json.RawMessage // lines of the resumed transcript about copies of files
 	deferred         string            // id of the last deferred call
 	state            []byte
 	closed           bool // by [Transcript.Close]
@@ -51,7 +51,7 @@ func Open(o Options) (*Transcript, error) {
 	if path, err := filepath.EvalSymlinks(o.CWD); err == nil {
 		o.CWD = path
 	}
-	if o.Project == given { // in most runs each directory is checked only once
+	if o.Project == given { // usually both are the same directory, which needs to be resolved only once
 		o.Project = o.CWD
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
@@ -98,15 +98,15 @@ func (th *conversation) startSession() error {
 	return nil
 }
 
-// chooseID takes an unused id. It claims the id by making a directory, so that concurrent runs do not
-// share one.
+// chooseID returns an unused id. It reserves the id by creating a directory, so that concurrent runs do not share
+// one.
 func (th *conversation) chooseID() error {
 	th.id = th.options.Clock.NewID()
 	if th.options.RestartIDs == nil || th.options.NoPersist {
 		return nil
 	}
 	claims := filepath.Join(th.options.StateDir, "claudeless", "seeded")
-	made := os.MkdirAll(claims, 0o700) // write errors are reported when the first line is written
+	made := os.MkdirAll(claims, 0o700) // an error here recurs when the first line is written, and is reported then
 	for n := 2; made == nil; n++ {
 		if err := os.Mkdir(filepath.Join(claims, th.id), 0o700); !errors.Is(err, fs.ErrExist) {
 			break
@@ -125,7 +125,7 @@ const maxRuns = 10_000
 
 // RefusedError means that the history cannot be cut as ResumeAt and DropsTurn require.
 type RefusedError struct {
-	SessionID string // of the session that was to be resumed
+	SessionID string // id of the session to resume
 	Message   string
 }
 
@@ -239,9 +239,8 @@ func (s *Transcript) LineChanges() (added, removed int) {
 	return s.recorder.costs.totals.TotalLinesAdded, s.recorder.costs.totals.TotalLinesRemoved
 }
 
-// Costs returns the usage by model of the earlier runs. A transcript does not
-// keep what is known of the model itself: ContextWindow, MaxOutputTokens,
-// CanonicalModel, Provider and CostBasis are empty.
+// Costs returns the usage by model of the earlier runs. Transcripts do not record properties of the model itself, so
+// ContextWindow, MaxOutputTokens, CanonicalModel, Provider and CostBasis are empty.
 func (s *Transcript) Costs() map[string]protocol.ModelUsage {
 	return maps.Clone(s.recorder.costs.previousUsage)
 }
@@ -261,11 +260,11 @@ func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }
 // ReadFiles returns the content of the files that the resumed conversation has read or written, by path.
 func (s *Transcript) ReadFiles() map[string]string { return s.readFiles }
 
-// HookTexts lists the texts of SessionStart hooks in the resumed conversation.
+// HookTexts lists the outputs of SessionStart hooks in the resumed conversation.
 func (s *Transcript) HookTexts() []string { return s.hookTexts }
 
-// Deferred returns the call that a hook deferred at the end of the history, and the uuid of its
-// message. It returns false if none exists.
+// Deferred returns the call that a hook deferred at the end of the history, and the uuid of its message. It returns
+// false if there is none.
 func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) {
 	if s.deferred == "" || len(s.history) == 0 {
 		return use, "", false
@@ -305,8 +304,8 @@ func (s *Transcript) statePath(id string) string {
 	return filepath.Join(s.conversation.options.StateDir, "claudeless", id+".json")
 }
 
-// Reset ends the conversation and starts one with a new id, as /clear does. It returns the id and
-// the path of the new transcript.
+// Reset starts a new conversation with a new id, as /clear does. It returns the id and the path of the new
+// transcript.
 func (s *Transcript) Reset() (id, path string, err error) {
 	err = s.recorder.recordEnd()
 	err = errors.Join(err, s.conversation.writer.close())

@@ -88,8 +88,8 @@ func (w *transcriptWriter) writeBytes(path string, data []byte) error {
 	return nil
 }
 
-// openFile opens the file at path unless it is open already. It creates a file that was removed or
-// replaced again, because the real CLI opens the file for each line.
+// openFile opens the file at path unless it is open already. It re-creates a file that was removed or replaced,
+// because the real CLI opens the file for each line.
 func (w *transcriptWriter) openFile(path string) error {
 	if w.open.file != nil && w.open.path == path {
 		if info, err := os.Stat(path); err == nil && os.SameFile(info, w.open.info) {

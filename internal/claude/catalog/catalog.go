@@ -20,7 +20,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options say where to find agents, commands, skills, styles and plugins. The zero value has only the built-in ones.
+// Options specify where to find agents, commands, skills, styles and plugins. The zero value has only the built-in
+// ones.
 type Options struct {
 	// UserDir is the state directory and ProjectDir the project's .claude directory; empty means do not search it.
 	UserDir, ProjectDir string
@@ -31,9 +32,9 @@ type Options struct {
 	// directory with the list of known marketplaces.
 	Enabled      []string
 	Marketplaces string
-	// Agents is --agents: a JSON object by name; empty means none.
+	// Agents is --agents: a JSON object, keyed by name; empty means none.
 	Agents string
-	// Open returns the file tree of an absolute directory; nil means nothing is read from disk.
+	// Open returns the file tree of an absolute directory; nil means that nothing is read from disk.
 	Open func(dir string) fs.FS
 	// Disabled omits everything that is not built in, except the names of plugins, and omits the agent for
 	// customization (--safe-mode).
@@ -53,16 +54,16 @@ type Agent struct {
 	Model       string          `json:"model"`
 	MaxTurns    int             `json:"maxTurns"`
 	Background  *bool           `json:"background"`
-	Isolation   string          `json:"isolation"`      // "worktree" = it works in a separate git worktree
-	Mode        string          `json:"permissionMode"` // of its calls; empty or unknown = that of the session
-	Hooks       json.RawMessage `json:"hooks"`          // active while it runs, in the form of settings files; nil means none
-	Skills      []string        `json:"skills"`         // loaded before its prompt
+	Isolation   string          `json:"isolation"`      // "worktree" means that it works in a separate git worktree
+	Mode        string          `json:"permissionMode"` // permission mode of its calls; empty or unknown means the mode of the session
+	Hooks       json.RawMessage `json:"hooks"`          // hooks that are active while it runs, as in settings files; nil means none
+	Skills      []string        `json:"skills"`         // skills that are loaded before its prompt
 	Source      string          `json:"-"`              // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
 }
 
 // Command is a custom slash command or a skill.
 type Command struct {
-	Name         string // without the slash; "plugin:name" of a plugin
+	Name         string // name without the slash, such as "commit", or "plugin:name" if a plugin provides it
 	Description  string
 	ArgumentHint string // the key argument-hint of the front matter
 	// Arguments are the names of the arguments, in order; nil means the arguments have no names.
@@ -71,7 +72,7 @@ type Command struct {
 	Source    string
 	Skill     bool
 	Dir       string // directory of a skill; empty means a command
-	// Title is another name, from the front matter of a skill.
+	// Title is a second name, from the front matter of a skill.
 	Title string
 	Tools []string // tools that it may use without permission questions
 	Model string   // model that runs it; empty means the model of the session
@@ -82,14 +83,14 @@ type Command struct {
 	// HiddenFromModel hides it from the model, HiddenFromUser from the user.
 	HiddenFromModel, HiddenFromUser bool
 	HasDescription                  bool // the front matter has a description
-	// Hooks are active after it was first used, in the form of settings files; nil means none.
+	// Hooks are hooks, as in settings files, that become active when it is first used; nil means none.
 	Hooks json.RawMessage
 }
 
 // Catalog has everything that users can add to the CLI with files, and the built-in entries. It is safe for
 // concurrent use.
 type Catalog struct {
-	pluginParts []PluginParts // of the plugins found at creation
+	pluginParts []PluginParts // parts of the plugins that were found at creation
 
 	mu           sync.Mutex
 	commands     []Command // in the order shown; replaced as a whole
@@ -100,7 +101,7 @@ type Catalog struct {
 	agents       map[string]Agent
 }
 
-// New reads everything. Unreadable and invalid files are skipped and named in the warnings.
+// New reads everything. Unreadable and invalid files are skipped and listed in the warnings.
 func New(o Options) (*Catalog, []string) {
 	c := &Catalog{agents: map[string]Agent{}, styleTexts: map[string]string{}, styles: mapToNames(claudecode.Styles(), func(s claudecode.Style) string { return s.Name })}
 	for _, a := range builtinAgents() {
@@ -114,7 +115,7 @@ func New(o Options) (*Catalog, []string) {
 	}
 	l := &loader{catalog: c}
 	if o.Open != nil {
-		// Later sources win: a project's agent replaces a user's of that name.
+		// Later sources win: a project's agent replaces the user's agent of the same name.
 		for i, dir := range o.Plugins {
 			l.readPluginDir(o.Open(dir), dir, i)
 		}
@@ -159,7 +160,7 @@ func (c *Catalog) Agent(name string) (Agent, bool) {
 	return a, ok
 }
 
-// Agents lists the kinds of agents as people sort names.
+// Agents lists the kinds of agents in natural order.
 func (c *Catalog) Agents() []Agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +198,7 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
-// ListedDescription returns the description as hosts see it: with the settings that the command belongs to.
+// ListedDescription returns the description as hosts show it, with the source of the command added.
 func (k Command) ListedDescription() string {
 	switch k.Source {
 	case "projectSettings":
@@ -265,7 +266,7 @@ func (c *Catalog) FillInit(ev *protocol.Init) {
 			*skillsInto = append(*skillsInto, k.Name)
 		}
 	}
-	// Those of plugins follow the one built-in workflow.
+	// Commands of plugins follow the only built-in workflow.
 	ev.SlashCommands = slices.Concat(commands, ev.SlashCommands[:1], plugged, ev.SlashCommands[1:])
 	ev.Skills = slices.Concat(skills, ev.Skills[:1], pluggedSkills, ev.Skills[1:])
 	ev.Agents = c.AgentNames()
@@ -301,7 +302,7 @@ type loader struct {
 	files    []Command
 	parts    []PluginParts
 	warnings []string
-	// While a plugin is being read: its directory and the prefix of its names.
+	// The directory of the plugin that is being read, and the prefix of its names.
 	pluginDir, namePrefix string
 }
 
@@ -361,7 +362,7 @@ func (l *loader) readAgent(tree fs.FS, file, source string) {
 	}
 	name := doc.text("name")
 	if name == "" {
-		return // a note in addition to the agents
+		return // a note next to the agent files
 	}
 	a := Agent{
 		Name: l.namePrefix + name, Description: doc.text("description"), Prompt: l.expandVariables(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
@@ -393,7 +394,7 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 		return
 	}
 	if len(doc.list("paths")) > 0 {
-		return // it applies only to some files
+		return // the skill applies only to some files
 	}
 	l.skills = append(l.skills, l.withMetadata(doc, Command{
 		Name: l.namePrefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
@@ -437,7 +438,7 @@ func (k Command) group() int {
 }
 
 // sortCommands sorts by group, then the latest source first, then by plugin in the order given, then names in natural
-// order. If two have one name, the first is used.
+// order. If two have the same name, the first is used.
 func (l *loader) sortCommands() {
 	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
 	place := func(k Command) int {

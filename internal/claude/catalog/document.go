@@ -15,9 +15,9 @@ type document struct {
 	body        string
 }
 
-// parseDocument splits a file at its front matter. Like in the real CLI, white space after the front matter is not
-// part of the body, white space at the end is. Front matter that is not valid YAML (usually a description with a
-// colon) is read line by line as "key: value". Without front matter the whole file is the body.
+// parseDocument splits a file at its front matter. As in the real CLI, white space after the front matter is not part
+// of the body, but white space at the end of the file is. Front matter that is not valid YAML (usually a description
+// with a colon) is read line by line as "key: value". Without front matter the whole file is the body.
 func parseDocument(data []byte) document {
 	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
 	rest, ok := strings.CutPrefix(text, "---\n")
@@ -28,7 +28,7 @@ func parseDocument(data []byte) document {
 	if !ok {
 		return document{body: text}
 	}
-	_, body, _ = strings.Cut(body, "\n") // the rest of the closing line
+	_, body, _ = strings.Cut(body, "\n") // skips the rest of the closing line
 	d := document{body: strings.TrimLeft(body, " \t\n")}
 	if err := yaml.Unmarshal([]byte(head), &d.frontMatter); err != nil {
 		d.frontMatter = parseLines(head)
@@ -134,7 +134,7 @@ func (d document) object(key string) json.RawMessage {
 	return raw
 }
 
-// description returns the description of the front matter, else the first line of the body.
+// description returns the description of the front matter, or else the first line of the body.
 func (d document) description() string {
 	if text := d.text("description"); text != "" {
 		return text

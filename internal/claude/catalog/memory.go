@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// MemoryOptions say where to find instruction files.
+// MemoryOptions specify where to find instruction files.
 type MemoryOptions struct {
 	UserDir string // the state directory; empty means it has no instruction files
 	CWD     string // absolute
@@ -68,8 +68,8 @@ func Memories(o MemoryOptions) []Memory {
 }
 
 // NestedMemories finds the instruction files that apply after the model has read or written a file: matching rules of
-// the user, the files of the directories between the working directory and it, and matching rules of the project
-// (observed with 2.1.329). Files in known are omitted.
+// the user, the files of the directories between the working directory and that file, and matching rules of the
+// project (observed with 2.1.329). Files in known are omitted.
 func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memory {
 	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), target: file}
 	if o.UserDir != "" {
@@ -117,8 +117,8 @@ func (r *memoryReader) projectRules(o MemoryOptions, dir string) {
 	}
 }
 
-// isBelow reports whether a file is inside a directory, at any depth. The directory
-// itself is not inside it: a search through a shell command may reach it.
+// isBelow reports whether a file is inside a directory, at any depth. The directory itself is not inside it: a search
+// by a shell command may read it.
 func isBelow(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
 	return err == nil && rel != "." && filepath.IsLocal(rel)
@@ -139,7 +139,7 @@ func parentDirs(dir string) []string {
 }
 
 const (
-	maxImports = 5       // files between the first and the last
+	maxImports = 5       // depth of imports
 	maxMemory  = 1 << 20 // bytes of a file; longer files are omitted
 )
 
@@ -152,7 +152,7 @@ type memoryReader struct {
 	memories []Memory
 }
 
-// read reads one file, of which path, type, parent and base are known, and its imports.
+// read reads one file, whose path, type, parent and base are set, and then its imports.
 func (r *memoryReader) read(m Memory, depth int) {
 	if r.seen[m.Path] || depth > maxImports {
 		return

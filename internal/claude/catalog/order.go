@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// collationOrder lists the ASCII characters in the order in which people sort names: punctuation, digits, then letters
-// regardless of case.
+// collationOrder lists the ASCII characters in natural order: punctuation, digits, then letters regardless of case.
 const collationOrder = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
 
 // compareNames orders names as the real CLI does: in natural order, the lower-case letter first if nothing else

@@ -15,12 +15,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// PluginParts has the parts of a plugin other than commands, skills and agents, with the plugin's directory filled
+// PluginParts holds the parts of a plugin other than commands, skills and agents, with the plugin's directory filled
 // in.
 type PluginParts struct {
 	Name, Dir string
-	Hooks     json.RawMessage // an object by event, as in settings files; nil means none
-	Servers   json.RawMessage // an object by name, as in .mcp.json; nil means none
+	Hooks     json.RawMessage // an object, keyed by event, as in settings files; nil means none
+	Servers   json.RawMessage // an object, keyed by name, as in .mcp.json; nil means none
 }
 
 // rootVariable is the placeholder for a plugin's directory in its files.
@@ -28,7 +28,7 @@ const rootVariable = "${CLAUDE_PLUGIN_ROOT}"
 
 const manifestFile = ".claude-plugin/plugin.json"
 
-// manifest is .claude-plugin/plugin.json. Hooks and servers are objects, or names of files with them.
+// manifest is .claude-plugin/plugin.json. Hooks and servers are objects, or names of files that contain them.
 type manifest struct {
 	Name    string          `json:"name"`
 	Version string          `json:"version"`
@@ -114,7 +114,7 @@ func readJSON(tree fs.FS, file string, value any) (ok bool) {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-// hasPlugins reports whether a directory may contain plugins, because it has no part of a plugin itself.
+// hasPlugins reports whether a directory may contain plugins, because it does not itself look like a plugin.
 func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return fileExists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return fileExists(tree, part) })
@@ -125,7 +125,8 @@ func fileExists(tree fs.FS, name string) bool {
 	return err == nil
 }
 
-// readPlugin reads the directory of one plugin; errors name it by id, which is "name@marketplace" for an installed one.
+// readPlugin reads the directory of one plugin; errors mention its id, which is "name@marketplace" for an installed
+// one.
 func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	fail := func(kind, message string) {
 		l.catalog.pluginErrors = append(l.catalog.pluginErrors, protocol.PluginError{

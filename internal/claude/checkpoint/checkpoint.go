@@ -1,8 +1,8 @@
 // Package checkpoint records the content of files before each prompt, so that they can be restored later, also by a
 // process that resumes the session.
 //
-// Only files that the session's own editing tools changed are ever restored. Changes by shell commands and
-// sub-agents are noticed at the next prompt, and only in tracked files, as in the real CLI.
+// Only files that the session's own editing tools changed are ever restored. Changes by shell commands and sub-agents
+// are detected at the next prompt, and only in tracked files, as in the real CLI.
 package checkpoint
 
 import (
@@ -17,26 +17,26 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrUnknown means that no prompt has the id. Its text is the real CLI's.
+// ErrUnknown means that no prompt has the id. It has the message of the real CLI.
 const ErrUnknown = unknownPromptError("No file checkpoint found for this message.")
 
 type unknownPromptError string
 
 func (e unknownPromptError) Error() string { return string(e) }
 
-// Options say where to store a history. The zero value stores it in memory.
+// Options specify where to store a history. The zero value stores it in memory.
 type Options struct {
-	// CWD is the working directory, absolute; files below it are named by their relative path.
+	// CWD is the working directory, absolute; files below it are recorded with their relative path.
 	CWD        string
 	Transcript Transcript // nil means copies stay in memory, and nothing is recorded
 	Clock      Clock      // nil means the zero time
 }
 
-// Transcript stores history lines and knows where copies are.
+// Transcript stores history lines and provides the directory for copies.
 type Transcript interface {
 	// HistoryDir returns the current directory for copies; "" means keep copies in memory.
 	HistoryDir() string
-	// Record writes an event to the transcript. The events of a history are *[protocol.CustomLine].
+	// Record writes an event to the transcript. All events are *[protocol.CustomLine].
 	Record(ev protocol.Event) error
 }
 
@@ -50,7 +50,7 @@ type History struct {
 	mu           sync.Mutex
 	checkpoints  []checkpoint
 	store        store
-	callMessages map[string]string // uuid of the message that contains a call, by the call's id
+	callMessages map[string]string // uuid of the message that contains each call, by the id of the call
 }
 
 // checkpoint is the state of the tracked files at one prompt.
@@ -213,7 +213,7 @@ func (h *History) recordChange(use, path string, before *string) error {
 	})
 }
 
-// backUp copies a version of a file; nil content = the file does not exist.
+// backUp copies a version of a file; nil content means that the file does not exist.
 func (h *History) backUp(path string, content []byte, version int) (backup, error) {
 	abs := h.abs(path)
 	b := backup{Version: version, Time: h.now(), ParentDir: realPath(filepath.Dir(abs))}

@@ -22,7 +22,7 @@ type Change struct {
 	Skipped int
 }
 
-// restoreTarget is the content that a file gets; nil content = the file is removed.
+// restoreTarget is the content to restore in a file; nil content means that the file is removed.
 type restoreTarget struct {
 	content []byte
 	parent  string // real path of the parent directory; empty means unknown
@@ -63,8 +63,8 @@ func (h *History) Rewind(uuid string) (Change, error) {
 	return change, nil
 }
 
-// targetsAt returns the content of all tracked files at a prompt. For a file that was tracked later, it is the first
-// version.
+// targetsAt returns the content of all tracked files at a prompt. For a file that was tracked only later, it is the
+// first known version.
 func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 	var point *checkpoint
 	for i := range h.checkpoints {

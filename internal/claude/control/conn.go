@@ -1,10 +1,8 @@
-// Package control implements the SDK control protocol on stdin and stdout: it reads the host's
-// frames, passes its requests to the session, queues its prompts and sends control requests to the
-// host.
+// Package control implements the SDK control protocol on stdin and stdout: it reads the host's frames, passes its
+// requests to the session, queues its prompts and sends control requests to the host.
 //
-// Stdin is read until it ends, even while a turn is running or while the host does not read stdout.
-// Every request of the host is answered at most once, and prompts are played in order. Package host
-// implements the requests themselves.
+// Stdin is read until it ends, even while a turn is running or while the host does not read stdout. Every request of
+// the host is answered at most once, and prompts are run in order. Package host implements the requests themselves.
 package control
 
 import (
@@ -42,11 +40,11 @@ func New(o Options) *Conn {
 // while the host does not read, which slows down the turn.
 func (p *Conn) Events() io.Writer { return p.out.lines }
 
-// WriteEvent sets the ids of an event that belongs to no turn and writes it to stdout.
+// WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.
 func (p *Conn) WriteEvent(ev protocol.Event) { p.out.showEvents(ev) }
 
-// State returns the session's state in the words of the protocol: idle, running, or requires_action
-// while a permission request waits for an answer.
+// State returns the session's state as the protocol names it: idle, running, or requires_action while a permission
+// request waits for an answer.
 func (p *Conn) State() string {
 	switch {
 	case len(p.outgoing.pendingPermissions()) > 0:
@@ -60,7 +58,7 @@ func (p *Conn) State() string {
 // TurnStarted reports whether a turn has started yet.
 func (p *Conn) TurnStarted() bool { return p.scheduler.turnStarted() }
 
-// EndInput stops accepting prompts. The prompts received so far are still played, as after the end of stdin.
+// EndInput stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
 func (p *Conn) EndInput() { p.scheduler.endInput() }
 
 // CancelPrompt removes a prompt that has not started and returns the events to report. It returns
@@ -73,7 +71,7 @@ func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 	return gone.lifecycleEvents("cancelled"), true
 }
 
-// ConnectingServers reports whether the servers that initialize names are still being connected.
+// ConnectingServers reports whether the servers listed in initialize are still being connected.
 func (p *Conn) ConnectingServers() bool { return p.scheduler.connectingServers() }
 
 // StoreHandshakes stores the answers that servers inside the host have already given, by server
@@ -91,19 +89,19 @@ func (p *Conn) HoldServerMessages(connected func(server string) bool) (release f
 // Go runs f in a goroutine that [Conn.Serve] waits for. Request handlers use it.
 func (p *Conn) Go(f func()) { p.pending.group.Go(f) }
 
-// Serve plays the host's prompts until stdin has ended and all of them are done. The error is an
-// [*InputError], an error of a turn or of stdout, or the cause of ctx's end. Serve may be called
-// once. When it returns, every goroutine has ended except a read of stdin that never returns.
+// Serve runs the host's prompts until stdin is at EOF and all of them are done. The error is an [*InputError], an
+// error of a turn or of stdout, or the cause of the cancellation of ctx. Serve may be called only once. When it
+// returns, all goroutines have returned, except one that may still be blocked in a read of stdin.
 func (p *Conn) Serve(ctx context.Context, s Session) error {
 	life, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.session = s
 	defer context.AfterFunc(life, func() { p.out.lines.halt(context.Cause(life)) })()
-	go p.out.lines.run() // ends with close, or with its writer
+	go p.out.lines.run() // returns after close, or when its writer fails
 	p.outgoing.begin()
 	p.pending.begin()
 	p.scheduler.begin(s.FirstPrompt())
-	go func() { // ends with stdin
+	go func() { // returns at EOF
 		if err := p.readLines(life); err != nil {
 			fail(err)
 			p.scheduler.setBursting(false)
@@ -119,8 +117,8 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	return err
 }
 
-// shutDown ends everything that waits for the host or works for it. After an error it also cancels
-// the requests in progress.
+// shutDown stops everything that waits for the host or works for it. After an error it also cancels the requests in
+// progress.
 func (p *Conn) shutDown(err error) {
 	p.closeInput()
 	if err != nil {
@@ -128,14 +126,14 @@ func (p *Conn) shutDown(err error) {
 	}
 }
 
-// closeInput handles the end of stdin: no more requests start and no answers arrive.
+// closeInput handles EOF on stdin: no more requests can start, and no answers can arrive.
 func (p *Conn) closeInput() {
 	p.pending.close()
 	p.outgoing.close()
 	p.scheduler.closeInput()
 }
 
-// playPrompts plays the queued prompts one after the other until the queue is empty and closed.
+// playPrompts runs the queued prompts one after the other until the queue is empty and closed.
 func (p *Conn) playPrompts(ctx context.Context) error {
 	for {
 		in, err := p.nextPrompt(ctx)
@@ -154,7 +152,7 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 	}
 }
 
-// nextPrompt waits for a prompt that may be played. It returns nil when no more can come.
+// nextPrompt waits for a prompt that may be run. It returns nil when there can be no more.
 func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 	var deadline <-chan time.Time // limit for background work after the last prompt
 	for {
@@ -201,7 +199,7 @@ func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- p.session.StreamBackground(ctx, until) }() // ends with until
+	go func() { done <- p.session.StreamBackground(ctx, until) }() // returns when until is cancelled
 	select {
 	case err = <-done:
 		done <- err
@@ -223,7 +221,7 @@ func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in
 	return in, false, nil
 }
 
-// playTurn plays one prompt and writes its lifecycle events.
+// playTurn runs one prompt and writes its lifecycle events.
 func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)

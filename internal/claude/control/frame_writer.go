@@ -12,7 +12,7 @@ type frameWriter struct {
 	lines       *lineWriter
 	metadata    FrameMetadata
 	stateEvents StateEvents
-	replay      bool // echo prompts that get no separate turn, and answers of the host
+	replay      bool // echo prompts that get no separate turn, and responses of the host
 
 	mu        sync.Mutex
 	lastState string // the session state that was written last

@@ -6,24 +6,25 @@ import (
 	"fmt"
 )
 
-// ErrClosed reports that stdin ended before the host answered.
+// ErrClosed reports EOF on stdin before the host answered.
 var ErrClosed = errors.New("stream closed before response received")
 
-// errNotSent is the [ErrClosed] of a request that was not sent because stdin had already ended.
+// errNotSent is the [ErrClosed] of a request that was not sent because stdin was already at EOF.
 var errNotSent = fmt.Errorf("request not sent: %w", ErrClosed)
 
-// HostError is an error response: the host's to our request, or ours to a request of the host.
+// HostError is an error response: from the host to our request, or from us to a request of the host.
 type HostError struct{ Text string }
 
 func (e *HostError) Error() string { return e.Text }
 
-// RefusalError is an error response with an error code. Model is the model that stays in use; empty
-// means that the response does not name it.
+// RefusalError is an error response with an error code. Model is the model that remains in use; empty means that the
+// response does not contain it.
 type RefusalError struct{ Code, Text, Model string }
 
 func (e *RefusalError) Error() string { return e.Text }
 
-// InputError reports a line on stdin that ends the process. Its text is the real CLI's (spec: cli-observed 4).
+// InputError reports a line on stdin that makes the process exit. It has the message of the real CLI (spec:
+// cli-observed 4).
 type InputError struct{ Text string }
 
 func (e *InputError) Error() string { return e.Text }
@@ -54,7 +55,7 @@ type cancelFrame struct {
 	RequestID string `json:"request_id"`
 }
 
-// responseFrame handles a request of the host.
+// responseFrame is the response to a request of the host.
 type responseFrame struct {
 	Type     string `json:"type"` // "control_response"
 	Response any    `json:"response"`
@@ -64,7 +65,7 @@ type successBody struct {
 	Subtype   string          `json:"subtype"` // "success"
 	RequestID json.RawMessage `json:"request_id,omitempty"`
 	Response  any             `json:"response,omitempty"`
-	// Pending questions to the host, sent only with the answer to initialize.
+	// Unanswered questions to the host; only in the response to initialize.
 	Permissions *[]json.RawMessage `json:"pending_permission_requests,omitempty"`
 	Dialogs     *[]json.RawMessage `json:"pending_user_dialog_requests,omitempty"`
 }

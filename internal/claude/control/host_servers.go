@@ -19,7 +19,7 @@ type Handshake struct {
 // messages may be sent.
 type hostServers struct {
 	mu               sync.Mutex
-	parkedHandshakes map[string]Handshake // by server; each answer is used once
+	parkedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
 	// released is closed to allow messages to servers that are not connected; nil means they are allowed now.
 	released  chan struct{}
 	connected func(server string) bool
@@ -99,8 +99,8 @@ type initialConnect struct {
 	answered  <-chan struct{}
 }
 
-// begin makes noteContact call reached. The channel answered is closed after the initialize request is answered.
-// Messages of servers are processed only after that.
+// begin makes noteContact call reached from now on. The channel answered is closed after the initialize request is
+// answered. Messages of servers are processed only after that.
 func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

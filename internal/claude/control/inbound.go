@@ -19,7 +19,7 @@ import (
 // byteOrderMark may precede the first line of stdin and is ignored.
 const byteOrderMark = "\ufeff"
 
-// readLines reads lines until stdin ends. An error ends the process.
+// readLines reads lines until EOF. An error makes the process exit.
 func (p *Conn) readLines(ctx context.Context) error {
 	in := bufio.NewReaderSize(p.in, 64<<10)
 	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
@@ -45,12 +45,12 @@ func (p *Conn) readLines(ctx context.Context) error {
 	}
 }
 
-// handleLine handles one line of stdin. An error ends the process.
+// handleLine handles one line of stdin. An error makes the process exit.
 func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 	switch {
 	case !json.Valid(line):
 		return parseError(line, "SyntaxError")
-	case string(bytes.TrimSpace(line)) == "null": // a value that has no properties (observed with 2.1.330)
+	case string(bytes.TrimSpace(line)) == "null": // null has no properties (observed with 2.1.330)
 		return parseError(line, "TypeError")
 	}
 	var f incomingFrame
@@ -125,8 +125,8 @@ func requestOf(f incomingFrame) Request {
 	return Request{ID: f.RequestID, Subtype: plainjson.String(keys["subtype"]), Body: f.Request}
 }
 
-// serveSlow runs a slow handler in a goroutine, handles the request and then calls then. A request
-// that the host has cancelled gets no answer.
+// serveSlow runs a slow handler in a goroutine, sends the response and then calls then. A request that the host has
+// cancelled gets no response.
 func (p *Conn) serveSlow(ctx context.Context, f incomingFrame, run func(ctx context.Context) (Answer, error), then func()) {
 	id := string(f.RequestID)
 	p.pending.start(ctx, id, func(ctx context.Context) {
@@ -163,9 +163,9 @@ type interruptResult struct {
 	Cancelled   []string `json:"cancelled,omitzero"` // nil means the host did not ask for it
 }
 
-// interrupt ends the current turn, or the next one if its prompt was already sent, and the agents
-// in the background. Requests to the host are withdrawn first, then the answer is written, then the
-// remaining events of the turn (spec: cli-contract 4.4).
+// interrupt stops the current turn, or the next one if its prompt was already sent, and the background agents. First
+// it withdraws requests to the host, then the response is written, then the remaining events of the turn (spec:
+// cli-contract 4.4).
 func (p *Conn) interrupt(f incomingFrame) {
 	in := plainjson.Read[struct {
 		CancelQueued bool `json:"cancel_queued"`
@@ -211,7 +211,7 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.begin(spoken, answered)
-	p.pending.group.Go(func() { // ends with the servers' timeouts, and with the session
+	p.pending.group.Go(func() { // returns when the servers have settled or the session is closed
 		run()
 		p.scheduler.endConnecting()
 		p.initialConnect.end()

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxBacklog is how many bytes may wait for a slow host before turns wait too.
+	// maxBacklog is how many bytes may wait for a slow host before turns also wait.
 	maxBacklog = 1 << 20
-	// finalFlushTimeout is how long the last lines may take after the run was ended from outside.
+	// finalFlushTimeout is how long the last lines may take after a signal has ended the run.
 	finalFlushTimeout = time.Second
 )
 
@@ -31,14 +31,14 @@ type lineWriter struct {
 	size    int // bytes waiting or being written
 	closed  bool
 	holds   int   // number of holders that keep turns from writing
-	haltErr error // why turns may no longer write; nil means they may
+	haltErr error // error if turns may no longer write
 	err     error // error of w; nothing is written after it
 }
 
 // queuedLine is a line, or a function that writes several.
 type queuedLine struct {
 	line  []byte
-	write func(w io.Writer) error // nil means use line
+	write func(w io.Writer) error // nil means that line is written
 }
 
 func newLineWriter(w io.Writer) *lineWriter {
@@ -149,8 +149,8 @@ func (l *lineWriter) halt(err error) {
 	l.changed.Broadcast()
 }
 
-// close waits until all lines are written, w has failed, or ctx has ended and the host does not
-// read. It returns the error of w.
+// close waits until all lines are written, w has failed, or ctx is cancelled and the host does not read. It returns
+// the error of w.
 func (l *lineWriter) close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
@@ -162,7 +162,7 @@ func (l *lineWriter) close(ctx context.Context) error {
 		select {
 		case <-l.done:
 		case <-time.After(finalFlushTimeout):
-			return nil // the writer ends with the process
+			return nil // the writing goroutine stops when the process exits
 		}
 	}
 	l.mu.Lock()
@@ -185,7 +185,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if err != nil {
-				err = io.EOF // every read error counts as the end of stdin
+				err = io.EOF // every read error counts as EOF
 			}
 			return slices.Concat(append(pieces, piece)...), err
 		}

@@ -27,7 +27,7 @@ type canUseTool struct {
 	DecisionReason     string                      `json:"decision_reason,omitempty"`
 	DecisionReasonType string                      `json:"decision_reason_type,omitempty"`
 	RuleSource         string                      `json:"decision_reason_rule_source,omitempty"`
-	HookEvent          string                      `json:"decision_reason_hook_event,omitempty"` // the event of the hook that asks
+	HookEvent          string                      `json:"decision_reason_hook_event,omitempty"` // event of the hook that requires the question
 	HookOrigin         string                      `json:"decision_reason_hook_source,omitempty"`
 	HookPlugin         string                      `json:"decision_reason_hook_plugin_id,omitempty"`
 	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
@@ -36,11 +36,11 @@ type canUseTool struct {
 	ServerAskOnly      *bool                       `json:"server_policy_ask_only,omitempty"` // nil means omitted
 	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
 	ToolUseID          string                      `json:"tool_use_id"`
-	AgentID            string                      `json:"agent_id,omitempty"` // set for the call of a sub-agent
+	AgentID            string                      `json:"agent_id,omitempty"` // set for calls of a sub-agent
 }
 
-// Ask sends a permission request to the host. Every reaction of the host becomes an answer; the
-// only error is the end of ctx.
+// Ask sends a permission request to the host. Every reaction of the host becomes an answer. An error is returned only
+// if ctx is cancelled.
 func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	q := canUseTool{
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
@@ -80,8 +80,8 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	return permission.ReadAnswer(raw), nil
 }
 
-// Callback asks the host to run one of its hooks; see hook.Callback. After the end of stdin the
-// error is both [ErrClosed] and [hook.ErrHostGone].
+// Callback asks the host to run one of its hooks; see hook.Callback. After EOF on stdin, the error is both
+// [ErrClosed] and [hook.ErrHostGone].
 func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
 	out, err := p.outgoing.ask(ctx, struct {
 		Subtype    string          `json:"subtype"`
@@ -146,7 +146,7 @@ type elicitation struct {
 	Schema  json.RawMessage `json:"requested_schema,omitempty"`
 	Order   []string        `json:"property_order,omitzero"` // of Schema
 	URL     string          `json:"url,omitempty"`
-	ID      string          `json:"elicitation_id,omitempty"` // of a URL
+	ID      string          `json:"elicitation_id,omitempty"` // id of the question; only with URL
 }
 
 // Elicit passes an MCP server's question to the host. If the host cannot answer, the question is

@@ -12,13 +12,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// outgoingRequests tracks our control requests to the host. Each gets one answer: the host's, or
-// the reason why it has none.
+// outgoingRequests tracks our control requests to the host. Each gets exactly one answer: that of the host, or an
+// error.
 type outgoingRequests struct {
 	out *frameWriter
 
 	mu      sync.Mutex
-	open    bool // the host can answer
+	open    bool // stdin is open, so that the host can answer
 	pending map[string]*outgoingRequest
 }
 
@@ -31,14 +31,14 @@ type outgoingRequest struct {
 	abandoned <-chan struct{} // closed when the caller no longer waits
 }
 
-// requestKind specifies what a request is part of, which decides when it is withdrawn.
+// requestKind says what a request belongs to, which determines when it is withdrawn.
 type requestKind int
 
 const (
 	kindServerMessage requestKind = iota // a message to an MCP server; never withdrawn by an interrupt
-	kindTurnOrTask                       // part of a turn or task; withdrawn when that is interrupted
-	kindPermission                       // the same, and repeated to a host that sends initialize again
-	kindElicitation                      // withdrawn when any turn is interrupted
+	kindTurnOrTask                       // part of a turn or task; withdrawn if that is interrupted
+	kindPermission                       // like kindTurnOrTask, but repeated to a host that sends initialize again
+	kindElicitation                      // withdrawn if any turn is interrupted
 )
 
 type hostReply struct {
@@ -82,7 +82,7 @@ func (qs *outgoingRequests) send(ctx context.Context, request any, kind requestK
 	return q, nil
 }
 
-// await waits for an answer. When ctx ends first, it withdraws the request.
+// await waits for an answer. If ctx is cancelled first, it withdraws the request.
 func (qs *outgoingRequests) await(ctx context.Context, q *outgoingRequest) (json.RawMessage, error) {
 	select {
 	case r := <-q.answer:
@@ -155,7 +155,7 @@ func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
 	q.answer <- hostReply{response: r.Response}
 }
 
-// errorText returns the text of an error of the host. It is empty if the host sent none.
+// errorText returns the message of an error response, or "" if the host sent none.
 func errorText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -176,7 +176,7 @@ func (qs *outgoingRequests) pendingPermissions() []json.RawMessage {
 	return frames
 }
 
-// close ends all pending requests with ErrClosed, because stdin has ended.
+// close fails all pending requests with ErrClosed, because stdin is at EOF.
 func (qs *outgoingRequests) close() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

@@ -10,7 +10,7 @@ type pendingRequests struct {
 	group sync.WaitGroup
 
 	mu      sync.Mutex
-	open    bool                          // new requests may start
+	open    bool                          // new requests are accepted
 	cancels map[string]context.CancelFunc // by request id
 }
 
@@ -29,7 +29,7 @@ func (e *pendingRequests) start(ctx context.Context, id string, run func(ctx con
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	e.cancels[id] = cancel
-	e.group.Go(func() { // ends with run, which ctx ends
+	e.group.Go(func() { // returns when run does; ctx stops it
 		defer cancel()
 		run(ctx)
 	})

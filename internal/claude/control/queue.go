@@ -25,7 +25,7 @@ type prompt struct {
 	unannounced bool
 	// startShown is set if the event "started" was already written.
 	startShown bool
-	// cancelled is set if the host ended the prompt's turn.
+	// cancelled is set if the host cancelled the prompt's turn.
 	cancelled bool
 	// parts are the merged prompts that have a uuid, in order of arrival.
 	parts []protocol.UserMessage
@@ -85,10 +85,10 @@ func (in *prompt) lifecycleEvents(state string) []protocol.Event {
 	return events
 }
 
-// queue holds the waiting prompts in the order in which they will be played.
+// queue holds the waiting prompts in the order in which they will be run.
 type queue struct {
 	waiting   []*prompt
-	seenUUIDs map[string]bool // of all prompts so far
+	seenUUIDs map[string]bool // uuids of all prompts so far
 }
 
 // push adds a prompt after those with the same or a higher priority.
@@ -191,8 +191,8 @@ type userFrame struct {
 	Synthetic   bool            `json:"isSynthetic"`
 }
 
-// readPrompt converts a user frame into a prompt. It returns nil if the content has the wrong type,
-// and the frame is ignored. Other keys of the wrong type count as absent.
+// readPrompt converts a user frame into a prompt. If the content has the wrong type, it returns nil, and the frame is
+// ignored. Other keys of the wrong type count as absent.
 func readPrompt(line []byte) (*prompt, error) {
 	var f userFrame
 	_ = json.Unmarshal(line, &f) // the line is valid JSON; keys of the wrong type stay zero
@@ -226,7 +226,7 @@ func readPrompt(line []byte) (*prompt, error) {
 	return in, nil
 }
 
-// readContent reads a text or a list of objects. Missing content is the empty text.
+// readContent reads a string or a list of objects. Missing content is an empty string.
 func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
 	if !plainjson.IsSet(raw) {
 		return content, true
@@ -238,7 +238,7 @@ func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
 	return content, content.UnmarshalJSON(raw) == nil
 }
 
-// humanOrigin returns the origin if it is "human", the only one that a host may set (spec: cli-contract 2).
+// humanOrigin returns the origin if it is "human", because a host may set no other (spec: cli-contract 2).
 func humanOrigin(raw json.RawMessage) json.RawMessage {
 	var origin struct {
 		Kind string `json:"kind"`

@@ -18,9 +18,9 @@ type scheduler struct {
 	separateTurns   bool          // prompts are never merged
 	wake            chan struct{} // cap 1: the queue or the input has changed
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the following fields
 	queue       queue
-	firstPrompt *prompt // played before all others; nil means none
+	firstPrompt *prompt // run before all others; nil means none
 	turn        runningTurn
 	input       input
 	initialize  initializeState
@@ -38,15 +38,15 @@ type input struct {
 	stdinOpen  bool       // stdin has not ended
 	ended      bool       // no more prompts are accepted
 	inBurst    bool       // complete lines are buffered but not handled yet
-	burstEnded *sync.Cond // signals that bursting is false
+	burstEnded *sync.Cond // signals that inBurst has become false
 }
 
 // initializeState tracks the initialize requests of the host.
 type initializeState struct {
-	unanswered int             // requests without an answer; other requests wait for them
-	connecting int             // requests whose servers are being connected; no turn may start
-	answered   bool            // at least one has been answered
-	postponed  []incomingFrame // requests that arrived meanwhile
+	unanswered int             // number of requests without an answer; other requests wait for them
+	connecting int             // number of requests whose servers are still connecting; until then no turn may start
+	answered   bool            // at least one request has been answered
+	postponed  []incomingFrame // other requests that arrived in the meantime
 }
 
 func newScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *pendingRequests) *scheduler {
@@ -86,7 +86,7 @@ func (d *scheduler) setBursting(on bool) {
 	}
 }
 
-// closeInput records the end of stdin.
+// closeInput records EOF on stdin.
 func (d *scheduler) closeInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +94,7 @@ func (d *scheduler) closeInput() {
 	d.notify()
 }
 
-// endInput stops accepting prompts. Queued prompts are still played, as after the end of stdin.
+// endInput stops accepting prompts. Queued prompts are still run, as after EOF on stdin.
 func (d *scheduler) endInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,14 +128,14 @@ func (d *scheduler) enqueue(in *prompt) {
 	d.notify()
 }
 
-// announce writes the events for a queued prompt, which end the idle state; d.mu is held.
+// announce writes the events for a queued prompt, which also leave the idle state; d.mu is held.
 func (d *scheduler) announce(in *prompt) {
 	in.unannounced = false
 	d.out.showState("running")
 	d.out.showEvents(in.lifecycleEvents("queued")...)
 }
 
-// supersedeTurn ends the running turn in favour of a prompt with priority "now"; d.mu is held.
+// supersedeTurn stops the running turn in favour of a prompt with priority "now"; d.mu is held.
 func (d *scheduler) supersedeTurn() {
 	defer d.out.lines.hold()()
 	d.turn.prompt.cancelled = true
@@ -198,9 +198,9 @@ func (d *scheduler) showIdle() {
 	}
 }
 
-// interrupt ends the current turn, or the next one if its prompt was already sent. If drop is set, it also removes the
-// queued prompts. Before other prompts can be taken, it calls report with the prompts that still wait and those that
-// were removed.
+// interrupt stops the current turn, or the next one if its prompt was already sent. If drop is set, it also removes
+// the queued prompts. Before other prompts can be taken, it calls report with the prompts that still wait and those
+// that were removed.
 func (d *scheduler) interrupt(drop bool, report func(still, gone []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -276,10 +276,9 @@ func (d *scheduler) turnStarted() bool {
 	return d.turn.count > 0
 }
 
-// beginInitialize records an initialize request. Other requests wait until
-// [scheduler.nextPostponed] returns false, turns until [scheduler.endConnecting] is called. The
-// result begun reports whether a turn has started, again whether the request is too late or not the
-// first.
+// beginInitialize records an initialize request. Other requests wait until [scheduler.nextPostponed] returns false,
+// turns until [scheduler.endConnecting] is called. The result begun is true if a turn has already started; again is
+// true if the request is not the first one or is too late.
 func (d *scheduler) beginInitialize() (begun, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -296,14 +295,14 @@ func (d *scheduler) endConnecting() {
 	d.initialize.connecting--
 }
 
-// connectingServers reports whether servers that initialize names are still being connected.
+// connectingServers reports whether servers listed in initialize are still being connected.
 func (d *scheduler) connectingServers() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.initialize.connecting > 0
 }
 
-// postpone keeps a request for later if an initialize request has no answer yet, and reports whether it did.
+// postpone stores a request for later if an initialize request has no answer yet, and reports whether it did.
 func (d *scheduler) postpone(f incomingFrame) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -313,8 +312,8 @@ func (d *scheduler) postpone(f incomingFrame) bool {
 	return d.initialize.unanswered > 0
 }
 
-// nextPostponed returns the requests that waited for the answer to initialize, one per call. When
-// none is left, it ends the wait and announces the prompts that arrived meanwhile.
+// nextPostponed returns the requests that waited for the answer to initialize, one per call. When none is left,
+// requests no longer wait, and it announces the prompts that arrived in the meantime.
 func (d *scheduler) nextPostponed() (incomingFrame, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

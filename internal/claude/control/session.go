@@ -14,12 +14,10 @@ type Options struct {
 	In       io.Reader
 	Out      io.Writer
 	Metadata FrameMetadata
-	// AwaitInitialize delays the first prompt until initialize was answered or stdin has ended
-	// (--await-initialize).
+	// AwaitInitialize delays the first prompt until initialize was answered or stdin is at EOF (--await-initialize).
 	AwaitInitialize bool
-	// Replay echoes prompts that get no separate turn, because their uuid was seen before or
-	// because they share the turn of a later prompt, and answers of the host to our requests
-	// (--replay-user-messages).
+	// Replay echoes prompts that get no separate turn, because their uuid was seen before or because they share the
+	// turn of a later prompt, and the host's responses to our requests (--replay-user-messages).
 	Replay bool
 	// SeparateTurns gives every prompt its own turn: prompts are neither merged with each other nor
 	// added to a running turn.
@@ -33,8 +31,8 @@ type Options struct {
 // FrameMetadata provides the ids and times that frames carry.
 type FrameMetadata interface {
 	NewID() string     // uuid v4
-	SessionID() string // of frames that belong to no turn
-	Timestamp() string // the time now
+	SessionID() string // session id of frames that do not belong to a turn
+	Timestamp() string // current time
 }
 
 // StateEvents specifies whether the stream contains state events (spec: cli-contract 1.3, 3.4).
@@ -61,17 +59,16 @@ type Requests interface {
 	Initializer
 }
 
-// PromptPlayer plays prompts.
+// PromptPlayer runs prompts.
 type PromptPlayer interface {
-	// FirstPrompt returns a prompt to play before the host's prompts, or nil. It is played after
-	// initialize is answered; without initialize, when a prompt arrives or stdin ends.
+	// FirstPrompt returns a prompt to run before the host's prompts, or nil. It runs after initialize was answered
+	// or, without initialize, when a prompt arrives or stdin is at EOF.
 	FirstPrompt() *protocol.UserMessage
-	// WaitReady waits until a turn may start; it is called before each turn. An error ends the
-	// process.
+	// WaitReady waits until a turn may start; it is called before each turn. An error makes the process exit.
 	WaitReady(ctx context.Context) error
-	// Turn plays one prompt and writes its events to [Conn.Events]. When interrupt ends, the turn
-	// still ends with its result; when ctx ends, it is given up. The value completed is that of
-	// [simulator.Completed] for its result. An error ends the process.
+	// Turn runs one prompt and writes its events to [Conn.Events]. If interrupt is cancelled, the turn still ends
+	// with a result; if ctx is cancelled, it is abandoned. completed is the value of [simulator.PromptsCompleted] for
+	// its result. An error makes the process exit.
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 }
 
@@ -81,7 +78,7 @@ type BackgroundWorker interface {
 	// until then the idle state is not reported to the host.
 	Background() (busy, owesTurn bool)
 	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a turn, no work is
-	// left, or until ends. It returns early when ctx ends.
+	// left, or the context until is cancelled. It returns early if ctx is cancelled.
 	StreamBackground(ctx, until context.Context) error
 	// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 	TakeNotice() (protocol.UserMessage, bool)
@@ -101,7 +98,7 @@ type Initializer interface {
 	// Initialize applies the host's settings and describes the session. Other requests wait until
 	// it is answered, turns until the servers are connected.
 	Initialize(ctx context.Context, g *InitializeRequest) (Answer, error)
-	// Interrupt ends background work without waiting for it.
+	// Interrupt stops background work without waiting for it.
 	Interrupt()
 }
 
@@ -118,7 +115,7 @@ type Answer struct {
 	Payload                   any
 	EventsBefore, EventsAfter []protocol.Event
 	AfterWrite                func() // called after the answer is written, also after an error; may be nil
-	forInitialize             bool   // the answer also lists the open questions to the host
+	forInitialize             bool   // the response also lists the unanswered questions to the host
 }
 
 // InitializeRequest is an initialize request.
@@ -128,9 +125,9 @@ type InitializeRequest struct {
 	connect     func(connect func(ctx context.Context))
 }
 
-// Connect runs connect, which connects the servers that the request names; its context is that of the whole
-// session. Connect returns when a message is sent to one of the host's servers, or when connect has finished,
-// because the host may need its answer before it can serve. It may be called at most once.
+// Connect calls connect, with the context of the session, to connect the servers of the request. It returns when
+// connect has returned or when a message is sent to one of the host's servers, because the host may not handle that
+// message before it has its response. It may be called at most once.
 func (g *InitializeRequest) Connect(connect func(ctx context.Context)) {
 	g.connect(connect)
 	g.connect = nil

@@ -64,7 +64,7 @@ func agentFaults(name string, agent plainjson.Object) []string {
 	var faults []string
 	for _, key := range []struct {
 		name  string
-		fault func(json.RawMessage) string // text after the key; empty means none
+		fault func(json.RawMessage) string // message after the key; empty means that the value is valid
 	}{
 		{"description", stringWith("Description cannot be empty", func(text string) bool { return text != "" })},
 		{"tools", stringsFault},

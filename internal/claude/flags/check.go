@@ -17,14 +17,12 @@ import (
 // older Rust tool.
 const CompatRust = "claudeless-rs"
 
-// Check validates what no single flag can: combinations of flags, conflicts with
-// the process, and texts that must be JSON. It returns the first problem as an
-// error in the real CLI's words. It also normalises f as its fields document
-// (session id, system prompts from files, known betas) and prints the warnings that
-// do not end a run.
+// Check validates what cannot be checked while parsing a flag: combinations of flags, conflicts with the process, and
+// values that must be JSON. It returns the first problem as an error with the message of the real CLI. It also
+// normalises f as its fields document (session id, system prompts from files, known betas) and prints warnings.
 //
-// It does not check --settings, --mcp-config, the name in --agent, and whether the
-// session id is in use, because these need more than the command line.
+// It does not check --settings, --mcp-config, the name in --agent, and whether the session id is in use, because
+// these need more than the command line.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
 		checkSession, checkSettingSources, checkAgents, checkSchema, checkFormats, checkPrivileges, loadSystemPrompts,
@@ -118,8 +116,8 @@ func checkPrivileges(s *process.System, f *Flags) error {
 	return nil
 }
 
-// loadSystemPrompts reads the prompts from files. If a prompt is given both as text
-// and as a file, the file's text follows the other.
+// loadSystemPrompts reads the prompts from files. If a prompt is given both as text and as a file, the text from the
+// file comes second.
 func loadSystemPrompts(s *process.System, f *Flags) error {
 	err := appendFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file")
 	if err != nil {

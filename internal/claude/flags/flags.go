@@ -37,17 +37,16 @@ type Flags struct {
 	// Given holds the values of every given flag by its long name without dashes
 	// ("allowedTools").
 	Given map[string][]string
-	// Version and Help request that output instead of a run.
+	// Version and Help request output instead of a run.
 	Version, Help bool
-	// swallowed is the last word that a variadic flag took, for the hint about a
-	// missing prompt.
+	// swallowed is the last value of a variadic flag, for the hint about a missing prompt.
 	swallowed argv.VariadicWord
 }
 
 // OutputFlags configure input and output.
 type OutputFlags struct {
 	Print                  bool
-	Interactive            bool   // the run has a terminal and no -p; set by the caller of Parse
+	Interactive            bool   // the run has a terminal, and -p is not given; set by the caller of Parse
 	OutputFormat           string // text, json or stream-json; never empty
 	InputFormat            string // text or stream-json; never empty
 	Verbose                bool
@@ -103,7 +102,7 @@ type ToolFlags struct {
 	Tools                           []string
 	AllowedTools                    []string
 	DisallowedTools                 []string
-	PermissionMode                  string // camelCase, both "manual" and "default" as "default"; "" means not given
+	PermissionMode                  string // in camelCase; "manual" becomes "default"; "" means not given
 	PermissionPromptTool            string
 	PermissionPrompts               string // host or none
 	DangerouslySkipPermissions      bool
@@ -115,8 +114,8 @@ type EnvironmentFlags struct {
 	MCPConfig         []string
 	StrictMCPConfig   bool
 	AddDirs           []string
-	Settings          []string // at most one: the last one
-	SettingSources    []string // user, project, local; empty with Has("setting-sources") = none
+	Settings          []string // at most one value: the last one given
+	SettingSources    []string // user, project, local; empty means none if Has("setting-sources"), otherwise all
 	ManagedSettings   string
 	ProjectConfigRoot string
 	InitSetup         bool
@@ -202,14 +201,14 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 func versionOverride(s *process.System, f *Flags, words []string) error {
 	mine := slices.DeleteFunc(ownOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
-		result, _ := argv.Parse(parserOptions(mine), words) // every other flag of the line is unknown here
+		result, _ := argv.Parse(parserOptions(mine), words) // all other flags of the line count as unknown here
 		f.Given = result.Options
 	}
 	return fromEnvironment(s, f, mine)
 }
 
-// fromEnvironment sets claudeless flags that the command line does not set. A
-// switch is on if its variable is neither empty, 0 nor false.
+// fromEnvironment sets claudeless flags that the command line does not set. A boolean flag is set if its variable is
+// not empty, 0 or false.
 func fromEnvironment(s *process.System, f *Flags, mine []option) error {
 	for _, o := range mine {
 		value := s.Getenv(o.env)
@@ -245,7 +244,7 @@ func (f *Flags) Dir(s *process.System) (string, error) {
 	return filepath.Join(dir, f.CWD), nil
 }
 
-// Abs makes a path of the command line absolute.
+// Abs returns the absolute form of a path on the command line.
 func (f *Flags) Abs(s *process.System, path string) (string, error) {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path), nil
@@ -254,8 +253,8 @@ func (f *Flags) Abs(s *process.System, path string) (string, error) {
 	return filepath.Join(dir, path), err
 }
 
-// SwallowedHint explains a missing prompt that a variadic flag may have taken; "" =
-// none.
+// SwallowedHint explains that a variadic flag may have consumed the missing prompt. It returns "" if there is no such
+// flag.
 func (f *Flags) SwallowedHint() string {
 	if f.HasPrompt || f.swallowed.Option == "" {
 		return ""

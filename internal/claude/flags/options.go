@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/argv"
 )
 
-// option is one flag of claude. A nil Set marks a flag that is accepted without a
-// field.
+// option is one flag of claude. If Set is nil, the flag is accepted and ignored.
 type option struct {
 	argv.Option
 	help    string   // "" means not in --help
@@ -56,7 +55,7 @@ func HelpLines() (claude, own []HelpLine) {
 	return claude, own
 }
 
-// choicesNote lists the choices in commander's form, in which hosts look for them.
+// choicesNote lists the choices in the format of commander.js, which hosts parse.
 func choicesNote(o option) string {
 	choices := slices.Concat(o.Choices, o.choices)
 	if len(choices) == 0 {
@@ -272,8 +271,8 @@ func setInteger(target *int) func(string) error {
 	}
 }
 
-// parseNumber parses a number as JavaScript's Number does: an empty text is 0, bases have prefixes, an invalid text is
-// an error.
+// parseNumber parses a number as JavaScript's Number does: an empty string is 0, prefixes select the base, and an
+// invalid string is an error.
 func parseNumber(value string) (float64, error) {
 	value = strings.TrimSpace(value)
 	digits, base := strings.ToLower(value), 10
@@ -287,7 +286,7 @@ func parseNumber(value string) (float64, error) {
 		if value == "" {
 			return 0, nil
 		}
-	case "Infinity": // the only word of ParseFloat that is accepted
+	case "Infinity": // the only word that both ParseFloat and JavaScript accept
 		return strconv.ParseFloat(value, 64)
 	}
 	if base != 10 {
@@ -395,8 +394,7 @@ func camelCase(kebab string) string {
 	return strings.Join(words, "")
 }
 
-// setSources only splits the list; names are validated with the rest, because the
-// error text is of another kind.
+// setSources only splits the list; names are validated with the rest, because their error is worded differently.
 func setSources(target *[]string) func(string) error {
 	return func(value string) error {
 		*target = nil

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// Description is the answer to initialize. The keys of the SDK types come first, in their order.
+// Description is the answer to initialize. The keys of the SDK's types come first, in the SDK's order.
 type Description struct {
 	Commands              []Command `json:"commands"`
 	Agents                []Agent   `json:"agents"`
@@ -21,10 +21,10 @@ type Description struct {
 	ClaudeCodeVersion     string    `json:"claude_code_version"`
 	PermissionMode        string    `json:"current_permission_mode"`
 	HooksApplied          bool      `json:"hooks_applied,omitempty"`
-	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil means the request named none
-	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil means the request named none
+	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil means that the request listed none
+	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil means that the request listed none
 
-	// ManifestsParked says for each server whether the handshake in the request was stored.
+	// ManifestsParked reports for each server whether the handshake in the request was stored.
 	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
 
 	AuthConflict *AuthConflict `json:"auth_conflict,omitempty"` // nil means none

@@ -47,7 +47,7 @@ func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 	if h.session.Policy().Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
 		return "", nil, fs.ErrPermission
 	}
-	// Later requests wait for this one, so files that may block (pipes, devices) are not opened.
+	// Pipes and devices are not opened, because reading them may block, and later requests wait for this one.
 	if info, err := os.Stat(abs); err != nil || !info.Mode().IsRegular() {
 		return "", nil, cmp.Or(err, fs.ErrInvalid)
 	}

@@ -1,8 +1,8 @@
-// Package host implements the requests of an SDK host: playing prompts, describing the session, and
-// changing it while it runs.
+// Package host implements the requests of an SDK host: running prompts, describing the session, and changing it while
+// it runs.
 //
-// It uses the public methods of the session and keeps no session state except the settings that
-// came from the host. Package control implements the wire format.
+// It uses the public methods of the session and keeps no session state except the settings that came from the host.
+// Package control implements the wire format.
 package host
 
 import (
@@ -75,11 +75,11 @@ func (m *frameMetadata) Timestamp() string {
 // Session returns the session that the host controls. The caller of Open closes it.
 func (h *Host) Session() *session.Session { return h.session }
 
-// Events returns the writer for events that follow the last turn; see [control.Conn.Events].
+// Events returns the writer for events after the last turn; see [control.Conn.Events].
 func (h *Host) Events() io.Writer { return h.conn.Events() }
 
-// Serve plays the host's prompts until none are left, and handles its requests. It starts the
-// session but does not close it.
+// Serve runs the host's prompts until none are left, and handles its requests. It starts the session but does not
+// close it.
 func (h *Host) Serve(ctx context.Context) error {
 	if err := h.session.Start(ctx); err != nil {
 		return err
@@ -172,13 +172,13 @@ func handlerFor(subtype string) (handler, bool) {
 		"mcp_authenticate":       {run: mcpAuthenticate},
 		"mcp_clear_auth":         {run: mcpClearAuth},
 		"mcp_oauth_callback_url": {run: mcpCallbackURL},
-		"seed_read_state":        {run: acceptWithoutEffect}, // only NotebookEdit needs an earlier Read, and a Read of this session
+		"seed_read_state":        {run: acceptWithoutEffect}, // only NotebookEdit requires an earlier Read, which must be one of this session
 	}
 	h, ok := table[subtype]
 	return h, ok
 }
 
-// promptPlayer plays the host's prompts in a session and streams its background work between turns.
+// promptPlayer runs the host's prompts in a session and streams its background work between turns.
 type promptPlayer struct {
 	*session.Session
 	conn    *control.Conn
@@ -193,7 +193,7 @@ func (p promptPlayer) FirstPrompt() *protocol.UserMessage {
 	return nil
 }
 
-// Turn plays one prompt. SIGINT ends the turn with its result and then the run.
+// Turn runs one prompt. SIGINT ends the turn, which still has a result, and then the run.
 func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	ctx, cancel := context.WithCancelCause(interrupt)
 	defer cancel(nil)

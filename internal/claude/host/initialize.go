@@ -44,7 +44,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	return a, nil
 }
 
-// Interrupt ends the agents in the background.
+// Interrupt stops the background agents.
 func (r *requestServer) Interrupt() { r.initializer.Interrupt() }
 
 // validateInitialize returns an error for the keys of initialize that the real CLI validates. Other
@@ -81,7 +81,7 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 	return nil
 }
 
-// parkHandshakes collects the handshakes of servers that are not connected yet. outcomes says for each server what
+// parkHandshakes collects the handshakes of servers that are not connected yet. outcomes reports for each server what
 // happened to its handshake; it is nil if the request contains none.
 func parkHandshakes(in request, names []string, connected func(name string) bool) (outcomes map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
@@ -115,11 +115,11 @@ func parkHandshakes(in request, names []string, connected func(name string) bool
 	return outcomes, parked
 }
 
-// Interrupt ends the agents in the background.
+// Interrupt stops the background agents.
 func (h *hostedSession) Interrupt() { h.session.Tasks().Interrupt() }
 
-// Initialize applies the host's settings. Those that a turn is built from apply only before the
-// first turn.
+// Initialize applies the host's settings. Settings that are fixed for the conversation apply only before the first
+// turn.
 func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {
 	if !in.TurnStarted {
 		if err := h.configure(in); err != nil {
@@ -163,8 +163,8 @@ func (h *hostedSession) configure(in InitializeOptions) error {
 	return h.session.Configure(c)
 }
 
-// addPlugins loads the plugins that initialize names, if the process waits for initialize and no
-// turn has started. It reports whether all of them are loaded.
+// addPlugins loads the plugins listed in initialize, if the process waits for initialize and no turn has started. It
+// reports whether all of them are loaded.
 func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 	var dirs []string
 	withServers := map[string]bool{}
@@ -186,7 +186,7 @@ func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 	return h.session.Plan().Catalog.HasPlugins(dirs...)
 }
 
-// Connect connects the servers that initialize names. A server that fails has the status failed.
+// Connect connects the servers listed in initialize. A server that fails has the status failed.
 func (h *hostedSession) Connect(ctx context.Context, in InitializeOptions) {
 	err := h.session.Connect(ctx, in.SDKMCPServers)
 	if err == nil && h.session.Plan().Host.AwaitInitialize && plainjson.IsSet(in.MCPServers) {

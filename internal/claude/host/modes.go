@@ -34,8 +34,8 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 	return a, nil
 }
 
-// setModel switches the model. A missing key, null and "default" select the default model. An error
-// names the model that stays in use.
+// setModel switches the model. A missing key, null and "default" select the default model. An error contains the
+// model that remains in use.
 func setModel(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name := ""
 	if raw := in.keys["model"]; plainjson.IsSet(raw) {

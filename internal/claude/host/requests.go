@@ -47,12 +47,12 @@ type sessionIdentity interface {
 
 // initializer applies the host's first request.
 type initializer interface {
-	// Initialize applies the host's settings and describes the session. No turn runs meanwhile if
-	// none has started.
+	// Initialize applies the host's settings and describes the session. If no turn has started yet, none runs until
+	// it returns.
 	Initialize(ctx context.Context, in InitializeOptions) (Description, error)
-	// Connect connects the servers that initialize names; the next turn waits for it.
+	// Connect connects the servers listed in initialize; the next turn waits for it.
 	Connect(ctx context.Context, in InitializeOptions)
-	// Interrupt ends the agents in the background, without waiting for them.
+	// Interrupt stops the background agents, without waiting for them.
 	Interrupt()
 }
 
@@ -64,7 +64,7 @@ type InitializeOptions struct {
 	SDKMCPServers      []string                          `json:"sdkMcpServers"`
 	SDKMCPConfigs      map[string]SDKServer              `json:"sdkMcpServerConfigs"`
 	JSONSchema         json.RawMessage                   `json:"jsonSchema"`
-	SystemPrompt       []string                          `json:"systemPrompt"` // a string is read as a list of one
+	SystemPrompt       []string                          `json:"systemPrompt"` // a single string is also accepted
 	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
 	Agents             json.RawMessage                   `json:"agents"`      // an object by name
 	ToolAliases        map[string]string                 `json:"toolAliases"` // by the name that the model writes
@@ -77,7 +77,7 @@ type InitializeOptions struct {
 
 // SDKServer is the configuration of one of the host's own servers.
 type SDKServer struct {
-	TimeoutMS int `json:"timeout"` // of a tool call; 0 means the default
+	TimeoutMS int `json:"timeout"` // limit of a tool call; 0 means the default
 }
 
 // settingsUpdater changes settings.
@@ -87,8 +87,7 @@ type settingsUpdater interface {
 	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
 	// UpdateSettings writes settings to the file of a source, "localSettings" or "userSettings".
 	UpdateSettings(source string, settings map[string]string) error
-	// RegisterRoot adds a working directory and returns its absolute path. The error text is the
-	// answer.
+	// RegisterRoot adds a working directory and returns its absolute path. The text of an error is the response.
 	RegisterRoot(directory string) (abs string, err error)
 }
 
@@ -194,7 +193,7 @@ func cancelMessage(_ context.Context, r *requestServer, in request) (control.Ans
 	return control.Answer{Payload: answer, EventsBefore: shown}, nil
 }
 
-// endSession plays the prompts received so far and then ends the session.
+// endSession runs the prompts received so far and then ends the session.
 func endSession(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
 	r.conn.EndInput()
 	return control.Answer{}, nil
@@ -213,7 +212,7 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 	return control.Answer{Payload: map[string]*string{"title": nil}}, nil
 }
 
-// setSubscribers validates the request. Events are written whether or not the host says that it reads them.
+// setSubscribers validates the request. Events are written whether or not the host has subscribed to them.
 func setSubscribers(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	switch string(in.keys["has_subscribers"]) {
 	case "true", "false", "null":
@@ -227,7 +226,7 @@ func claimSession(context.Context, *requestServer, request) (control.Answer, err
 	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }
 
-// submitFeedback responds that feedback is disabled; nothing leaves the machine.
+// submitFeedback responds that feedback is disabled; nothing is sent.
 func submitFeedback(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{Payload: struct {
 		ID     json.RawMessage `json:"feedback_id"`

@@ -55,7 +55,7 @@ func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, 
 		introducing := r.conn.ConnectingServers()
 		for _, st := range r.session.Servers().Servers() {
 			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
-				continue // the host's own servers are listed once they are connected
+				continue // the host's own servers are not listed before they are connected
 			}
 			list = append(list, describeServer(st))
 		}
@@ -162,7 +162,7 @@ func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.A
 		return control.Answer{}, in.typeError("servers", "an object of config objects")
 	}
 	release := r.conn.HoldServerMessages(r.connected)
-	context.AfterFunc(ctx, release) // a request without an answer must not block the servers
+	context.AfterFunc(ctx, release) // if the request gets no response, the servers must not stay blocked
 	change, err := r.session.SetServers(ctx, servers)
 	if err != nil {
 		return control.Answer{AfterWrite: release}, err
@@ -186,7 +186,7 @@ func mcpMessage(ctx context.Context, r *requestServer, in request) (control.Answ
 	var a control.Answer
 	if _, err := r.server(server); err == nil {
 		a.AfterWrite = func() { // the effects of the message follow the answer
-			r.conn.Go(func() { // ends with the message's answer, and with the session
+			r.conn.Go(func() { // returns when the message was answered or the session is closed
 				_ = r.session.Servers().Deliver(ctx, server, message) // the answer has already been sent
 			})
 		}
@@ -217,7 +217,7 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	return control.Answer{Payload: result}, nil
 }
 
-// canonical returns the server whose name has this form in tool names.
+// canonical returns the server whose name has this form as part of tool names.
 func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {
@@ -229,18 +229,19 @@ func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 	return mcp.ServerStatus{}, false
 }
 
-// mcpAuthenticate does not log in: nothing here opens a browser. The texts about servers without a login are those of
-// the real CLI.
+// mcpAuthenticate does not log in: nothing here opens a browser. The messages about servers without a login are
+// worded as in the real CLI.
 func mcpAuthenticate(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	return control.Answer{}, r.refuseLogin(in, "Server type %q does not support OAuth authentication", "stdio")
 }
 
-// mcpClearAuth does not forget a login, because none is made by a host.
+// mcpClearAuth does not forget a login, because hosts cannot log in.
 func mcpClearAuth(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	return control.Answer{}, r.refuseLogin(in, "Cannot clear auth for server type %q", "undefined")
 }
 
-// refuseLogin returns why there is no login for a server; kind names the type of one that runs as a process.
+// refuseLogin returns why there is no login for a server; kind is the type to report for a server that runs as a
+// process.
 func (r *requestServer) refuseLogin(in request, format, kind string) error {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.server(name)

@@ -25,12 +25,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// hostedSession adds to a session the settings that its host has changed. The run itself keeps the
-// settings that it started with.
+// hostedSession is a session together with the settings that its host has changed. The run itself keeps its initial
+// settings.
 type hostedSession struct {
 	session *session.Session
 
-	mu           sync.Mutex                 // guards what follows
+	mu           sync.Mutex                 // guards the following fields
 	hostSettings map[string]json.RawMessage // set by the host; they override --settings
 	reloaded     *settings.Settings         // all settings after the last reload; nil means unchanged since the start
 }
@@ -95,7 +95,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 // stringValue returns the value of a JSON string; it is empty for other values.
 func stringValue(raw json.RawMessage) string {
 	var value string
-	_ = json.Unmarshal(raw, &value) // other values give ""
+	_ = json.Unmarshal(raw, &value) // other values result in ""
 	return value
 }
 
@@ -180,7 +180,7 @@ func withDefaultEffort(file plainjson.Object, model, level string) (plainjson.Ob
 
 func jsonString(text string) json.RawMessage {
 	raw, err := protocol.Marshal(text)
-	if err != nil { // strings cannot fail
+	if err != nil { // strings can always be encoded
 		return json.RawMessage(`""`)
 	}
 	return raw
@@ -252,8 +252,8 @@ func (r request) settings() (map[string]json.RawMessage, error) {
 	return nil, fmt.Errorf("%s requires `settings` to be an object, got %s", r.Subtype, kind)
 }
 
-// updateSettings writes a setting to a file: the output style to the project's local settings, the
-// default effort of the current model to the user's.
+// updateSettings writes a setting to a file: the output style to the project's local settings, and the default effort
+// of the current model to the user's settings.
 func updateSettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	settings, err := in.settings()
 	if err != nil {
@@ -285,7 +285,7 @@ func updateSettings(_ context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// registerRoot adds a working directory below those of the start.
+// registerRoot adds a working directory below one of the initial ones.
 func registerRoot(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	given, ok := plainjson.StringValue(in.keys["directory"])
 	if !ok {
@@ -346,7 +346,7 @@ func (h *hostedSession) settings() settingsAnswer {
 			out.Sources = append(out.Sources, settingsSource{layer.Source, layer.Raw})
 		}
 	}
-	if raw, err := protocol.Marshal(merged); err == nil { // it was JSON before
+	if raw, err := protocol.Marshal(merged); err == nil { // it was parsed from JSON, so it can be encoded
 		out.Effective = raw
 	}
 	return out

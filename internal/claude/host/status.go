@@ -73,8 +73,8 @@ type suggestion struct {
 	Path string `json:"path"`
 }
 
-// suggestFiles lists the files whose path begins as the query does. Names without a directory have no
-// suggestions: the real CLI looks them up in an index that is empty right after the start.
+// suggestFiles lists the files whose path begins with the query. Names without a directory have no suggestions: the
+// real CLI looks them up in an index that is empty right after the start.
 func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	cwd := r.describer.Directory()
 	answer := suggestionsAnswer{Suggestions: []suggestion{}, CWD: cwd}

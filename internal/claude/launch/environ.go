@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// newIdentity describes the run to others. It needs the scenario and the environment of the settings.
+// newIdentity returns how the run identifies itself. It needs the scenario and the environment of the settings.
 func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := p.Identity
@@ -38,7 +38,8 @@ func defaultEntrypoint(f *flags.Flags) string {
 	return "sdk-cli"
 }
 
-// childEnviron returns the environment of child processes: that of this process, and the path of this binary.
+// childEnviron returns the environment of child processes: the environment of this process, plus the path of this
+// binary.
 func childEnviron(sys *process.System, p *Plan) []string {
 	env := slices.Clone(sys.Environ)
 	if sys.Getenv("CLAUDELESS_BIN") == "" && p.Executable != "" {
@@ -81,14 +82,14 @@ func envInt(sys *process.System, name string) int {
 
 // envMillis reads a duration in milliseconds from the environment.
 func envMillis(sys *process.System, name string, fallback time.Duration) time.Duration {
-	const year = 365 * 24 * time.Hour // more could overflow
+	const year = 365 * 24 * time.Hour // a longer duration could overflow
 	if n := envInt(sys, name); n > 0 {
 		return time.Duration(min(n, int(year/time.Millisecond))) * time.Millisecond
 	}
 	return fallback
 }
 
-// timeoutFor returns a timeout: that of the scenario, else of the environment, else the given default.
+// timeoutFor returns a timeout: from the scenario, else from the environment, else the given default.
 func timeoutFor(sys *process.System, scenario *int, name string, fallback time.Duration) time.Duration {
 	if scenario != nil {
 		return time.Duration(*scenario) * time.Millisecond
@@ -108,8 +109,8 @@ func maxRetries(sys *process.System) int {
 	}
 }
 
-// retryScale stretches the waits between retries: CLAUDELESS_RETRY_SCALE, 1 as long as the real CLI waits. Without it a
-// run does not wait at all, unless a screen shows the wait.
+// retryScale returns the factor for the waits between retries (CLAUDELESS_RETRY_SCALE); 1 is as long as the real CLI
+// waits. Without the variable a run does not wait at all, unless a screen shows the wait.
 func retryScale(sys *process.System, f *flags.Flags) float64 {
 	if f.Interactive && sys.Getenv("CLAUDELESS_RETRY_SCALE") == "" {
 		return 1
@@ -147,7 +148,8 @@ func toolTimeout(sys *process.System, s Scenario) time.Duration {
 	return timeoutFor(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
 }
 
-// serverEnviron returns the environment of MCP servers. In a run of several processes it identifies them as servers.
+// serverEnviron returns the environment of MCP servers. If the run has several processes, it also marks them as
+// servers.
 func serverEnviron(sys *process.System, environ []string) []string {
 	if sys.Getenv("CLAUDELESS_RUN") == "" {
 		return environ
@@ -155,7 +157,7 @@ func serverEnviron(sys *process.System, environ []string) []string {
 	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
 }
 
-// apiGateway returns the host of an API that is not the vendor's: it needs no credentials, and failures name it.
+// apiGateway returns the host of an API that is not the vendor's: it needs no credentials, and failures mention it.
 func apiGateway(sys *process.System) string {
 	u, err := url.Parse(sys.Getenv("ANTHROPIC_BASE_URL"))
 	if err != nil || u.Hostname() == "api.anthropic.com" {

@@ -11,8 +11,8 @@ import (
 // gitCheckout is the data about the session's git repository in transcripts.
 type gitCheckout struct {
 	isRepository     bool
-	isLinkedWorktree bool   // a linked one
-	branch           string // "HEAD" when it is on none
+	isLinkedWorktree bool   // the checkout is a linked worktree
+	branch           string // "HEAD" if no branch is checked out
 }
 
 // findCheckout looks for a repository around dir without running git.

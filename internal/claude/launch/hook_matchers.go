@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// unmatchedHooks returns a text for each name that no tool has in a matcher of hooks about tool calls.
+// unmatchedHooks returns a message for each name in a matcher of tool hooks that is not the name of a tool.
 func unmatchedHooks(sources []settings.Hooks) (texts []string) {
 	for _, source := range sources {
 		var events map[string][]struct{ Matcher string }
@@ -30,7 +30,7 @@ func unmatchedHooks(sources []settings.Hooks) (texts []string) {
 	return texts
 }
 
-// unknownTools returns the names in a matcher that no tool has. A regular expression may match any tool.
+// unknownTools returns the names in a matcher that are not names of tools. A regular expression may match any tool.
 func unknownTools(matcher string) []string {
 	if strings.ContainsAny(matcher, `.*+?^$()[]{}\-`) {
 		return nil

@@ -1,9 +1,7 @@
-// Package launch resolves flags, environment, settings and scenario into one
-// [Plan].
+// Package launch resolves flags, environment, settings and scenario into one [Plan].
 //
-// All rules of precedence are in this package; code that receives a Plan does
-// not look at flags or the environment again. Resolving a plan starts nothing
-// and only reads from disk, except that it saves a copy of a broken
+// All rules of precedence are in this package; code that receives a Plan does not read flags or the environment
+// again. Resolving a plan starts nothing and only reads from disk, except that it saves a copy of a broken
 // configuration file.
 package launch
 
@@ -18,8 +16,8 @@ import (
 )
 
 // Resolve computes the plan of a run from its flags, environment, settings and scenario. With an error it returns the
-// incomplete plan; if the plan has a clock, the caller can report the error as an event. Errors and warnings use the
-// texts of the real CLI where it has them; warnings are written to stderr.
+// incomplete plan; if the plan has a clock, the caller can report the error as an event. Errors and warnings are
+// worded as in the real CLI if it has them; warnings are written to stderr.
 //
 // A command that runs no session passes nil flags: its plan contains directories, settings and servers.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
@@ -52,7 +50,7 @@ func (r *resolver) resolveOutput() error {
 		Format: f.OutputFormat, Verbose: f.Verbose, PartialMessages: f.IncludePartialMessages, ReplayPrompts: f.ReplayUserMessages,
 		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, FailOnMissedExpectations: f.Expect, DeferVerdict: f.Defer, MirrorTranscript: f.SessionMirror,
 	}
-	if f.ThinkingDisplay == "summarized" { // only this value of the flag is visible in events
+	if f.ThinkingDisplay == "summarized" { // other values of the flag do not show in events
 		r.plan.Output.ThinkingDisplay = f.ThinkingDisplay
 	}
 	return nil
@@ -73,8 +71,8 @@ func (r *resolver) createClock() (err error) {
 	return err
 }
 
-// resolveModel determines the model and how the scenario plays it: the variables of its expressions, and the failure of
-// --failure.
+// resolveModel determines the model and what the scenario needs to play it: the variables of its expressions, and the
+// failure of --failure.
 func (r *resolver) resolveModel() (err error) {
 	r.plan.Model = startModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}

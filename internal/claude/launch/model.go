@@ -32,7 +32,7 @@ func systemPrompt(sys *process.System, f *flags.Flags) Prompt {
 	}
 }
 
-// startModel returns the model at the start: that of a flag or agent, else of the environment, the settings, or the
+// startModel returns the model at the start: from a flag or agent, else from the environment, the settings, or the
 // scenario.
 func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m := p.Model

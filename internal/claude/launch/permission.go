@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// SettingsDirSource is the real CLI's source name for directories of all settings.
+// SettingsDirSource is the source that the real CLI reports for directories from any settings.
 const SettingsDirSource = "localSettings"
 
 // IsDefault reports whether the tools are the default ones.
@@ -32,10 +32,10 @@ func (t Tools) withFlags(sys *process.System, f *flags.Flags) Tools {
 // startPermission returns the permissions at the start.
 func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
-	if !p.Settings.Permissions.ManagedOnly { // the settings of the machine forbid other rules
+	if !p.Settings.Permissions.ManagedOnly { // managed settings may forbid other rules
 		for _, text := range f.AllowedTools {
 			if settings.ToolPatternError(claudecode.ParseRuleText(text).Tool) != "" {
-				continue // it would allow tools that no rule names
+				continue // it would allow more tools than the rule names
 			}
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
 		}
@@ -54,7 +54,8 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	}, err
 }
 
-// startMode returns the permission mode at the start, unless the settings forbid it.
+// startMode returns the permission mode at the start, unless the settings forbid that mode; then it is the default
+// mode.
 func startMode(f *flags.Flags, p *Plan) string {
 	mode, forbidden := requestedMode(f, p), p.Settings.Permissions
 	if parsed, err := permission.ParseMode(mode); err == nil &&
@@ -64,7 +65,7 @@ func startMode(f *flags.Flags, p *Plan) string {
 	return mode
 }
 
-// requestedMode returns the requested mode: that of a flag, else of the scenario, else of the settings.
+// requestedMode returns the requested mode: from a flag, else from the scenario, else from the settings.
 func requestedMode(f *flags.Flags, p *Plan) string {
 	fromSettings := p.Settings.Permissions.DefaultMode
 	switch {
@@ -85,8 +86,8 @@ func requestedMode(f *flags.Flags, p *Plan) string {
 	return string(p.Profile.DefaultMode(""))
 }
 
-// additionalDirs lists the existing working directories other than the first at the start: those of the settings,
-// then those of the flags.
+// additionalDirs lists the existing working directories other than the first at the start: first from the settings,
+// then from the flags.
 func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	var dirs []permission.Directory
 	for _, d := range p.ExistingDirs(p.Settings.Permissions.Directories) {
@@ -212,7 +213,7 @@ func ruleOrigin(p *Plan, r permission.Rule) string {
 	return r.Source
 }
 
-// knownTool reports whether a rule may name an existing tool. Names of MCP servers and patterns always may.
+// knownTool reports whether a rule may refer to an existing tool. MCP tools and patterns always may.
 func knownTool(rule string) bool {
 	text := claudecode.ParseRuleText(rule)
 	name := text.Tool

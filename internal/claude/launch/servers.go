@@ -129,8 +129,8 @@ func (p *Plan) scenarioServers() (string, error) {
 	return out.String(), nil
 }
 
-// scenarioRelative makes a path of the scenario file absolute. A bare name, which means a fixture of the library,
-// is unchanged.
+// scenarioRelative returns the absolute form of a path in the scenario file. A bare name, which is a fixture of the
+// library, is unchanged.
 func (p *Plan) scenarioRelative(path string) string {
 	if filepath.IsAbs(path) || filepath.Base(path) == path && filepath.Ext(path) == "" {
 		return path
@@ -194,7 +194,7 @@ func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
 	return config.Servers
 }
 
-// mcpConfigValues returns the values that a shim passes on, followed by those of --mcp-config.
+// mcpConfigValues returns the values that a shim adds, followed by those of --mcp-config.
 func (r *resolver) mcpConfigValues() []string {
 	more := r.sys.Getenv("CLAUDELESS_MCP_CONFIG")
 	if more == "" {

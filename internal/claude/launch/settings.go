@@ -46,7 +46,7 @@ func (r *resolver) settingsOptions() settings.Options {
 	return o
 }
 
-// readSettings reads the settings; later steps see the environment that they set.
+// readSettings reads the settings; later steps use the environment that they set.
 func (r *resolver) readSettings() error {
 	o := r.settingsOptions()
 	loaded, err := settings.Load(o)
@@ -87,7 +87,7 @@ func (e *ConfigError) Error() string {
 	return text
 }
 
-// checkConfig refuses a broken .claude.json, which ends a run of the real CLI before it starts, and keeps a copy of it
+// checkConfig refuses a broken .claude.json, because of which the real CLI does not start, and keeps a copy of it
 // (spec: cli-observed 8).
 func (r *resolver) checkConfig() error {
 	path := r.plan.Store.File
@@ -109,7 +109,7 @@ func (r *resolver) checkConfig() error {
 	return bad
 }
 
-// Abs makes a path of the command line, the environment or a file absolute.
+// Abs returns the absolute form of a path from the command line, the environment or a file.
 func (p Directories) Abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -117,7 +117,7 @@ func (p Directories) Abs(path string) string {
 	return filepath.Join(cmp.Or(p.Start, p.CWD), path)
 }
 
-// ResolveDir makes the path of a directory absolute and reports whether the directory exists.
+// ResolveDir returns the absolute path of a directory and whether it exists.
 func (p Directories) ResolveDir(path string) (string, bool) {
 	if rest, found := strings.CutPrefix(path+"/", "~/"); found {
 		path = filepath.Join(p.Home, rest)
@@ -162,8 +162,8 @@ func (r *resolver) resolveEnvironmentDirs() {
 	r.plan.Store = r.mcpStore()
 }
 
-// mcpStore returns the place where the command mcp stores servers: next to the settings if a variable moves those,
-// else the place of the real CLI (spec: cli-observed 6).
+// mcpStore returns the place where the command mcp stores servers: next to the settings if a variable sets their
+// directory, else where the real CLI stores them (spec: cli-observed 6).
 func (r *resolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"
 	home := r.plan.Home

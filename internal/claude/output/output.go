@@ -19,7 +19,7 @@ type Events = iter.Seq2[protocol.Event, error]
 // Encoder writes a whole run to w. It returns the stream's error, or the first error of w.
 type Encoder func(w io.Writer, events Events) error
 
-// publicEvent returns an event in the form that is shown; false means it is not shown.
+// publicEvent returns the public form of an event, or false if the event is not shown.
 func publicEvent(ev protocol.Event) (protocol.Event, bool) {
 	if said, ok := ev.(*protocol.Assistant); ok && said.Final != nil && said.Final.Displayed != nil {
 		text := *said.Final.Displayed
@@ -57,7 +57,8 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// groupedWriter is a writer that several goroutines use. Everything that f writes stays together.
+// groupedWriter is a writer that several goroutines can use: what one call of f writes is not interleaved with other
+// output.
 type groupedWriter interface {
 	Grouped(f func(w io.Writer) error) error
 }

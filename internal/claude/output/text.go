@@ -8,16 +8,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Limits are the numbers that the text format names when a limit ends a run.
+// Limits are the limits that the text format prints if one of them is exceeded.
 type Limits struct {
 	MaxTurns     int
 	MaxBudgetUSD float64
 }
 
-// Text writes the text of every result with a newline at its end, and failures
-// as the real CLI words them there: on stdout, limits without a final newline
-// (spec: cli-observed 2). There is more than one result when work in the
-// background was reported: an empty line separates them.
+// Text writes the text of every result, followed by a newline. Failures are also written to stdout, worded as in the
+// real CLI; messages about limits have no final newline (spec: cli-observed 2). If background work was reported,
+// there is more than one result, and an empty line separates them.
 func Text(l Limits) Encoder {
 	return func(w io.Writer, events Events) error {
 		between := ""
@@ -49,7 +48,7 @@ func (l Limits) text(r *protocol.Result) string {
 	case r.Subtype == "error_max_budget_usd":
 		return fmt.Sprintf("Error: Exceeded USD budget (%s)", protocol.FormatNumber(l.MaxBudgetUSD))
 	case r.NumTurns == 0:
-		return "" // start-up failures have their text on stderr
+		return "" // start-up failures are reported on stderr instead
 	case len(r.Errors) > 0 && !strings.HasPrefix(r.Errors[0], "["):
 		return "Error: " + strings.Join(r.Errors, "\n") + "\n"
 	default:

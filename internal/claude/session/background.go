@@ -21,21 +21,21 @@ import (
 type background struct {
 	tasks         *task.Set
 	agents        *agent.Agents
-	model         *scriptedModel // of the main conversation and of agents
+	model         *scriptedModel // model of the main conversation and of agents
 	plan          launch.Plan
 	tools         *toolbox
 	policy        *policy
 	records       *recorder
 	state         *simulator.SessionState
 	showAgentText atomic.Bool       // texts of agents that a turn waits for are shown
-	options       simulator.Options // of the main conversation; set before its first turn
+	options       simulator.Options // options of the main conversation, set before its first turn
 	tempDir       tempDir
 }
 
 // tempDir is a directory that is removed at the end of the run.
 type tempDir struct {
 	once sync.Once
-	dir  *proc.TempDir // nil means not made
+	dir  *proc.TempDir // nil means that it does not exist yet
 }
 
 // newBackground prepares agents and tasks. It starts nothing.
@@ -62,7 +62,7 @@ func (b *background) dir() string {
 		b.tempDir.dir, _ = proc.MakeTempDir("claudeless-tasks-")
 	})
 	if b.tempDir.dir == nil {
-		return "" // tasks then write nowhere
+		return "" // without a directory, output of tasks is discarded
 	}
 	return b.tempDir.dir.Path
 }
@@ -70,7 +70,7 @@ func (b *background) dir() string {
 // planFile returns the file of the session's plan, or "" if nothing is saved.
 func (b *background) planFile() string { return b.plan.PlanFile(b.records.ID()) }
 
-// close ends the tasks that are still running.
+// close stops the tasks that are still running.
 func (b *background) close() {
 	b.tasks.Close()
 	if err := b.tempDir.dir.Remove(); err != nil {
@@ -92,9 +92,9 @@ func (b *background) ShowsAgentText() bool { return b.showAgentText.Load() }
 // Find returns the kind of agent with a name.
 func (b *background) Find(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
-	mode, _ := permission.ParseMode(a.Mode) // an unknown one is ignored
+	mode, _ := permission.ParseMode(a.Mode) // an unknown mode is ignored
 	if mode == protocol.ModeBypass {
-		mode = "" // only the session may have it (observed with 2.1.330)
+		mode = "" // an agent cannot have this mode (observed with 2.1.330)
 	}
 	return agent.Definition{
 		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, DisallowedTools: a.Disallowed,

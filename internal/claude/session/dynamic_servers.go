@@ -18,7 +18,7 @@ func (v *servers) startInBackground(ctx context.Context) error {
 	if err := v.manager.Start(expiredContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	go func() { // ends when the servers have settled, or with ctx
+	go func() { // returns when the servers have settled or ctx is cancelled
 		defer close(v.dynamic.settled)
 		if v.dynamic.err = v.manager.Settle(ctx); v.dynamic.err == nil {
 			v.reportMissing()
@@ -51,8 +51,7 @@ func (v *servers) waitSettled(ctx context.Context) error {
 	return nil
 }
 
-// connectHosted connects the servers inside the host: those of --mcp-config and those that the host
-// names.
+// connectHosted connects the servers inside the host: from --mcp-config and from the host's requests.
 func (v *servers) connectHosted(ctx context.Context, names []string) error {
 	v.dynamic.mu.Lock()
 	v.dynamic.hostConnected = true
@@ -79,7 +78,7 @@ func appendIfNew(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig
 	return append(list, s)
 }
 
-// addPluginServers stores the servers of plugins that the host has named.
+// addPluginServers stores the servers of plugins that the host has requested.
 func (v *servers) addPluginServers(servers []mcp.ServerConfig) {
 	v.dynamic.mu.Lock()
 	defer v.dynamic.mu.Unlock()
@@ -103,8 +102,7 @@ func (v *servers) connectPluginServers(ctx context.Context) error {
 	return err
 }
 
-// expiredContext returns a context that has already ended, for calls that should start work without
-// waiting for it.
+// expiredContext returns a context that is already cancelled, for calls that start work and should not wait for it.
 func expiredContext(ctx context.Context) context.Context {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -128,7 +126,7 @@ func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage
 	all := mcp.ServerChange{Errors: map[string]string{}}
 	for _, source := range []string{"dynamic", "sdk"} {
 		limit := ctx
-		if source == "sdk" { // they are reached when the host has its answer
+		if source == "sdk" { // they can be reached only after the host has its response
 			limit = expiredContext(ctx)
 			v.dynamic.hostConnecting.Store(true)
 		}

@@ -92,7 +92,7 @@ func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
 	l.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }
 
-// RunHooks runs the hooks of a tool's own events. If a hook refuses, its text is the feedback.
+// RunHooks runs the hooks of a tool's own events. If a hook refuses, feedback is its message.
 func (h *hooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	now := h.state.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
@@ -159,7 +159,7 @@ func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
 	return agent.ForkedSkill{Name: k.Name, Description: k.Description, Prompt: text, AgentType: k.Agent, Model: k.Model}
 }
 
-// Check returns the real CLI's error for a skill that the model cannot load.
+// Check returns the error, as the real CLI words it, for a skill that the model cannot load.
 func (l *skillLibrary) Check(name string) error {
 	name = strings.TrimPrefix(name, "/")
 	k, ok := l.command(name)

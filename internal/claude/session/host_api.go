@@ -57,17 +57,17 @@ func (s *Session) PlanFile() (path, plan string) {
 	return path, plan
 }
 
-// Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a
-// warning about something that is ignored; it is not written under the name claude.
+// Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a warning about something
+// that is ignored. It is not written if the program runs under the name claude.
 func (s *Session) Log() runLog { return s.records }
 
 // WaitReady waits until a turn may start.
 func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitSettled(ctx) }
 
-// WaitStarted waits until the servers of Start have settled, or its context has ended.
+// WaitStarted waits until the servers of Start have settled or its context is cancelled.
 func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
 
-// Background reports whether background work is running or a turn is to follow from it, and whether a turn is certain to
+// Background reports whether background work is running or needs a turn, and whether another turn is certain to
 // follow.
 func (s *Session) Background() (busy, owesTurn bool) {
 	sim, release := s.conversation.lockSimulator()
@@ -75,8 +75,8 @@ func (s *Session) Background() (busy, owesTurn bool) {
 	return sim.HasBackgroundWork(), sim.OwesTurn()
 }
 
-// BackgroundEvents yields the events of background work until a turn is to follow, no work is left,
-// or ctx ends.
+// BackgroundEvents yields the events of background work until the work needs a turn, no work is left, or ctx is
+// cancelled.
 func (s *Session) BackgroundEvents(ctx context.Context) Events {
 	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
 }
@@ -89,7 +89,7 @@ func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversat
 type HostConfiguration struct {
 	SystemPrompt *string // nil means unchanged
 	AppendPrompt string  // empty means unchanged
-	Schema       string  // of the structured output; an invalid one is ignored
+	Schema       string  // JSON Schema of the structured output; an invalid one is ignored
 	ToolAliases  map[string]string
 }
 
@@ -113,8 +113,8 @@ func (s *Session) Configure(c HostConfiguration) error {
 
 // HostOptions are options that a host may set at any time.
 type HostOptions struct {
-	AgentTexts bool     // shows the texts of agents that a turn waits for
-	Skills     []string // that the model may load; nil means unchanged
+	AgentTexts bool     // show the texts of agents that a turn waits for
+	Skills     []string // skills that the model may load; nil means unchanged
 }
 
 // Apply sets options of a host.
@@ -130,8 +130,8 @@ func (s *Session) Apply(o HostOptions) {
 // History returns the conversation that this session continues.
 func (s *Session) History() []transcript.Message { return s.records.transcript.History() }
 
-// AddPlugins loads the plugins of these directories. The map says for each whether its servers are
-// added, too; [Session.Connect] connects them.
+// AddPlugins loads the plugins of these directories. The value in the map is true if the plugin's servers are also
+// added; [Session.Connect] connects them.
 func (s *Session) AddPlugins(dirs []string, with map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.OpenDir, dirs...) {
 		if !s.hooks.disabled {

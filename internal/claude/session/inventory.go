@@ -16,18 +16,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// inventory decides which tools the session has: the built-in ones and those of servers that flags
-// and rules leave.
+// inventory decides which tools the session has: the built-in tools and the tools of servers, except those that flags
+// and rules remove.
 type inventory struct {
 	plan             launch.Tools
 	customization    launch.Customization
 	profile          claudecode.Profile
 	denied           []string // deny rules without empty or "*" content
-	promptTool       string   // answers permission questions
+	promptTool       string   // tool that answers permission questions
 	schemaFlag       bool
 	hostSchema       atomic.Bool             // the host requests structured output
-	state            *simulator.SessionState // its model decides whether the task list is offered
-	hiddenTools      bool                    // tools that init does not list can run, too
+	state            *simulator.SessionState // the model determines whether the task list is offered
+	hiddenTools      bool                    // tools that init does not list can also run
 	answersUserTools bool                    // a host or the scenario answers tools that talk to the user
 }
 
@@ -95,8 +95,8 @@ func (v *inventory) isListed(name string) bool {
 	return v.answersUserTools && t.Listing == claudecode.ListWithUser || slices.Contains(v.listed(false), claudecode.InitName(name))
 }
 
-// refusal returns the text for a call of a built-in tool that the session does not have. It returns
-// false for tools that exist, and for those that no version has.
+// refusal returns the text for a call of a built-in tool that the session does not have. It returns false for tools
+// that the session has, and for names that are not tools in any version.
 func (v *inventory) refusal(call protocol.ToolUse) (string, bool) {
 	t := claudecode.ToolNamed(call.Name)
 	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.exists(t.Name) {
@@ -143,7 +143,7 @@ func (v *inventory) isAvailable(name string) bool {
 // isHidden reports whether a deny rule removes an MCP tool.
 func (v *inventory) isHidden(t protocol.Tool) bool {
 	for _, rule := range v.denied {
-		match, _ := path.Match(rule, t.Name) // as in remains
+		match, _ := path.Match(rule, t.Name) // see isAvailable
 		rule = strings.TrimSuffix(rule, "__*")
 		if match || rule == strings.TrimSuffix(mcp.CanonicalName(t.Server, ""), "__") {
 			return true
@@ -157,7 +157,7 @@ func (v *inventory) isDisallowed(name string) bool { return slices.Contains(v.pl
 
 // toolListing holds the options that decide which built-in tools a session lists.
 type toolListing struct {
-	// Tools is --tools; nil means not given, one "default" = the default list.
+	// Tools is --tools; nil means not given; the single name "default" means the default list.
 	Tools        []string
 	ToolsGiven   bool // --tools was given, even if empty
 	Allowed      []string
@@ -166,7 +166,7 @@ type toolListing struct {
 	HostAnswers  bool // a host or tool answers permission questions (--permission-prompt-tool)
 	NoSkills     bool // --disable-slash-commands
 	HasSchema    bool // --json-schema
-	HostSchema   bool // a schema that the host gave later; its tool is the last of the list
+	HostSchema   bool // the host set a schema later, so that the tool for it is the last of the list
 	HasResources bool // an MCP server has resources
 	HasTaskList  bool // the model is offered the task list
 	// NoTasks is CLAUDE_CODE_ENABLE_TASKS=0: TodoWrite instead of the Task tools.
@@ -225,7 +225,7 @@ func listTools(o toolListing) []string {
 		})
 	}
 	if out("Bash") && slices.Contains(list, "Bash") {
-		// Without a shell there is nothing to monitor, and searching is by tools.
+		// Without a shell there is nothing to monitor, and there are tools for searching.
 		list = append(slices.DeleteFunc(list, func(name string) bool { return name == "Monitor" }), "Glob", "Grep")
 	}
 	list = slices.DeleteFunc(list, out)
@@ -263,9 +263,9 @@ func allowedOptionalTools(o toolListing) []string {
 	for _, rule := range o.Allowed {
 		name := claudecode.ParseRuleText(rule).Tool
 		switch {
-		case name == "TodoWrite" || slices.Contains(taskTools(), name): // whichever of the two lists is in force
+		case name == "TodoWrite" || slices.Contains(taskTools(), name): // the one of the two that the session has
 			list = append(list, taskListTools(o)...)
-		case name == "Glob" || name == "Grep": // they come together
+		case name == "Glob" || name == "Grep": // they are added together
 			list = append(list, "Glob", "Grep")
 		case slices.Contains(optionalTools(), name):
 			list = append(list, name)

@@ -12,10 +12,10 @@ import (
 
 // isolatedTools are the built-in tools of agents that work in a separate git worktree. The zero value has none.
 type isolatedTools struct {
-	gitLock sync.Mutex // git reads the list of worktrees while another git changes it
+	gitLock sync.Mutex // a git must not read the list of worktrees while another git changes it
 
 	mu     sync.Mutex
-	agents map[string]isolatedAgent // by id; kept until the session ends, for agents that continue
+	agents map[string]isolatedAgent // by agent id; kept until the end of the session, for agents that continue
 }
 
 type isolatedAgent struct {
@@ -39,7 +39,7 @@ func (i *isolatedTools) add(id string, a isolatedAgent) {
 	i.agents[id] = a
 }
 
-// close ends the background processes of the agents' commands.
+// close kills the background processes of the agents' commands.
 func (i *isolatedTools) close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *toolbox) builtinTools(call protocol.ToolUse) *builtin.Tools {
 // Reread returns the current content of the file that a call wrote, if it has changed since; "" means unchanged.
 func (t *toolbox) Reread(call protocol.ToolUse) string { return t.builtinTools(call).Reread(call) }
 
-// builtinCalls runs the calls of built-in tools, those of agents that work in a worktree with their own.
+// builtinCalls runs the calls of built-in tools. Agents in a worktree have their own tools.
 type builtinCalls struct{ *toolbox }
 
 // Tools lists the built-in tools.

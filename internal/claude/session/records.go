@@ -129,7 +129,7 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	}
 	if r.checkpoints != nil {
 		if err := r.checkpoints.Record(ev); err != nil {
-			r.Warn("keeping a checkpoint: " + err.Error())
+			r.Warn("saving a checkpoint: " + err.Error())
 		}
 	}
 	if r.journal != nil || r.scenario.hasExpectations() {
@@ -325,7 +325,7 @@ func (p *scenarioProgress) summarize(lines ...journal.Body) {
 	if !p.hasExpectations() {
 		return
 	}
-	at := journal.Writer{AfterMS: float64(p.clock.Now().Sub(p.started)) / float64(time.Millisecond)}
+	at := journal.Origin{AfterMS: float64(p.clock.Now().Sub(p.started)) / float64(time.Millisecond)}
 	for _, l := range lines {
 		p.summary.Add(at, l)
 	}

@@ -127,7 +127,7 @@ func (v *servers) close(ctx context.Context) {
 		return
 	}
 	if err := v.manager.Close(ctx); err != nil {
-		v.records.Warn("ending the MCP servers: " + err.Error())
+		v.records.Warn("stopping the MCP servers: " + err.Error())
 	}
 }
 
