@@ -89,8 +89,8 @@ func SkippedResult() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// StoppedResult returns the result of a call that an interrupt ended while it ran. It
-// resembles the result of a refused call.
+// StoppedResult returns the result of a call that was interrupted while it ran. It resembles the result of a refused
+// call.
 func StoppedResult() protocol.ToolResult {
 	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +
@@ -98,8 +98,7 @@ func StoppedResult() protocol.ToolResult {
 	return r
 }
 
-// InterruptedResult returns the result of a call whose context ended (spec: cli-contract
-// 4.4).
+// InterruptedResult returns the result of a call whose context was cancelled (spec: cli-contract 4.4).
 func InterruptedResult() protocol.ToolResult {
 	return protocol.ToolResult{
 		Content: protocol.Content{Text: "The user doesn't want to proceed with this tool use. " +

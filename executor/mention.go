@@ -54,7 +54,7 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	return all
 }
 
-// FindMentions finds `@server:uri` for the given raw server names; if several names match, the longest counts. The
+// FindMentions finds `@server:uri` for the given raw server names; if several names match, the longest is used. The
 // `@` must start a word and the URI ends with that word, without trailing punctuation.
 func FindMentions(prompt string, servers []string) []Mention {
 	var all []Mention

@@ -60,7 +60,7 @@ type missingResource struct {
 type ResourceContent struct {
 	URI      string `json:"uri"`
 	MIMEType string `json:"mimeType,omitempty"`
-	SavedTo  string `json:"blobSavedTo,omitempty"` // of binary parts
+	SavedTo  string `json:"blobSavedTo,omitempty"` // path of a saved binary part
 	Text     string `json:"text"`
 }
 
@@ -248,7 +248,7 @@ func (r Resources) failedResult(server string, err error) protocol.ToolResult {
 	return protocol.ErrorResult(err.Error())
 }
 
-// structuredResult returns a result whose text is its structure as JSON.
+// structuredResult returns a result with a structure and the same as JSON text.
 func structuredResult(v any) protocol.ToolResult {
 	text, err := protocol.Marshal(v)
 	if err != nil {

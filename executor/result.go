@@ -22,7 +22,7 @@ type Trace struct {
 	Breakpoints               []protocol.BreakpointDecision // decisions at breakpoints, in order of time
 	Denied                    *protocol.PermissionDenied    // event to show before the result; nil means none
 	CountDenial               bool                          // add to result.permission_denials
-	Context                   []string                      // texts of hooks for the model, in addition to the result
+	Context                   []string                      // text from hooks for the model, in addition to the result
 	EventsBefore, EventsAfter []protocol.Event              // other events to show around the result
 	Stop                      *StopTurn                     // ends the turn after this result; nil means the turn continues
 }

@@ -13,12 +13,12 @@ import (
 // Hold is an answer that waits until it is released.
 type Hold struct {
 	tb   testing.TB
-	dir  string // of the gates
+	dir  string // directory of the gates
 	name string
 }
 
-// Hold makes the answer to a prompt wait for [Hold.Release]. The answer is that of [Claude.On] for the same prompt
-// or, if prompt is nil, that of the script of [New]. After 30 seconds the test fails.
+// Hold makes the answer to a prompt wait for [Hold.Release]. The answer is the one given to [Claude.On] for the same
+// prompt or, if prompt is nil, the script of [New]. If it is not released within 30 seconds, the test fails.
 func (c *Claude) Hold(prompt any) *Hold {
 	c.script.tb.Helper()
 	h := c.script.hold(prompt)

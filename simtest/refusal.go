@@ -22,7 +22,7 @@ const refusalAdvice = "start claude.Path, or \"claude\" with the variables of cl
 // finding G01.
 func newRefusalServer(s *scenarioScript) *httptest.Server {
 	var mu sync.Mutex
-	var seen []string // the texts that are in the journal
+	var seen []string // messages that are in the journal
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		found := runner.Refuse(w, r, refusalAdvice)
 		mu.Lock()

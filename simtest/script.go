@@ -23,7 +23,7 @@ import (
 type scenarioScript struct {
 	tb       testing.TB
 	dir      string
-	file     string // of a scenario that is a file; empty means the rules are the scenario
+	file     string // path, if the scenario is a file; empty means that the rules are the scenario
 	position string
 
 	mu        sync.Mutex
@@ -53,7 +53,7 @@ func newScript(tb testing.TB, place, file string) *scenarioScript {
 }
 
 // runID returns the value of CLAUDELESS_RUN.
-func (s *scenarioScript) runID() string   { return s.dir } // of CLAUDELESS_RUN
+func (s *scenarioScript) runID() string   { return s.dir } // value of CLAUDELESS_RUN
 func (s *scenarioScript) journal() string { return filepath.Join(s.dir, "journal.jsonl") }
 func (s *scenarioScript) scenario() string {
 	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))

@@ -27,11 +27,11 @@ type API struct {
 	active sync.RWMutex // requests in progress hold it for reading
 
 	mu     sync.Mutex
-	server http.Handler // of the rules so far
+	server http.Handler // serves the rules so far
 }
 
-// Server serves these steps (see [New]) as the Messages API. Without steps it
-// has the rules of [API.On]. It ends with the test, which fails with the verdict.
+// Server serves these steps (see [New]) as the Messages API. Without steps, the rules come from [API.On]. The server
+// is closed at the end of the test, and problems in the verdict fail the test.
 func Server(tb testing.TB, steps ...any) *API {
 	tb.Helper()
 	s := newScript(tb, callerPosition(), "")

@@ -38,7 +38,7 @@ type Prompt struct {
 }
 
 // New creates a claude that answers one prompt of any process with these steps: a string is a text, and [Call], [Say]
-// and [Fail] make the other steps. Without steps it has the rules of [Claude.On].
+// and [Fail] create the other steps. Without steps, the rules come from [Claude.On].
 //
 // New puts it first on PATH in the environment of the test, and sets a home directory, a configuration directory and
 // an API key. In a parallel test it does not change the environment; pass [Claude.Env] to commands instead.
@@ -75,8 +75,8 @@ func (c *Claude) On(prompt any, steps ...any) *Claude {
 	return c
 }
 
-// Env returns the environment for a command that starts claude ("K=V"): that of this process, overridden by the
-// variables of the test.
+// Env returns the environment for a command that starts claude ("K=V"): the environment of this process, overridden
+// by the variables of the test.
 func (c *Claude) Env() []string { return append(os.Environ(), c.variables()...) }
 
 // Prompts returns the prompts that the model has received, in order.

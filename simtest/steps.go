@@ -67,7 +67,7 @@ func defaultKeys(kind string) map[string]any {
 // Message is one message of the model; see [Say].
 type Message []any
 
-// Say makes one message of several parts: texts, followed by calls.
+// Say combines several parts into one message: texts, followed by calls.
 func Say(parts ...any) Message { return parts }
 
 // scenarioSteps returns the steps of a scenario: one per message of the model. A failure belongs to the message after it.

@@ -1,4 +1,4 @@
-// Package triage asks claude what an issue is.
+// Package triage asks claude to classify an issue.
 package triage
 
 import (

@@ -104,7 +104,7 @@ type Tools struct {
 
 var _ executor.Executor = (*Tools)(nil)
 
-// New makes the tools of a session. It starts nothing and accesses no file.
+// New creates the tools of a session. It starts nothing and accesses no file.
 func New(o Options) (*Tools, error) {
 	if !filepath.IsAbs(o.CWD) {
 		return nil, fmt.Errorf("builtin tools: working directory %q is not absolute", o.CWD)
@@ -119,7 +119,7 @@ func New(o Options) (*Tools, error) {
 	}
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
 	for path, content := range o.ReadFiles {
-		if !filepath.IsAbs(path) { // as the call named it
+		if !filepath.IsAbs(path) { // the path as written in the call
 			path = filepath.Join(o.CWD, path)
 		}
 		t.files.Restore(path, content)
@@ -279,8 +279,8 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) pro
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// snapshotFor returns the snapshot of repositories for Bash. Only in modes without questions does the model learn from its results
-// what a command has changed.
+// snapshotFor returns the snapshot of repositories for Bash. Results tell the model what a command has changed only
+// in modes in which nobody is asked.
 func (t *Tools) snapshotFor(o Options) func(context.Context, string) *gitworktree.Snapshot {
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
 		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {

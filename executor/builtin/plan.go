@@ -64,8 +64,8 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	}
 }
 
-// exitPlanMode ends plan mode. The plan is that of the call, which is saved in the plan file, otherwise the content
-// of the file. A mode that a host has set in its answer is kept.
+// exitPlanMode ends plan mode. The plan is taken from the call and saved in the plan file; without one it is the
+// content of the file. If the host's answer has set a mode, that mode is kept.
 func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
 	plan, path := p.currentPlan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."

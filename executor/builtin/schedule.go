@@ -58,7 +58,7 @@ func cronCreateTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// newCron parses the schedule of a new job, or returns the result that says why it is invalid.
+// newCron parses the schedule of a new job, or returns the result that explains why it is invalid.
 func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Schedule, *protocol.ToolResult) {
 		return task.Schedule{}, new(tool.Refuse(format, args...))
@@ -105,7 +105,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 		Recurring bool    `json:"recurring"`
 		Durable   bool    `json:"durable"`
 		Next      float64 `json:"nextFireAt"`
-		MaxAge    int64   `json:"maxAgeMs,omitempty"` // of recurring jobs
+		MaxAge    int64   `json:"maxAgeMs,omitempty"` // maximum age of recurring jobs
 	}{j.ID, c.String(), j.Recurring, in.Durable, j.NextRun(), maxAge(j.Recurring)})
 }
 
@@ -213,7 +213,7 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 type storedCronJob struct {
 	task.Job
 	durable bool
-	stored  json.RawMessage // as stored in the file; nil means not stored
+	stored  json.RawMessage // the job as stored in the file; nil means that it is not stored
 }
 
 // timeOfDay returns the next time at which the job runs, to the minute.

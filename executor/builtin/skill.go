@@ -20,7 +20,7 @@ type Skill struct {
 
 // Skills loads the skills of a session.
 type Skills interface {
-	// Skill loads a skill; the error says why it is not available.
+	// Skill loads a skill; the error explains why it is not available.
 	Skill(ctx context.Context, name, args string) (Skill, error)
 	// Check returns the error of a skill that is not available, before permission is asked.
 	Check(name string) error

@@ -273,7 +273,7 @@ func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Resu
 	return r
 }
 
-// runCompletedHooks runs the hooks of a task that is about to be completed.
+// runCompletedHooks runs the hooks before a task is marked as completed.
 func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
 	l.mu.Lock()
 	k := l.findTask(in.TaskID)

@@ -39,7 +39,7 @@ type worktrees struct {
 // Worktree means that tools work in a git worktree from the start.
 type Worktree struct {
 	gitworktree.Worktree
-	PreviousDir string // where the session goes when it leaves
+	PreviousDir string // directory to which the session returns
 	IsAgents    bool   // an agent works in it, not the session
 }
 
@@ -279,8 +279,8 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 	}
 }
 
-// worktreeToLeave returns the work tree to leave and the unsaved work in it, or the result
-// that says why it cannot be left.
+// worktreeToLeave returns the work tree to leave and the unsaved work in it, or the result that explains why it
+// cannot be left.
 func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
 	w, inside := s.currentWorktree()
 	no := func(format string, args ...any) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {

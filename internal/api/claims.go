@@ -6,17 +6,17 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// stepCounter claims the matches of rules for one step of a history. When the step is replayed, it
-// gets the numbers that it got the first time.
+// stepCounter reserves matches of rules for one step of a history. If the step is replayed, it gets the same numbers
+// as the first time.
 type stepCounter struct {
 	replay    *replay
-	key       history.Digest // of the history up to the step
+	key       history.Digest // key of the history up to the step
 	prompt    string
 	isCurrent bool // the step answers this request, not an earlier one
 }
 
-// Next claims the next match of a rule. A session that was forked begins with steps of another one,
-// and has the numbers of that.
+// Next reserves the next match of a rule. A forked session begins with the steps of another session and has the same
+// numbers for them.
 func (c stepCounter) Next(rule string, after int) (int, error) {
 	m, r := c.replay.memory, c.replay.request
 	m.mu.Lock()

@@ -15,7 +15,7 @@ import (
 // structuredTool is the tool with which Claude Code receives structured output.
 const structuredTool = "StructuredOutput"
 
-// BuildMessage builds the API's message from the scripted answer. The prompt cache uses the time now.
+// BuildMessage builds the API's message from the scripted answer. now is the time for the prompt cache.
 func (f *replay) BuildMessage(now time.Time) *wire.Message {
 	a, key := f.finalState.answer, f.Key()
 	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stopReason}
@@ -137,7 +137,7 @@ func (f *replay) addStructuredOutput(m *wire.Message, a *answer) {
 		Format struct {
 			Type string `json:"type"`
 		} `json:"format"`
-		Type string `json:"type"` // the older output_format
+		Type string `json:"type"` // set in the older output_format
 	}
 	if f.request.OutputConfig == nil || json.Unmarshal(f.request.OutputConfig, &config) != nil {
 		return

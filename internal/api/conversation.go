@@ -30,11 +30,11 @@ type conversationTurn struct {
 	reply           scenarios.Reply
 	pace            scenarios.Stream
 	message         *wire.Message
-	id              string // id of the answer
+	id              string // id of the response
 }
 
 // serveConversation handles a request that is part of a conversation, or a side request. It returns errors that
-// occurred before the answer.
+// occurred before the response began.
 func (x *exchange) serveConversation() error {
 	r, err := x.readRequest()
 	if err != nil {
@@ -63,7 +63,7 @@ func (x *exchange) serveConversation() error {
 	if err := x.waitDelay(t); err != nil {
 		return err
 	}
-	defer x.writeJournal() // closing the connection may unwind from here
+	defer x.writeJournal() // deferred, because closing the connection may panic
 	if fails {
 		x.playFailure(t)
 	} else {
@@ -123,8 +123,8 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	return t, nil
 }
 
-// explainUnmatched returns why no rule matches the prompt, if that is an error; nil
-// = it is answered. Text that the client itself added needs no rule.
+// explainUnmatched returns why no rule matches the prompt, if that is an error; nil means that the request can be
+// answered. Text that the client itself added needs no rule.
 func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	switch {
 	case !t.reply.IsUnmatched || t.reply.Rule.Name != "":
@@ -172,9 +172,8 @@ func (x *exchange) waitDelay(t *conversationTurn) error {
 	return x.service.Clock.Sleep(x.r.Context(), d)
 }
 
-// waitAtGates waits at the gates of an answer: first at those of other steps, then
-// at its own. The error is that of the context; at a timeout the answer continues
-// and the run gets a finding.
+// waitAtGates waits at the gates of an answer: first at those of other steps, then at its own. It returns the error
+// of the context. After a timeout the response continues, and a finding is recorded.
 func (x *exchange) waitAtGates(held []pendingGate) error {
 	for _, h := range held {
 		at := h.After
@@ -209,8 +208,8 @@ func (x *exchange) recordGate(name, event string) {
 	x.service.record(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// recordEvents adds to the journal line what the request tells of the conversation: results that did not match, prompts
-// and executed calls. Repeated requests tell nothing new.
+// recordEvents records what a request shows about the conversation: results that did not match, prompts and executed
+// calls. A repeated request adds nothing.
 func (x *exchange) recordEvents(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()

@@ -92,7 +92,7 @@ func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 	return equalJSON(x, y)
 }
 
-// sameTool reports whether a tool name of the scenario may appear as name in a request.
+// sameTool reports whether a tool name of the scenario may have this name in a request.
 func sameTool(scripted, name string) bool {
 	scripted = scenarios.CanonicalTool(scripted)
 	return scripted == name || scripted == "Task" && name == "Agent" || scripted == "Agent" && name == "Task" ||

@@ -111,8 +111,7 @@ func (x *exchange) writeJournal() {
 	x.service.record(x.namespace, *l)
 }
 
-// recordAbort ends an exchange whose client has disconnected, or whose server
-// stops.
+// recordAbort records that the client has disconnected or the server is stopping.
 func (x *exchange) recordAbort() {
 	x.recordDisconnect()
 	x.writeJournal()

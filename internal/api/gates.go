@@ -15,7 +15,7 @@ import (
 // reached or released.
 type gates interface {
 	reach(name string) error
-	await(ctx context.Context, name string) error // the error of ctx, or [gate.ErrTimeout]
+	await(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrTimeout]
 	release(name string) error
 }
 
@@ -31,7 +31,7 @@ func (d directoryGates) await(ctx context.Context, name string) error {
 // localGates are the gates of one namespace. The zero value is ready to use.
 type localGates struct {
 	mu       sync.Mutex
-	released map[string]chan struct{} // closed = released
+	released map[string]chan struct{} // the channel of each gate, which is closed when the gate is released
 }
 
 // gateChannel returns the channel that is closed when a gate is released. The mutex

@@ -13,17 +13,17 @@ import (
 // answered from its history alone.
 type memory struct {
 	mu                sync.Mutex
-	states            history.BoundedMap[history.Digest, *state]             // after a replayed prefix of the history
-	attempts          history.BoundedMap[history.Digest, attemptCount]       // of a history
-	lastConversations history.BoundedMap[conversationKey, *lastConversation] // lastConversations state of each conversation
-	compactedRoots    history.BoundedMap[history.Digest, historyRoot]        // by first group: the messages that the summaries of compacted histories replace
+	states            history.BoundedMap[history.Digest, *state]             // state after each replayed prefix of a history
+	attempts          history.BoundedMap[history.Digest, attemptCount]       // attempts at each history
+	lastConversations history.BoundedMap[conversationKey, *lastConversation] // lastConversations last state of each conversation
+	compactedRoots    history.BoundedMap[history.Digest, historyRoot]        // messages that were replaced by the summary of a compacted history, by the first group of that history
 	scripts           history.BoundedMap[scriptKey, []*subagentScript]       // sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts           *promptCache
 	counter           attemptCounter // shared with other servers; nil means this server is the only one
 
 	ruleClaims   scenarios.RuleCounter  // matches of rules in this run; nil means each session counts separately
-	claimedSteps map[history.Digest]int // numbers of the matches that steps of histories claimed
+	claimedSteps map[history.Digest]int // numbers of the matches that were reserved for steps of histories
 }
 
 // newMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
@@ -51,8 +51,8 @@ type lastConversation struct {
 	state *state
 	roots []historyRoot
 
-	// The last request and the state before it; failures is how often it failed, 0
-	// = it was answered. A repeated request after a cut continues from there.
+	// The last request, the state before it, and how often it failed (0 means that it was answered). If the request
+	// is repeated after a cut, the conversation continues from that state.
 	lastAsked   history.Digest
 	beforeAsked *state
 	failures    int
@@ -60,13 +60,12 @@ type lastConversation struct {
 
 // historyRoot is a history that began a session or continued it after a cut.
 type historyRoot struct {
-	firstGroup history.Digest // of its first group
-	// After a cut: the state that the groups before the last one represent; nil =
-	// the beginning.
+	firstGroup history.Digest // key of its first group
+	// After a cut: the state that the groups before the last one represent; nil means the beginning.
 	state    *state
 	cutAfter history.Digest // key of the group before the last one, if the history was cut
 	retryKey history.Digest // key of a history that repeats a failed request; zero means none
-	failures int            // how often it failed
+	failures int            // number of its failures
 }
 
 // scriptKey identifies the script of a sub-agent by the first prompt that it will receive.
@@ -98,12 +97,11 @@ type attemptCounter interface {
 // UseAttemptCounter makes the memory count attempts together with other servers.
 func (m *memory) UseAttemptCounter(c attemptCounter) { m.counter = c }
 
-// UseClaims makes rules with a limit count over the whole run, whose matches c counts.
+// UseClaims makes rules with a limit count their matches over the whole run, with the counter c.
 func (m *memory) UseClaims(c scenarios.RuleCounter) { m.ruleClaims = c }
 
-// countAttempt counts one more attempt at a history. Retries is how many earlier attempts the
-// client reports, which may have gone to another server. If the shared counter fails, the returned
-// number is this server's.
+// countAttempt counts one more attempt at a history. retries is the number of earlier attempts that the client
+// reports; they may have gone to another server. If the shared counter fails, the result is this server's own count.
 func (m *memory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

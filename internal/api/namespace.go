@@ -20,7 +20,7 @@ type namespace struct {
 	droppedLines      int             // number of older lines
 	requests          int             // number of conversation requests
 	sideAnswers       int             // number of side answers, for their ids
-	summary           journal.Summary // what the conversations did, for expectations; gates
+	summary           journal.Summary // facts about the conversations, for expectations and gates
 	unmetExpectations []scenarios.ExpectationResult
 }
 

@@ -29,7 +29,7 @@ func (f *replay) StepKinds() []string {
 	return out
 }
 
-// Attempt returns how often this history was requested, from 1. It is known after Run.
+// Attempt returns how often this history was requested, from 1. It may be called after Run.
 func (f *replay) Attempt() int { return f.attempt }
 
 // TakeFindings returns and clears the findings about the request.
@@ -58,8 +58,8 @@ func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
 	return text, at.File, at.Line
 }
 
-// UnofferedTools returns the tools that the answer calls and the request does not offer. It is
-// known after Compose, and empty for Claude Code, which does not offer all of its tools.
+// UnofferedTools returns the tools that the answer calls and the request does not offer. It may be called after
+// Compose, and is empty for Claude Code, which does not offer all of its tools.
 func (f *replay) UnofferedTools() []string { return f.unofferedTools }
 
 // PendingGates returns the gates that the answer waits at, in order.
@@ -82,7 +82,7 @@ func (f *replay) RecordFailure() {
 	f.memory.recordOutcome(f.conversationKey(), f.Key(), f.attempt, true)
 }
 
-// LastMessage returns the steps of the last user message and the calls that it may answer.
+// LastMessage returns the steps of the last user message and the calls whose results it may contain.
 func (f *replay) LastMessage() ([]history.Step, []history.ToolUse) {
 	g := &f.groups[len(f.groups)-1]
 	return g.Steps, g.Uses

@@ -10,7 +10,7 @@ type replayer struct {
 	idSource
 
 	scenario           *scenarios.Scenario
-	initialEngine      *scenarios.Engine // at the beginning of a conversation; it is forked, never used
+	initialEngine      *scenarios.Engine // engine at the beginning of a conversation; requests use a fork of it
 	usesContext        bool
 	hasSubagentScripts bool // some call starts a scripted sub-agent
 }
@@ -30,9 +30,9 @@ type replay struct {
 	memory          *memory
 	request         *history.Request
 	vars            scenarios.Vars
-	salt            history.Digest // of everything except the history that answers depend on
+	salt            history.Digest // digest of everything other than the history on which answers depend
 	findings        []string
-	unofferedTools  []string // called by the answer but not offered
+	unofferedTools  []string // tools that the answer calls but the request does not offer
 	missingValues   []missingValue
 	groups          []replayedGroup
 	prefill         string // text of an assistant message at the end
@@ -45,6 +45,6 @@ type replay struct {
 type replayedGroup struct {
 	*history.Group
 
-	firstKey history.Digest // of the history up to the first step
-	key      history.Digest // of the history up to here
+	firstKey history.Digest // key of the history up to the first step
+	key      history.Digest // key of the history up to and including this group
 }

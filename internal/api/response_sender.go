@@ -142,7 +142,7 @@ const (
 // closeConnection closes the connection.
 func (s *responseSender) closeConnection(how connectionEnd) {
 	conn, _, err := http.NewResponseController(s.w).Hijack()
-	if err != nil { // not a network connection: the server closes it
+	if err != nil { // it is not a network connection, so the server closes it
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && how == closeReset {

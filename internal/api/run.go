@@ -22,7 +22,7 @@ func (s *replayer) NewReplay(m *memory, r *history.Request) *replay {
 	}
 	f.groups = groupSplitter{f.memory, f.conversationKey(), &r.Client, f.replayer.usesContext}.split(messages)
 	f.bindRequestVars()
-	if m.ruleClaims != nil { // equal histories of two sessions have different answers
+	if m.ruleClaims != nil { // two sessions with equal histories may have different answers
 		f.salt = f.salt.Chain("claims", r.Session, r.Agent)
 	}
 	return f
@@ -95,7 +95,7 @@ func (f *replay) applyGroup(ctx context.Context, st *state, i int) (*state, erro
 func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in history.Step) error {
 	req := scenarios.Request{Prompt: in.Text}
 	switch in.Kind {
-	case history.Summary, history.ClosedResults: // removed by a cut, or never sent to the model
+	case history.Summary, history.ClosedResults: // replaced by a summary, or never sent to the model
 		return nil
 	case history.Interrupt:
 		st.pendingPrompts = nil
@@ -131,13 +131,13 @@ func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	}
 	f.recordMissingValues(reply)
 	applyAPIFault(&reply)
-	req.Vars, req.Counter = scenarios.Vars{}, nil // they refer to the body, which is not kept
+	req.Vars, req.Counter = scenarios.Vars{}, nil // dropped, because they refer to the body, which is not kept
 	st.answer = &answer{firstRequest: req, lastRequest: req, reply: reply}
 	st.answer.append(reply)
 	return f.continueAnswer(ctx, st, g)
 }
 
-// claimsOf returns the claims of a step of a group; nil means the engine counts alone.
+// claimsOf returns the claims of a step of a group; nil means that the engine itself counts.
 func (f *replay) claimsOf(g *replayedGroup, prompt string) scenarios.RuleCounter {
 	if f.memory.ruleClaims == nil {
 		return nil
@@ -152,7 +152,7 @@ func (f *replay) recordMissingValues(reply scenarios.Reply) {
 	}
 }
 
-// applyAPIFault turns a fault that the API can have into a failure. Other faults belong to the CLI.
+// applyAPIFault turns a fault that the API can have into a failure. Other faults concern only the CLI.
 func applyAPIFault(reply *scenarios.Reply) {
 	switch {
 	case reply.Failure != nil:
@@ -163,15 +163,15 @@ func applyAPIFault(reply *scenarios.Reply) {
 	}
 }
 
-// continueAnswer adds the steps that the CLI would request on its own: those after a message
-// without calls, and the replies to prompts that arrived meanwhile.
+// continueAnswer adds the steps that the CLI would request on its own: the steps after a message without calls, and
+// the replies to prompts that arrived in the meantime.
 func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
 		added := false
 		switch {
-		case a.isEmpty() && !st.wasReminded && f.request.IsClaudeCode(): // it asks about an empty reply
+		case a.isEmpty() && !st.wasReminded && f.request.IsClaudeCode(): // the CLI asks again after an empty reply
 			return nil
 		case a.hasMoreSteps:
 		case len(st.pendingPrompts) > 0:
@@ -218,8 +218,8 @@ func (f *replay) orderResults(came []*history.Result, uses []history.ToolUse) []
 	return out
 }
 
-// checkAnswer takes an assistant message of the history and records a finding if the scenario would
-// have answered differently.
+// checkAnswer compares an assistant message of the history with the scenario's answer, and records a finding if they
+// differ.
 func (f *replay) checkAnswer(st *state, g *replayedGroup) (*state, error) {
 	a := st.answer
 	if a == nil {

@@ -35,8 +35,8 @@ func (s *Server) Err() error {
 	return s.service.journal.Err()
 }
 
-// UnmetExpectations lists the expectations that the conversations of a namespace
-// have not met yet, one line each; "" is the default namespace.
+// UnmetExpectations lists the expectations that the conversations of a namespace have not met yet, one line each;
+// name "" is the default namespace.
 func (s *Server) UnmetExpectations(namespace string) []string {
 	return s.service.namespaceState(s.service.namespaceFor(namespace)).Unmet
 }

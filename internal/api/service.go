@@ -33,18 +33,16 @@ type Options struct {
 	Clock    Clock
 	// Capture receives the journal, one line per write; nil means no journal.
 	Capture io.Writer
-	// Token is required for the control routes; "" means they need no token, and are
-	// available only from this machine. The listener decides about access to the
-	// other routes.
+	// Token is required for the control routes; "" means they need no token, and are available only from this
+	// machine. The listener controls access to the other routes.
 	Token string
 	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`. Secret
 	// values of Environ are redacted in the journal.
 	Environ, Args []string
 	CWD           string
-	PID           int // in journal lines
-	// Gates is the directory of gates shared with other processes; "" means the one
-	// from Environ, see [gate.Dir]. Without a directory, each namespace has its own
-	// gates, which only the control routes open.
+	PID           int // process id in journal lines
+	// Gates is the directory of gates shared with other processes; "" means the one from Environ, see [gate.Dir].
+	// Without a directory, each namespace has its own gates, which only the control routes can release.
 	Gates string
 	// State is a directory in which several servers share gates and the counts of
 	// request attempts; "" means not shared.

@@ -25,7 +25,7 @@ func (f *replay) startState() (*state, int) {
 	known, ok := f.memory.lastConversations.Get(t)
 	if !ok || known.state == nil {
 		known = &lastConversation{roots: []historyRoot{{firstGroup: first}}}
-		if cut, forked := f.memory.compactedRoots.Get(first); forked { // by a session with another name
+		if cut, forked := f.memory.compactedRoots.Get(first); forked { // the history was cut in a session with another name
 			known.roots = append(known.roots, cut)
 		}
 		f.memory.lastConversations.Put(t, known)
@@ -54,8 +54,8 @@ func (f *replay) startState() (*state, int) {
 	return r.state, from
 }
 
-// findCut finds out what a history replaces that does not start like its session, and returns the
-// index of the group that continues it, which is the last. Requests that had failed are made again.
+// findCut handles a history that does not start like its session: it finds the part of the session that the history
+// replaces, and returns the index of the last group, which continues it. Requests that had failed are repeated.
 func (f *replay) findCut(known *lastConversation) (historyRoot, int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1

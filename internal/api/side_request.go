@@ -7,8 +7,7 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// sideRequestText returns the answer to a side request: that of the scenario, or a minimal
-// one.
+// sideRequestText returns the answer to a side request: the scripted one, or a minimal one.
 func (s *service) sideRequestText(kind string, last *history.Message) string {
 	if text, ok := s.Scenario.API.SideText(kind); ok {
 		return text

@@ -11,8 +11,8 @@ import (
 // state is a conversation after part of its history. It is immutable: each step creates a new one.
 type state struct {
 	engine         *scenarios.Engine
-	answer         *answer        // to the last question; nil means nothing was asked
-	pendingPrompts []string       // added prompts without an answer
+	answer         *answer        // answer to the last group; nil means that there is none
+	pendingPrompts []string       // prompts that were added during a turn and are not answered yet
 	context        []string       // texts that accompany the prompt and the results, for expressions
 	failureCounts  map[string]int // failures so far, by rule, since the last success
 	wasReminded    bool           // Claude Code has already asked about an empty reply to this prompt; it does so only once
@@ -22,13 +22,13 @@ type state struct {
 type answer struct {
 	firstRequest scenarios.Request // the first request of the group
 	lastRequest  scenarios.Request // the last request that was answered
-	reply        scenarios.Reply   // the first: its rule, failure, delay and pace count
+	reply        scenarios.Reply   // first reply, which determines rule, failure, delay and pace
 	blocks       []protocol.Block
 	stopReason   string // scripted stop reason
 	usage        *scenarios.Usage
 	structured   json.RawMessage
 	pendingGates []pendingGate
-	hasMoreSteps bool // a step follows that needs no results
+	hasMoreSteps bool // another step follows without waiting for results
 	hasCalls     bool
 }
 
@@ -37,9 +37,9 @@ func (a *answer) isEmpty() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
-// pendingGate is a gate that part of an answer waits at, either its own or that of another step.
+// pendingGate is a gate at which part of an answer waits: its own gate, or the gate of another step.
 type pendingGate struct {
-	Gate, After string // one of them is set
+	Gate, After string // exactly one of them is set
 	Rule        scenarios.RuleRef
 }
 

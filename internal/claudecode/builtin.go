@@ -14,8 +14,8 @@ type Builtin struct {
 	condition    environmentCondition // environments that have the command; nil means all
 }
 
-// Builtins lists the built-in commands and skills in the order of init. The texts of skills for the model belong to
-// the vendor, so a scenario sees the prompt as it was typed.
+// Builtins lists the built-in commands and skills in the order of init. The instructions in skills are the vendor's
+// and not included, so a scenario is given the prompt as it was typed.
 func Builtins() []Builtin {
 	skill := func(name, description, hint string, aliases ...string) Builtin {
 		return Builtin{name, description, hint, aliases, true, nil}

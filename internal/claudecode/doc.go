@@ -1,6 +1,6 @@
-// Package claudecode describes Claude Code as data: its tools, commands and models, what its init event says, and
-// what each version changed. The tables were measured with the real CLI ([OldestMeasured] to [NewestMeasured]).
+// Package claudecode describes Claude Code as data: its tools, commands and models, its init event, and the changes
+// in each version. The tables were measured with the real CLI ([OldestMeasured] to [NewestMeasured]).
 //
-// [ProfileFor] answers every question about a version. No other package holds the
-// number of a version or compares two of them.
+// [ProfileFor] answers every question about a version. No other package holds the number of a version or compares two
+// of them.
 package claudecode

@@ -29,7 +29,7 @@ type Environment struct {
 	TokenSource     string     // variable that contains the token; empty means none
 }
 
-// EnvironmentVariable overrides what the other variables say, by words that are separated by commas.
+// EnvironmentVariable overrides the other variables. Its value is a list of words, separated by commas.
 const EnvironmentVariable = "CLAUDELESS_ENVIRONMENT"
 
 // ReadEnvironment returns the environment that variables describe. Without any credential it has an API key,

@@ -18,7 +18,7 @@ func IsOwnNote(text string) bool {
 // protocol, its output a row of the package hook.
 type HookEvent struct {
 	Name         string
-	Summary      string // in lists for hosts
+	Summary      string // description in lists for hosts
 	ListPosition int    // position in lists for hosts, from 0
 	HasMatcher   bool   // a matcher selects which hooks run
 	// CanBlock is true if hooks can block something, or give feedback, with exit status 2. For other events that status is

@@ -112,7 +112,8 @@ func (p Profile) Unsimulated() []string {
 	return lines
 }
 
-// MissingFeatures describes what the version lacks and newer measured versions have, in the order of the versions.
+// MissingFeatures describes features that newer measured versions have and this version lacks, in the order of the
+// versions.
 func (p Profile) MissingFeatures() []string {
 	tables := []struct {
 		kind string

@@ -72,7 +72,7 @@ func hiddenKeyRows(e Environment) []versionRow {
 
 // KeyFilter removes the keys from JSON objects that a version does not have yet. A nil KeyFilter removes nothing.
 type KeyFilter struct {
-	paths       map[string][][]string // by type, with or without subtype
+	paths       map[string][][]string // paths of keys by event type, with or without subtype
 	quotedWords [][]byte              // a quoted word of each path; an object without any of them needs no change
 }
 

@@ -145,7 +145,7 @@ func ResolveModel(name string) string {
 		return DefaultModel
 	}
 	if base, long := strings.CutSuffix(name, "[1m]"); long && FactsOfModel(base).IsKnown && FactsOfModel(base).ContextWindow == million {
-		return base // it is not a variant
+		return base // name is not a variant
 	}
 	return name
 }

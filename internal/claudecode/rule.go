@@ -10,11 +10,11 @@ type RuleText struct {
 	Tool       string // the text before the first parenthesis
 	Content    string // the text in the parentheses, with its escapes
 	HasContent bool   // there is an opening parenthesis
-	IsClosed   bool   // the text ends with the closing parenthesis
+	IsClosed   bool   // the text ends with a closing parenthesis
 }
 
-// ParseRuleText takes the text of a rule apart. It judges nothing: without the closing parenthesis Content is the rest of
-// the text.
+// ParseRuleText splits the text of a rule, without validating it. If the closing parenthesis is missing, Content is
+// the rest of the text.
 func ParseRuleText(text string) RuleText {
 	var r RuleText
 	r.Tool, r.Content, r.HasContent = strings.Cut(text, "(")
@@ -42,7 +42,7 @@ func RunsAnyCode(content string) bool {
 	})
 }
 
-// codeRunners are programs that run what their arguments say.
+// codeRunners are programs that run code or commands from their arguments.
 var codeRunners = [...]string{
 	"python", "node", "deno", "tsx", "ruby", "perl", "php", "lua", "npx", "bunx", "npm run", "npm exec", "yarn run", "yarn exec", "yarn dlx",
 	"pnpm run", "pnpm exec", "pnpm dlx", "bun run", "bun x", "bash", "sh", "zsh", "fish", "ksh", "mksh", "dash", "ash", "csh", "tcsh",

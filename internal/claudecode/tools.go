@@ -34,10 +34,10 @@ const (
 // Tool is one built-in tool. Only the table of [Tools] and the package that runs the tool know it.
 type Tool struct {
 	Name    string
-	Aliases []string // by which calls and rules may name it
+	Aliases []string // other names that calls and rules may use
 	Class   Class
 	Listing Listing
-	// Subject is the parameter that rules in parentheses are about; empty means none.
+	// Subject is the parameter with which rules in parentheses are compared; empty means none.
 	Subject string
 	// ReadOnly tools can run concurrently with others. For tools of ClassShell this depends on the command.
 	ReadOnly bool

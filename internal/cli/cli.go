@@ -1,12 +1,10 @@
-// Package cli is the entry point of the binary: it parses the command line, builds
-// and connects the parts that do the work, and converts the outcome to messages and
-// an exit code.
+// Package cli is the entry point of the binary: it parses the command line, builds and connects the parts that do the
+// work, and converts the outcome to messages and an exit code.
 //
-// It has two grammars. The command line of claude is parsed by
-// internal/claude/flags, because clients match on the exact error texts and on
-// commander's treatment of variadic and optional values, which kong does not
-// support, and because building a kong parser takes longer than a short run. The
-// commands of claudeless (grammar.go) are kong structs.
+// It has two grammars. The command line of claude is parsed by internal/claude/flags, because clients match on the
+// exact error messages and on commander's treatment of variadic and optional values, which kong does not support, and
+// because building a kong parser takes longer than a short run. The commands of claudeless (grammar.go) are kong
+// structs.
 //
 // Only package main imports it, and simtest for test binaries.
 package cli
@@ -35,8 +33,8 @@ func Main(early chan os.Signal) int {
 	return Run(context.Background(), s)
 }
 
-// Run runs the program. It returns the exit code when everything it started has
-// ended, except possibly a blocked read from Stdin.
+// Run runs the program. It returns the exit code after everything that it started has stopped, except possibly a
+// blocked read from Stdin.
 func Run(ctx context.Context, s *process.System) int {
 	s = procio.ApplyShimSettings(s)
 	if argv, fault := procio.RealCommand(s); argv != nil {
@@ -108,8 +106,8 @@ func hasPrintFlag(words []string) bool {
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
 }
 
-// lacksSeparator reports whether the words are an exec command without "--". The -p
-// of the command after it makes them look like a prompt.
+// lacksSeparator reports whether the words are an exec command without "--". The -p of the following command makes
+// them look like a prompt.
 func lacksSeparator(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || command(s, "exec") == nil {
 		return false

@@ -37,7 +37,7 @@ type parityCmd struct {
 // versionPair is the value of an option that takes two words.
 type versionPair []string
 
-// Decode takes the words after the option.
+// Decode reads the words after the option.
 func (p *versionPair) Decode(c *kong.DecodeContext) error {
 	for range 2 {
 		if c.Scan.Peek().IsEOL() || !c.Scan.Peek().IsValue() {

@@ -129,7 +129,7 @@ func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	return err
 }
 
-// exitError returns the error that determines the exit code. interrupted reports that the run was ended from outside.
+// exitError returns the error that determines the exit code. interrupted is true if a signal ended the run.
 func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupted bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/launch"
 )
 
-// enterWorktree makes the worktree of --worktree and moves the run into it; it returns nil without the flag. The
+// enterWorktree creates the worktree of --worktree and moves the run into it; it returns nil without the flag. The
 // worktree is kept when the run ends.
 func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*launch.Worktree, error) {
 	if !f.Has("worktree") {
@@ -43,7 +43,7 @@ func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*l
 	return &launch.Worktree{Worktree: tree, Name: name, OriginalDir: dir, OriginalBranch: former}, nil
 }
 
-// resolvePlan makes the plan of a session, in a worktree if one is asked for.
+// resolvePlan returns the plan of a session, in a worktree if one is requested.
 func resolvePlan(ctx context.Context, sys *process.System, f *flags.Flags) (launch.Plan, error) {
 	tree, err := enterWorktree(ctx, sys, f)
 	if err != nil {

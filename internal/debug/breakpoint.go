@@ -323,8 +323,7 @@ func matches(glob *match.Text, name string) bool {
 	return ok
 }
 
-// stops reports whether b stops a call in a phase; failed says whether the call
-// failed.
+// stops reports whether b stops a call in a phase; failed is true if the call failed.
 func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
 	own := b.Before
 	if phase == PhaseAfter {
@@ -354,7 +353,7 @@ type Rule struct {
 
 type rule struct {
 	Rule
-	globs []*match.Text // of Tools; nil means that name is not a pattern
+	globs []*match.Text // patterns of Tools; nil means that name is not a pattern
 	when  *eval.Program // nil means always
 	// limited is true if the rule was added with a limit.
 	limited bool
@@ -443,7 +442,7 @@ func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 	return false
 }
 
-// matchBreakpoint returns the first rule or breakpoint whose condition holds for a call in a phase, and whether it
+// matchBreakpoint returns the first rule or breakpoint with a true condition for a call in a phase, and whether it
 // stops the call; nil means none. Conditions run without the lock held.
 func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
 	if n := p.takeRule(ctx, k, phase, r); n != nil {

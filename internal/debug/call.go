@@ -29,7 +29,7 @@ type call struct {
 	original json.RawMessage // input before it was changed; nil means not changed
 	// action is the decision before the call; empty means the call was not stopped.
 	action     Action
-	pausedTime time.Duration // how long the call was paused before it ran
+	pausedTime time.Duration // time for which the call was paused before it ran
 	record     *Record       // set when the call is over
 	pause      *pause        // nil means not paused
 	size       int           // bytes of its values
@@ -40,7 +40,7 @@ type calls struct {
 	byID      map[string]*call
 	order     []string           // ids, oldest first; may contain completed ones
 	byToolUse map[toolUse]string // ids
-	bytes     int                // of byID
+	bytes     int                // size of the values in byID
 }
 
 // add stores a call until it completes. Over the limit, the oldest calls are
@@ -116,7 +116,7 @@ type pause struct {
 type pauses struct {
 	open       map[string]*pause
 	order      []*pause            // oldest first
-	decisions  map[string]Decision // of closed pauses
+	decisions  map[string]Decision // decisions of closed pauses
 	decidedIDs []string            // oldest first
 	size       int                 // bytes of decided
 }

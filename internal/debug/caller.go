@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Caller encodes decisions for one kind of caller and says which actions it
-// supports.
+// Caller encodes decisions for one kind of caller and reports which actions it supports.
 type Caller interface {
 	// Actions lists the actions that the caller can carry out in one phase of a
 	// call.
@@ -21,7 +20,7 @@ type Caller interface {
 
 // Evaluator is a caller that evaluates expressions itself, in its own language.
 type Evaluator interface {
-	// Evaluate returns the value of an expression, or an error when ctx ends or Closed is closed first.
+	// Evaluate returns the value of an expression, or an error if ctx is cancelled or Closed is closed first.
 	Evaluate(ctx context.Context, a EvaluationRequest) (EvaluationResult, error)
 }
 
@@ -86,9 +85,9 @@ type Call struct {
 	ToolUseID string          // empty means unknown
 	Client    Client
 	CallSite  json.RawMessage // location of the call in the program; nil means unknown
-	PID       int             // of the caller's process; 0 means unknown
-	Started   float64         // of the caller's process, Unix seconds
-	Signature string          // empty means that of the registered function
+	PID       int             // process id of the caller; 0 means unknown
+	Started   float64         // start time of the caller's process, in Unix seconds
+	Signature string          // signature; empty means that of the registered function
 	Foreign   *ForeignCaller  // nil means one of claudeless's own callers
 }
 
@@ -119,8 +118,8 @@ type Outcome struct {
 	Result json.RawMessage
 	// ResultCID is the id of a result that is already in the store in another form; empty means the hub stores Result.
 	ResultCID string
-	// Error and ErrorType say why a failed call failed. Exception is how the failure is displayed; nil means built from
-	// Error and ErrorType. ErrorCID is its id in the store; empty means not stored.
+	// Error and ErrorType describe the failure of a call. Exception is the displayed form of the failure; nil means
+	// that it is derived from Error and ErrorType. ErrorCID is its id in the store; empty means not stored.
 	Error, ErrorType string
 	Exception        json.RawMessage
 	ErrorCID         string
@@ -134,7 +133,7 @@ type Completion struct {
 	Outcome
 }
 
-// Decision says how a caller continues with its call. The fields that are set depend on Action.
+// Decision tells a caller how to continue with its call. The fields that are set depend on Action.
 type Decision struct {
 	Action Action
 	Input  json.RawMessage // modify before the call: the complete new input
@@ -142,8 +141,8 @@ type Decision struct {
 	Result        json.RawMessage
 	Type, Message string // raise
 	Tool          string // replace: canonical name
-	// PauseID is the id of the pause that this decision ended, and BreakpointName the breakpoint that stopped the
-	// call, if the gate reports it. If both are empty, the call was not stopped.
+	// PauseID is the id of the pause to which this decision belongs, and BreakpointName the breakpoint that stopped
+	// the call, if the gate reports it. If both are empty, the call was not stopped.
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage
@@ -164,7 +163,7 @@ type ResumeRequest struct {
 	ModifiedArgs   *[]json.RawMessage          `json:"modified_args"`
 	ModifiedKwargs *map[string]json.RawMessage `json:"modified_kwargs"`
 	ModifiedResult json.RawMessage             `json:"modified_result"`
-	// ModifiedInputExpr and ModifiedResultExpr are expressions whose values become the new input or result.
+	// ModifiedInputExpr and ModifiedResultExpr are expressions for the new input or result.
 	ModifiedInputExpr  string          `json:"modified_input_expr"`
 	ModifiedResultExpr string          `json:"modified_result_expr"`
 	FakeResult         json.RawMessage `json:"fake_result"`

@@ -38,11 +38,11 @@ const (
 	maxFunctions       = 10_000
 	maxCalls           = 10_000 // started and not completed
 	maxPauses          = 10_000 // open at once
-	maxClosedPauses    = 16_384 // closed pauses whose decision is stored
+	maxClosedPauses    = 16_384 // number of closed pauses with a stored decision
 	maxDecidedBytes    = 8 << 20
 	callOverhead       = 1 << 10  // size of a call without its values
-	maxCallBytes       = 16 << 20 // of the calls that have started and are not completed
-	maxFunctionBytes   = 16 << 20 // of all signatures and metadata
+	maxCallBytes       = 16 << 20 // maximum size of the calls that are not completed
+	maxFunctionBytes   = 16 << 20 // maximum size of all signatures and metadata
 	maxSessions        = 1000
 	maxTranscript      = 1000
 	maxTranscriptBytes = 8 << 20 // over all sessions
@@ -55,7 +55,7 @@ type core struct {
 
 	mu        sync.Mutex
 	closed    bool
-	callCount int // for call ids
+	callCount int // counter for call ids
 	observers map[*Subscription]struct{}
 }
 
@@ -140,7 +140,7 @@ func (c *core) Value(cid string) ([]byte, error) {
 	return data, nil
 }
 
-// callID makes the id of a call that starts now; c.mu must be held.
+// callID returns the id of a call that starts now; c.mu must be held.
 func (c *core) callID(now float64) string {
 	c.callCount++
 	return fmt.Sprintf("%.6f-%03d", now, c.callCount)

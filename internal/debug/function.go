@@ -29,7 +29,7 @@ type registry struct {
 	*core
 	functions map[string]Function
 	aliases   map[string]string // "server/tool" → canonical name
-	bytes     int               // of functions
+	bytes     int               // size of the functions
 }
 
 // size returns the bytes that a function occupies.

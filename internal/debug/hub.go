@@ -57,8 +57,8 @@ import (
 type Hub struct {
 	*core
 	*registry
-	BreakpointSet *breakpointSet // which calls stop
-	Records       *records       // the calls that have ended
+	BreakpointSet *breakpointSet // breakpoints
+	Records       *records       // records of finished calls
 	*sessions
 	calls  calls
 	pauses pauses
@@ -107,7 +107,7 @@ type Status struct {
 	Behavior      Behavior  `json:"behavior"`
 	ActiveCalls   int       `json:"active_calls"`
 	Store         cas.Stats `json:"store"`
-	EventsDropped int       `json:"events_dropped"` // by slow observers that are still subscribed
+	EventsDropped int       `json:"events_dropped"` // number of events that current slow observers have missed
 }
 
 // Status returns the current totals.

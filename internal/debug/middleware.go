@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Gate is asked before and after each tool call. Both methods may block for as long
-// as a person takes to decide; they return when ctx ends.
+// Gate is asked before and after each tool call. Both methods may block until a person decides. They return when ctx
+// is cancelled.
 type Gate interface {
 	// Register adds tools with their schemas.
 	Register(ctx context.Context, tools []protocol.Tool) error
@@ -26,8 +26,8 @@ type Gate interface {
 // MiddlewareOptions describe the calls of a run to a gate. The zero value works.
 type MiddlewareOptions struct {
 	Run     Run     // nil means unknown
-	PID     int     // of this process
-	Started float64 // of this process, Unix seconds
+	PID     int     // process id of this process
+	Started float64 // start time of this process, in Unix seconds
 }
 
 // Run describes the run whose calls may be stopped.

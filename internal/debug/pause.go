@@ -125,7 +125,7 @@ func (h *Hub) startLease(p *pause) {
 	p.lease = mine
 }
 
-// Abandon ends a pause whose caller is gone. An unknown pause is not an error.
+// Abandon closes a pause because its caller has disconnected. An unknown pause is not an error.
 func (h *Hub) Abandon(pauseID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

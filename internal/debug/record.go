@@ -32,7 +32,7 @@ type records struct {
 	breakpoints *breakpointSet
 	maxRecords  int
 	total       int
-	bytes       int // of list
+	bytes       int // size of the list in bytes
 	list        []*Record
 }
 
@@ -152,7 +152,7 @@ func (r *records) Calls(tool string, limit *int) (Calls, error) {
 
 // HistoryEntry is one entry of a breakpoint's history.
 type HistoryEntry struct {
-	ID           string  `json:"id"` // of the call
+	ID           string  `json:"id"` // id of the call
 	FunctionName string  `json:"function_name"`
 	CallData     Record  `json:"call_data"`
 	CompletedAt  float64 `json:"completed_at"`

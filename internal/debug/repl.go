@@ -158,7 +158,7 @@ func renderValue(v any) (string, error) {
 	return string(out), err
 }
 
-// evaluateJSON evaluates an expression whose value becomes an input or a result.
+// evaluateJSON evaluates an expression for an input or a result.
 func (h *Hub) evaluateJSON(ctx context.Context, p *pause, expr string) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, evalTimeout)
 	defer cancel()
@@ -202,7 +202,7 @@ type Session struct {
 	Signature    string            `json:"signature"`
 	Evaluator    string            `json:"evaluator"` // local, client
 	Transcript   []TranscriptEntry `json:"transcript"`
-	Values       Values            `json:"-"` // of the call
+	Values       Values            `json:"-"` // values of the call
 }
 
 // MarshalJSON writes the call's arguments as members of the same object.

@@ -16,7 +16,7 @@ import (
 
 // ScriptedGateOptions configure a ScriptedGate. Breakpoints and Now must be set.
 type ScriptedGateOptions struct {
-	Breakpoints []scenarios.Breakpoint // as a loaded or compiled scenario holds them
+	Breakpoints []scenarios.Breakpoint // breakpoints of a loaded or compiled scenario
 	Now         func() time.Time
 	// Resolve returns the canonical name of a replacement tool. If it is nil, names
 	// must be canonical or "server/tool".
@@ -27,7 +27,7 @@ type ScriptedGateOptions struct {
 type ScriptedGate struct {
 	hub         *Hub
 	resolveTool func(context.Context, string) string
-	byRuleName  map[string]*scenarios.Breakpoint // by rule name
+	byRuleName  map[string]*scenarios.Breakpoint // breakpoints by rule name
 }
 
 // NewScriptedGate returns a gate with its own hub, which Close closes.

@@ -74,7 +74,7 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	m, err := mcp.New(mcp.Options{
 		OptionalSchemas: true,
 		Servers:         o.Servers, ClientVersion: o.Version, Environ: o.Environ, CWD: o.CWD, ConnectTimeout: connectTimeout,
-		Batch: mcp.Batch{Local: 64, Remote: 64}, // no server waits for another
+		Batch: mcp.Batch{Local: 64, Remote: 64}, // all servers connect at the same time
 	})
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
 	return c
 }
 
-// callableTools lists a server's tools, without those whose canonical name another tool already has.
+// callableTools lists a server's tools, without tools whose canonical name is already in use.
 func (m *ServerManager) callableTools(server string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != server })
 }
@@ -194,7 +194,7 @@ func (m *ServerManager) find(name string) (mcp.ServerStatus, bool) {
 	return all[i], true
 }
 
-// checkConnected returns an error that says why a server cannot be called; nil means it is connected.
+// checkConnected returns an error that explains why a server cannot be called; nil means it is connected.
 func (m *ServerManager) checkConnected(name string) error {
 	s, ok := m.find(name)
 	switch {
@@ -277,7 +277,7 @@ type ExternalTool struct {
 	Server      string          `json:"server"`
 	Original    string          `json:"original_name"`
 	Description string          `json:"description"`
-	InputSchema json.RawMessage `json:"input_schema"` // as the server sent it; null means none
+	InputSchema json.RawMessage `json:"input_schema"` // schema as the server sent it; null means none
 }
 
 // Tools lists the tools of all connected servers, or of one.

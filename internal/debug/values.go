@@ -191,7 +191,7 @@ type Record struct {
 	size        int      // bytes of its values
 }
 
-// Ending is how a call ended.
+// Ending describes how a call ended.
 type Ending struct {
 	Status string `json:"status"` // success, exception, or the status of an event
 	// Source is "mcp_client" for calls made through the hub to the external server Server.

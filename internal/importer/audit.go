@@ -18,7 +18,7 @@ type Leak struct {
 	Rule    string `json:"rule"`
 	File    string `json:"file"`
 	Line    int    `json:"line"`
-	Column  int    `json:"column"`  // in bytes, from 1
+	Column  int    `json:"column"`  // column in bytes, from 1
 	Context string `json:"context"` // the first four characters of the secret
 }
 
@@ -26,7 +26,7 @@ func (l Leak) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s…", l.File, l.Line, l.Column, l.Rule, l.Context)
 }
 
-// auditReader lists known secrets and texts that can only be secrets.
+// auditReader lists known secrets and strings that can only be secrets.
 func auditReader(name string, r io.Reader, secret *redact.Redactor) ([]Leak, error) {
 	const chunk = 256 << 10
 	a := newAudit(name, secret)

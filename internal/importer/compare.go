@@ -79,7 +79,7 @@ func (t *reporter) addCall(indent string, c *session.Call) {
 	if c.Result.IsError {
 		kind = "error "
 	}
-	switch { // texts of the CLI
+	switch { // prompts that the CLI itself wrote
 	case c.Agent != nil:
 		text = "of the agent"
 	case c.Result.Denied, strings.HasSuffix(text, Refusal(c.Tool)):

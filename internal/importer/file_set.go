@@ -21,7 +21,7 @@ type Kit struct {
 	outDir     string        // destination; empty means none
 	createdDir string        // output directory that NewKit created
 	temp       *proc.TempDir // owns dir; nil means dir is inside out
-	names      []string      // with slashes, in the order of creation
+	names      []string      // names with slashes, in the order of creation
 	stamps     map[string]string
 	force      bool
 	redactor   *redact.Redactor // nil means files are not searched
@@ -113,7 +113,7 @@ type KitFile struct {
 	kit        *Kit
 	name       string
 	file       *os.File    // nil means could not be created
-	parts      chan string // to be searched; nil means no search
+	parts      chan string // texts to search; nil means no search
 	done       chan []Leak
 	unsearched []byte // not searched yet
 }

@@ -25,7 +25,7 @@ const (
 // Environment describes where the import runs.
 type Environment struct {
 	Dir     string   // working directory
-	Home    string   // of the user
+	Home    string   // home directory of the user
 	Environ []string // K=V
 }
 
@@ -148,7 +148,8 @@ func (h *Redactor) redactMessages(messages []*session.Message) {
 	}
 }
 
-// redactTexts redacts the texts of a message. They are joined first, because a secret may be split between two of them.
+// redactTexts redacts the text blocks of a message. They are joined first, because a secret may be split between two
+// of them.
 func (h *Redactor) redactTexts(m *session.Message) {
 	var joined strings.Builder
 	var starts, which []int
@@ -215,8 +216,8 @@ func (h *Redactor) redactCall(c *session.Call) {
 	}
 }
 
-// Audit lists the secrets in files: those known from the environment, and texts that can only be secrets. A file that
-// cannot be read is an error, but the others are still checked.
+// Audit lists the secrets in files: values known from the environment, and strings that can only be secrets. A file
+// that cannot be read is an error, but the others are still checked.
 func Audit(files []string, p Environment) ([]Leak, error) {
 	more, values := knownFiles(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})

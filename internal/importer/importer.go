@@ -35,7 +35,7 @@ type Options struct {
 	RivalDir string
 
 	ExactPatterns  bool // patterns match whole prompts
-	LinkResults    bool // texts refer to the results that they repeat
+	LinkResults    bool // reply text refers to the results that it repeats
 	KeepThinking   bool // keep the model's thinking
 	KeepFiles      bool // write the files that the session read, and let Read calls run
 	KeepBigResults bool // keep results of more than 200 KB in full
@@ -176,7 +176,7 @@ func promptTexts(sessions []*session.Session) []string {
 	return texts
 }
 
-// Report writes the outcome for people. Control characters in names and texts of the session are escaped.
+// Report writes the outcome as text. Control characters from the session are escaped.
 func (o *Outcome) Report(w io.Writer) { fmt.Fprint(w, session.Visible(o.text())) }
 
 func (o *Outcome) text() string {

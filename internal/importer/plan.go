@@ -20,8 +20,8 @@ type playMethod int
 
 const (
 	playCanned        playMethod = iota // return the recorded result
-	playByFixture                       // by the fixture of its MCP server
-	playBySubAgent                      // by the script of its sub-agent
+	playByFixture                       // answered by the fixture of its MCP server
+	playBySubAgent                      // answered by the script of its sub-agent
 	playDenied                          // denied, as recorded
 	playLive                            // executed: it only reads, and the kit contains what it reads
 	playWithoutResult                   // without a result
@@ -29,7 +29,7 @@ const (
 
 // playPlans decide how calls are played. Calls that change something are never executed.
 type playPlans struct {
-	ran, denied map[string]bool    // by tool name
+	ran, denied map[string]bool    // number of calls by tool name
 	answers     map[string]string  // result text by MCP tool and arguments
 	differing   map[string]bool    // calls that were recorded with different results
 	files       map[string]*string // content by path in the kit; nil means recorded contents differ

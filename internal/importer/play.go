@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// CompareOptions select what is compared.
+// CompareOptions select the parts to compare.
 type CompareOptions struct {
 	Thinking       bool // compare the model's reasoning
 	MaxResultBytes int  // number of bytes of a result to compare; 0 means all
@@ -27,7 +27,7 @@ type CompareOptions struct {
 type Player struct {
 	Self    string        // the binary, run under the name claude
 	Environ []string      // only PATH is passed on
-	Timeout time.Duration // for the whole run; 0 means one minute plus a second per prompt
+	Timeout time.Duration // timeout of the whole run; 0 means one minute plus a second per prompt
 }
 
 // Prepare copies a kit to a temporary directory; done removes it.
@@ -122,7 +122,7 @@ func converse(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session
 	r := &results{lines: make(chan []byte)}
 	done := make(chan struct{})
 	defer close(done)
-	go r.readLines(bufio.NewReaderSize(out, 1<<20), done) // ends with the output, or at the next line
+	go r.readLines(bufio.NewReaderSize(out, 1<<20), done) // returns at EOF of the output, or at the next line
 	expand := strings.NewReplacer(CWDPlaceholder, at.kit, HomePlaceholder, at.home)
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
@@ -140,7 +140,7 @@ func converse(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session
 				return nil, err
 			}
 			if _, err := in.Write(frame); err != nil {
-				return r.log, nil // the process has ended; missing output is reported as a difference
+				return r.log, nil // the process has exited; missing output is reported as a difference
 			}
 			if !r.waitResult(0) {
 				return r.log, nil
@@ -150,7 +150,7 @@ func converse(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session
 	err := in.Close()
 	for r.waitResult(0) {
 	}
-	if errors.Is(err, os.ErrClosed) { // the process ended before
+	if errors.Is(err, os.ErrClosed) { // the process had already exited
 		err = nil
 	}
 	return r.log, err

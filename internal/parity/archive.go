@@ -15,7 +15,7 @@ import (
 type file struct {
 	archive string
 	name    string
-	line    int // of its first line, in the archive
+	line    int // number of its first line in the archive
 	data    []byte
 }
 

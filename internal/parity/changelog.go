@@ -23,7 +23,7 @@ type Change struct {
 	Cases []string `json:"cases,omitempty"`
 }
 
-// CommandLine is what the help of one version lists.
+// CommandLine holds the flags and commands in the help of one version.
 type CommandLine struct {
 	Version string
 	// Words are the options and commands, by their paths.

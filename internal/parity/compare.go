@@ -70,7 +70,7 @@ func textIf(there bool, text string) string {
 	return ""
 }
 
-// exitStatus returns the exit status, with the signal that ended the process.
+// exitStatus returns the exit status, with the signal that killed the process.
 func (r Run) exitStatus() string { return strings.TrimSpace(strconv.Itoa(r.Code) + " " + r.Signal) }
 
 func keysOf[V any](maps ...map[string]V) []string {
@@ -241,8 +241,8 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 	}
 }
 
-// compareTranscripts compares session files by their names, whose ids are numbered. A file whose id occurs nowhere
-// else is compared with the corresponding file, by age, of the other side.
+// compareTranscripts compares session files by their names, after their ids were numbered. A file with an id that
+// occurs nowhere else is compared with the corresponding file, by age, of the other side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
@@ -261,8 +261,7 @@ func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[str
 	}
 }
 
-// unnumberedFiles returns the names of files whose id has no number yet, oldest
-// first.
+// unnumberedFiles returns the names of files with an id that has no number yet, oldest first.
 func (n *Normaliser) unnumberedFiles(files map[string][]json.RawMessage) []string {
 	var names []string
 	for name := range files {

@@ -39,7 +39,7 @@ type CaseStep struct {
 	Text string `json:"text,omitempty"`
 	// Where are the conditions of wait, PATH=VALUE.
 	Where []string `json:"where,omitempty"`
-	Line  int      `json:"line"` // in the file of the case
+	Line  int      `json:"line"` // line in the file of the case
 }
 
 // verbs maps the steps to the form of their argument.

@@ -39,8 +39,8 @@ type KnownDifference struct {
 	Since string `toml:"since,required"`
 
 	line int
-	// comparedWords are the words of Case that matched a compared case; usedWords are those of Path and Case that excused
-	// a difference.
+	// comparedWords are the words of Case that matched a compared case. usedWords are the words of Path and Case that
+	// excused a difference.
 	comparedWords, usedWords map[string]bool
 }
 
@@ -219,7 +219,7 @@ func (f *KnownFile) hasComparedAll(version string) bool {
 	return true
 }
 
-// unusedWords returns the words of the entry that excused nothing; whole says that all cases were run.
+// unusedWords returns the words of the entry that excused nothing; whole is true if all cases were run.
 func (k *KnownDifference) unusedWords(whole bool) (words []string) {
 	cases, all := k.Case, true
 	if len(cases) == 0 {

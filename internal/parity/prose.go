@@ -12,8 +12,8 @@ import (
 // proseValue is a value of transcript lines that holds the real CLI's own words. claudeless has different words in its
 // place, so that only the form of the value can be compared.
 type proseValue struct {
-	kind   string // of the line
-	path   string // of the value in it; "[]" after a key selects every element of a list
+	kind   string // kind of the line
+	path   string // path of the value in it; "[]" after a key selects every element of a list
 	reason string
 }
 
@@ -54,9 +54,9 @@ const (
 	reminderStart = "<system-reminder>\n"
 )
 
-// MaskProse replaces values in transcripts whose wording is that of the program itself. A text becomes [proseWord]
-// and keeps the tag of a reminder. Lists and objects are replaced as a whole. Descriptions of the built-in agents
-// and skills are masked in lists that also hold those of the project.
+// MaskProse replaces prose of the program itself in transcripts. A string becomes [proseWord], but the tag of a
+// reminder is kept. Lists and objects are replaced as a whole. Descriptions of the built-in agents and skills are
+// masked in lists that also contain those of the project.
 func (r *Recording) MaskProse() {
 	for i := range r.Runs {
 		r.Runs[i].Stdout = maskDescriptions(r.Runs[i].Stdout)

@@ -59,7 +59,7 @@ type Difference struct {
 	Known string `json:"known,omitempty"`
 }
 
-// TimedOut describes which of two recordings ended at a time limit; nil means neither.
+// TimedOut describes which of two recordings reached a time limit; nil means neither.
 func TimedOut(ours, theirs *Recording) (why []string) {
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Shell *tool.Shell
 	Clock tool.Clock   // names saved output
-	Files *files.Files // is notified of files whose content a command has printed
+	Files *files.Files // is notified when a command has printed the content of a file
 	// Tasks holds background commands; nil means no background commands.
 	Tasks *task.Set
 	// Snapshot returns the state of the repository of a directory, if results contain what a command has changed there,

@@ -92,7 +92,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.limit)
 		defer cancel()
-		go func() { // ends with the command, which ctx ends; watch waits for it
+		go func() { // returns when the command exits, which ctx can cause; watch waits for it
 			m.exitCode, m.stderrText, m.err = c.options.Shell.Stream(ctx, in.Command, m)
 			if len(m.partialLine) > 0 { // a last line without a line end
 				m.lines <- string(m.partialLine)
@@ -111,7 +111,7 @@ type watcher struct {
 	task        *task.Task
 	limit       time.Duration
 	lines       chan string
-	partialLine []byte // of an incomplete line
+	partialLine []byte // beginning of an incomplete line
 
 	// The result of the command; set before lines is closed.
 	exitCode   int
@@ -121,7 +121,7 @@ type watcher struct {
 
 // Write receives the output of the command.
 func (m *watcher) Write(p []byte) (int, error) {
-	_, _ = m.task.Write(p) // it cannot fail
+	_, _ = m.task.Write(p) // writing to a task cannot fail
 	m.partialLine = append(m.partialLine, p...)
 	for {
 		line, rest, ok := bytes.Cut(m.partialLine, []byte("\n"))
@@ -158,7 +158,7 @@ func (m *watcher) watch(ctx context.Context) task.End {
 // taskEnd returns the end of the task; event holds the lines that were not reported
 // yet.
 func (m *watcher) taskEnd(ctx context.Context, event string, told int) task.End {
-	_, _ = m.task.Write([]byte(m.stderrText)) // it cannot fail
+	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

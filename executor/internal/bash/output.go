@@ -48,7 +48,7 @@ type bashOutput struct {
 	CWDHint       string `json:"backgroundCwdHint,omitempty"`
 	PersistedPath string `json:"persistedOutputPath,omitempty"`
 	PersistedSize int    `json:"persistedOutputSize,omitempty"`
-	NoSandbox     bool   `json:"dangerouslyDisableSandbox,omitempty"` // as requested by the call
+	NoSandbox     bool   `json:"dangerouslyDisableSandbox,omitempty"` // requested by the call
 	StaleHint     string `json:"staleReadFileStateHint,omitempty"`
 }
 

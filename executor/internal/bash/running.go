@@ -26,8 +26,8 @@ type runningCommand struct {
 	done              <-chan struct{} // closed at the end of cmd
 	task              *task.Task      // nil means not shown as a task
 
-	files          *files.Files          // as the caller knows them
-	versionsBefore files.Versions        // of the known files, if the command edits files in place
+	files          *files.Files          // the session's files
+	versionsBefore files.Versions        // versions of the known files, if the command edits files in place
 	repository     *gitworktree.Snapshot // before the command; nil means the result does not contain changes
 }
 
@@ -146,8 +146,8 @@ func (r *runningCommand) stopAndRead() string {
 // noBackgroundVariable is the variable that disables background commands.
 const noBackgroundVariable = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
 
-// minCallTime is the minimum duration of a call whose command is moved to the
-// background, because the command may end within that time.
+// minCallTime is the minimum duration of a call whose command is moved to the background, because the command may
+// exit within that time.
 const minCallTime = 2 * time.Second
 
 // moveToBackground moves the command to the background.
@@ -247,7 +247,7 @@ func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Durati
 	}
 	r.cmd.Stop()
 	r.cmd.End()
-	_, _ = r.task.Write([]byte("\n[killed]\n")) // it cannot fail
+	_, _ = r.task.Write([]byte("\n[killed]\n")) // writing to a task cannot fail
 	return end
 }
 
@@ -255,9 +255,9 @@ func (r *runningCommand) summary() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// taskEnd returns the end of a task whose command ended normally.
+// taskEnd returns the end of a task whose command exited normally.
 func (r *runningCommand) taskEnd(code int) task.End {
-	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // it cannot fail
+	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {
 		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.summary(), code)}
 	}

@@ -29,7 +29,7 @@ func Stop(c *Commands) tool.Tool {
 	}
 }
 
-// find returns the task to stop, or a result that says why it cannot be stopped.
+// find returns the task to stop, or a result that explains why it cannot be stopped.
 func (c *Commands) find(in stopInput) (task.Info, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
 		return task.Info{}, new(tool.Refuse(format, args...))

@@ -123,8 +123,7 @@ func runEdit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 	return tool.Text(message, out)
 }
 
-// planEdit computes the edit, or returns the result that says why it is not
-// possible.
+// planEdit computes the edit, or returns the result that explains why it is not possible.
 func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	p := plannedEdit{path: f.options.Paths.Path(in.FilePath), replacedText: in.OldString}
 	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {

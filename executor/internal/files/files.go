@@ -25,7 +25,7 @@ type Access interface {
 
 // Options configure Files. Paths and Clock are required.
 type Options struct {
-	Paths  *tool.Shell // its working directory
+	Paths  *tool.Shell // resolves paths relative to its working directory
 	Clock  tool.Clock  // provides ids of new cells
 	Access Access      // nil means all files may be read
 }

@@ -16,7 +16,7 @@ type SearchAccess interface {
 
 // FinderOptions configure a Finder. Paths and Clock are required.
 type FinderOptions struct {
-	Paths  *tool.Shell  // its working directory
+	Paths  *tool.Shell  // resolves paths relative to its working directory
 	Clock  tool.Clock   // measures the duration of searches
 	Access SearchAccess // nil means nothing is hidden
 }

@@ -63,8 +63,8 @@ type plannedNotebook struct {
 	output              notebookEditOutput
 }
 
-// planNotebook changes the cells in memory, or returns the result that says why
-// that is not possible. It sets the default edit mode.
+// planNotebook changes the cells in memory, or returns the result that explains why that is not possible. It sets the
+// default edit mode.
 func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.ToolResult) {
 	p := plannedNotebook{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")

@@ -20,7 +20,7 @@ type fileMatches struct {
 
 // matchedLine is a line with a match.
 type matchedLine struct {
-	number int      // from 0
+	number int      // number of the line, from 0
 	parts  []string // the matched texts, for -o
 	count  int      // matches that begin in the line
 }

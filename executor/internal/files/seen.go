@@ -16,7 +16,7 @@ import (
 type seenFiles struct {
 	mu      sync.Mutex
 	byPath  map[string]seenContent
-	written []writtenFile // in the order in which they were written
+	written []writtenFile // files in the order in which they were written
 }
 
 // seenContent is the content of a file at one moment.

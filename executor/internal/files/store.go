@@ -77,7 +77,7 @@ func writeFile(path string, content []byte) error {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return err
 	}
-	beside, err := os.CreateTemp(filepath.Dir(path), ".beside.*") // its own name, because one derived from the file's name may be too long
+	beside, err := os.CreateTemp(filepath.Dir(path), ".beside.*") // a random name, because one derived from the file's name may be too long
 	if errors.Is(err, fs.ErrPermission) {                         // the directory is not writable
 		return os.WriteFile(path, content, 0o644)
 	}

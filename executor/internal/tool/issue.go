@@ -23,7 +23,7 @@ type Issue struct {
 	Path      []any    `json:"path"`
 	Message   string   `json:"message"`
 
-	received string // of invalid_type
+	received string // actual type, for invalid_type
 	order    order
 }
 
@@ -48,7 +48,7 @@ func (i Issue) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(plain(i))
 }
 
-// order is the order of an issue's keys; 0 means that of its fields.
+// order is the order of an issue's keys; 0 means the order of the fields.
 type order int
 
 const (
@@ -61,7 +61,7 @@ func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// WithMessageFirst puts the message before the path, as in issues that a check of a single key raised.
+// WithMessageFirst puts the message before the path, as in issues from the check of a single key.
 func (i Issue) WithMessageFirst() Issue {
 	i.order = messageBeforePath
 	return i

@@ -13,8 +13,8 @@ type Schema struct {
 	Type          string // JSON type; "" means any
 	Description   string
 	Enum          []string
-	Items         *Schema    // of an array
-	Properties    []Property // of an object, in the order shown
+	Items         *Schema    // schema of the items of an array
+	Properties    []Property // properties of an object, in the order shown
 	AllowsUnknown bool       // an object that may have other keys
 	Min           int        // minimum number of items or characters
 	Max           int        // maximum number of items or characters; 0 means no limit

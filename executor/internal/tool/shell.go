@@ -49,7 +49,8 @@ func (s *Shell) Dir() string {
 	return s.dir
 }
 
-// Path makes a path absolute: relative paths start from the current directory, and "~/" from the home directory.
+// /" from the home directory.~Path returns the absolute form of a path. Relative paths are relative to the current
+// directory, and "~/" is the home directory.~/" from the home directory.
 func (s *Shell) Path(p string) string {
 	p = strings.TrimSpace(p)
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
@@ -86,13 +87,13 @@ func (s *Shell) Close() {
 	}
 }
 
-// ShellCommand is a command that runs or has ended. Its caller waits for Done or calls Stop, then calls ExitCode
-// once and, if the output is no longer needed, RemoveOutput.
+// ShellCommand is a command that is running or has exited. Its caller waits for Done or calls Stop, then calls
+// ExitCode once and, if the output is no longer needed, RemoveOutput.
 type ShellCommand struct {
 	shell  *Shell
 	job    *proc.Job
 	output *os.File
-	dir    string // where the command ended; "" means unknown
+	dir    string // directory in which the command ended; "" means unknown
 }
 
 // cwdFD is the descriptor on which a command reports the directory it ended in:
@@ -100,8 +101,9 @@ type ShellCommand struct {
 // substitution.
 const cwdFD = 40
 
-// shellWrapper runs the texts in $3 and $1 as a script, once its input says that a guard runs. After a successful
-// script it writes the directory to the file $2. It is one line, because messages of the shell count lines from it.
+// shellWrapper runs the texts in $3 and $1 as a script, once its input reports that a guard is running. After a
+// successful script it writes the directory to the file $2. It is one line, because messages of the shell count lines
+// from it.
 const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
@@ -152,7 +154,7 @@ func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int,
 	return exitCode(res.Exit), string(res.Stderr), err
 }
 
-// checkSystem returns an error on a system where commands cannot hand back the directory that they ended in.
+// checkSystem returns an error on a system where commands cannot report the directory in which they ended.
 func checkSystem(goos string) error {
 	if goos == "windows" {
 		return errors.New(`the Bash tool needs Linux or macOS; on Windows give the call a canned result: tool_calls = [{ tool = "Bash", input = {…}, result = "…" }]`)
@@ -201,7 +203,7 @@ func create(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
 }
 
-// Done is closed when the command has ended.
+// Done is closed when the command has exited.
 func (c *ShellCommand) Done() <-chan struct{} { return c.job.Done() }
 
 // Stop ends the command and all processes that it has started.
@@ -209,7 +211,7 @@ func (c *ShellCommand) Stop() { c.job.Stop() }
 
 // Output returns the first limit bytes of the output so far.
 func (c *ShellCommand) Output(limit int64) string {
-	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // as much as can be read
+	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // read as much as possible
 	return string(data)
 }
 
@@ -224,8 +226,8 @@ func (c *ShellCommand) End() int {
 	return exitCode(exit)
 }
 
-// addBackgroundJob stores the background processes of a finished command and drops those that have ended. It returns false
-// if the shell is closed.
+// addBackgroundJob stores the background processes of a finished command and drops those that have exited. It returns
+// false if the shell is closed.
 func (s *Shell) addBackgroundJob(left *proc.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,11 +244,11 @@ func (c *ShellCommand) Close() { c.output.Close() }
 // Discard removes the output.
 func (c *ShellCommand) Discard() {
 	c.output.Close()
-	_ = os.Remove(c.output.Name()) // it may be gone
+	_ = os.Remove(c.output.Name()) // the file may no longer exist
 }
 
-// exitCode returns the exit code that the real CLI shows: 1 if a signal ended the
-// shell itself, and a special code for SIGTERM (observed with 2.1.329).
+// exitCode returns the exit code that the real CLI shows: 1 if a signal killed the shell itself, and a special code
+// for SIGTERM (observed with 2.1.329).
 func exitCode(e proc.Exit) int {
 	switch e.Signal {
 	case "":
@@ -257,9 +259,9 @@ func exitCode(e proc.Exit) int {
 	return 1
 }
 
-// Follow changes the shell's directory to the one in which the command ended, if that is one of its directories.
-// Otherwise the shell returns to its root, and reset is true. A command that failed changes nothing. Call it only
-// for commands that the session has waited for.
+// Follow changes the shell's directory to the one in which the command ended, if the shell may be there. Otherwise
+// the shell returns to its root, and reset is true. A failed command changes nothing. Call Follow only for commands
+// for which the session has waited.
 func (c *ShellCommand) Follow() (reset bool) {
 	if c.dir == "" {
 		return false

@@ -62,7 +62,7 @@ func isWhole(raw json.RawMessage) bool {
 
 func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
 	var items []json.RawMessage
-	_ = json.Unmarshal(raw, &items) // it is an array
+	_ = json.Unmarshal(raw, &items) // raw was checked to be an array
 	var found []Issue
 	if s.Items != nil {
 		for i, item := range items {
@@ -103,7 +103,7 @@ func isURL(s string) bool {
 }
 
 func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
-	value, _ := plainjson.Parse(raw) // it is an object
+	value, _ := plainjson.Parse(raw) // raw was checked to be an object
 	var found []Issue
 	known := make(map[string]bool, len(s.Properties))
 	for _, p := range s.Properties {

@@ -76,7 +76,7 @@ func (r *Request) checkThinking() error {
 // call in the message before. Adjacent messages of one role count as one.
 func checkResults(messages []*Message) error {
 	var open []ToolUse // calls of the assistant's last message
-	from := 0          // where that message is
+	from := 0          // index of that message
 	for i, m := range messages {
 		switch m.Role {
 		case "assistant":

@@ -13,7 +13,7 @@ type textMarker struct {
 	kind   Kind
 }
 
-// kindContext marks a text that is not a step but accompanies one.
+// kindContext marks a text that is not itself a step but accompanies one.
 const kindContext Kind = "context"
 
 // textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches
@@ -58,7 +58,7 @@ const (
 	hookLead = "<system-reminder>\nThe text below is the output of a hook"
 )
 
-// kindOfText returns what a text is, or "" if Claude Code did not add it.
+// kindOfText returns the kind of a text, or "" if Claude Code did not add it.
 func kindOfText(text string) Kind {
 	text = strings.TrimLeft(text, "\n ")
 	if text == "" || !strings.ContainsRune("<[(TSOY", rune(text[0])) {
@@ -122,13 +122,13 @@ func (r *messageReader) addText(text string) {
 	case Notice:
 		r.before = append(r.before, newStep(as, noticeText(text)))
 	case InjectedText, RetryText, ResumeText, Summary:
-		if len(r.prompt) > 0 { // a reply between them was removed
+		if len(r.prompt) > 0 { // the reply between the two prompts was removed
 			r.after = append(r.after, newStep(as, text))
 			return
 		}
 		r.before = append(r.before, newStep(as, text))
 	case Interrupt:
-		if len(r.prompt) > 0 && len(r.results) == 0 { // it was not answered: the next prompt is in the same message
+		if len(r.prompt) > 0 && len(r.results) == 0 { // the prompt was not answered: the next one is in the same message
 			r.before = append(r.before, r.promptStep(Prompt))
 			r.prompt, r.files = nil, nil
 		}
@@ -206,10 +206,10 @@ type sideText struct {
 type sideTextOrder int
 
 const (
-	fromHook      sideTextOrder = iota // text of a hook
+	fromHook      sideTextOrder = iota // output of a hook
 	mentionedFile                      // a file that the prompt mentions
 	otherContext
-	aboutClaudeCode // about Claude Code, the machine, the available tools
+	aboutClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
 // contextOpenings are the prefixes of the texts that Claude Code adds to prompts, often several in

@@ -14,7 +14,7 @@ type Client struct {
 	UserAgent       string
 	Betas           []string
 	Retries         int         // how often an SDK has repeated the request
-	Header          http.Header // the request's own
+	Header          http.Header // headers of the request
 }
 
 // maxRetries limits the number of retries that a client may report.

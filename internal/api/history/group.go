@@ -10,13 +10,13 @@ import (
 // treats adjacent messages of one role as one message.
 type Group struct {
 	Assistant    bool
-	Index        int // of its first message
+	Index        int // index of its first message
 	Steps        []Step
 	Context      []string // texts that accompany the steps, those caused by the user first
 	sideTexts    []sideText
-	Text         string    // of an assistant message
-	AnswerDigest Digest    // of an assistant message
-	Uses         []ToolUse // of an assistant message, or of the one before
+	Text         string    // text of an assistant message
+	AnswerDigest Digest    // digest of an assistant message
+	Uses         []ToolUse // calls of the assistant message, or of the previous one
 }
 
 // Groups groups the messages of the client.
@@ -69,9 +69,9 @@ func (g *Group) addMessage(m *Message) {
 	}
 }
 
-// resolveTypedTexts decides whether texts that accompany results are prompts. For Claude Code a
-// turn has ended when the user types: the next prompt follows its results, and the model was not
-// asked about them. Texts of other clients belong to the results.
+// resolveTypedTexts decides whether texts that accompany results are prompts. With Claude Code, the user types after
+// a turn has ended: the prompt then follows results about which the model was not asked. With other clients, such
+// texts belong to the results.
 func (g *Group) resolveTypedTexts(c *Client) {
 	steps := make([]Step, 0, len(g.Steps))
 	skills := g.countSkills()
@@ -99,7 +99,8 @@ func (g *Group) resolveTypedTexts(c *Client) {
 	g.Steps = steps
 }
 
-// closeTrailingResults closes the last results if only prompts follow them that arrived meanwhile.
+// closeTrailingResults marks the last results as closed if they are followed only by prompts that arrived in the
+// meantime.
 func closeTrailingResults(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == Results {
@@ -134,7 +135,7 @@ func (g *Group) resolveSteps(last bool) {
 		g.Context = append(g.Context, a.text)
 	}
 	at := slices.IndexFunc(g.Steps, func(in Step) bool { return in.Kind == Interrupt })
-	if at >= 0 { // the work in progress was aborted
+	if at >= 0 { // the response in progress was aborted
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
 			if g.Steps[i].Kind == Results {
@@ -145,10 +146,10 @@ func (g *Group) resolveSteps(last bool) {
 	has := func(kinds ...Kind) bool {
 		return slices.ContainsFunc(g.Steps, func(in Step) bool { return slices.Contains(kinds, in.Kind) })
 	}
-	if has(Notice) && has(Results, Prompt) { // a notice in addition to other steps is read with them
+	if has(Notice) && has(Results, Prompt) { // a notice among other steps is part of them
 		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == Notice })
 	}
-	if has(Results) { // prompts that arrived meanwhile are read with the results
+	if has(Results) { // prompts that arrived in the meantime belong to the results
 		g.Steps = slices.Clone(g.Steps)
 		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.stepOrder(a) - g.stepOrder(b) })
 	}

@@ -22,8 +22,8 @@ type Message struct {
 	Steps   []Step
 	context []sideText
 
-	AnswerDigest Digest // of the parts of an assistant message that a scenario can script
-	Text         string // of an assistant message
+	AnswerDigest Digest // digest of those parts of an assistant message that a scenario can script
+	Text         string // text of an assistant message
 }
 
 // FirstText returns the first text of a message.
@@ -67,7 +67,7 @@ type wireBlock struct {
 	Signature *string         `json:"signature"`
 }
 
-// readMessage parses the message at index. The error is a [*RefusalError] that names the place.
+// readMessage parses the message at index. The error is a [*RefusalError] that contains the position.
 func readMessage(raw []byte, index int) (*Message, error) {
 	var m wireMessage
 	at := fmt.Sprintf("messages.%d", index)
@@ -159,7 +159,7 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 // isAlteredThinking reports whether claudeless signed the thinking block with another text. It returns
 // false for other signatures and for text that the client did not request.
 func isAlteredThinking(thinking, signature string) bool {
-	const size = 9 // of the signatures that package scenarios makes
+	const size = 9 // length of the signatures that package scenarios generates
 	sum, err := base64.StdEncoding.DecodeString(signature)
 	own := sha256.Sum256([]byte(thinking))
 	return err == nil && thinking != "" && len(sum) == size && !bytes.Equal(sum, own[:size])
@@ -232,8 +232,8 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// computeAnswerDigest sets the digest of an assistant message: its whole text and the names and
-// inputs of its calls. Ids, thinking and the division into blocks do not count.
+// computeAnswerDigest sets the digest of an assistant message: its whole text and the names and inputs of its calls.
+// Ids, thinking and the division into blocks are ignored.
 func (c *Message) computeAnswerDigest() {
 	parts := []string{"assistant"}
 	var texts strings.Builder

@@ -8,9 +8,9 @@ import (
 // Prefix is a prefix of a request as a prompt cache sees it: tools, then the system prompt, then
 // the messages, block by block.
 type Prefix struct {
-	Key      Digest        // of the content, without cache marks
+	Key      Digest        // digest of the content, without cache marks
 	Size     int           // bytes so far
-	CacheTTL time.Duration // how long the cache mark at its end keeps it; 0 means no mark
+	CacheTTL time.Duration // how long it is cached because of the mark at its end; 0 means no mark
 }
 
 // prefixBuilder collects the prefixes of a request.
@@ -42,10 +42,10 @@ func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
 	}
-	if raw[0] == '"' { // equivalent to one text block
+	if raw[0] == '"' { // a string is equivalent to one text block
 		raw = append(append([]byte(`[{"type":"text","text":`), raw...), "}]"...)
 	}
-	_ = forEachElement(raw, func(block []byte) error { // it was validated before
+	_ = forEachElement(raw, func(block []byte) error { // raw was validated before
 		var keys map[string]json.RawMessage
 		if json.Unmarshal(block, &keys) != nil {
 			return errSyntax

@@ -87,7 +87,7 @@ func invalidJSON() *RefusalError {
 	return &RefusalError{Status: http.StatusBadRequest, Message: errSyntax.Error()}
 }
 
-// Size returns how many bytes of the body the model would read.
+// Size returns the number of bytes of the body that would be sent to the model.
 func (r *Request) Size() int {
 	n := len(r.System) + len(r.Tools.Raw)
 	for _, m := range r.raw {

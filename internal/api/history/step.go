@@ -11,27 +11,27 @@ type Kind string
 // The kinds of steps.
 const (
 	Prompt        Kind = "prompt"
-	Results       Kind = "results"   // of tool calls
+	Results       Kind = "results"   // results of tool calls
 	ClosedResults Kind = "closed"    // results that the model was not asked about, because their turn had ended
 	AddedPrompt   Kind = "added"     // a prompt that was typed while the model worked
-	InjectedText  Kind = "injected"  // a text by Claude Code that asks for an answer
-	RetryText     Kind = "retry"     // a text that asks for more after an answer that was cut or refused
-	ResumeText    Kind = "resumed"   // a text that asks for the rest of an answer
-	Notice        Kind = "notice"    // of background work
+	InjectedText  Kind = "injected"  // a text that Claude Code added and that requires a reply
+	RetryText     Kind = "retry"     // a text that requests another reply after one that was truncated or refused
+	ResumeText    Kind = "resumed"   // a text that requests the rest of a reply
+	Notice        Kind = "notice"    // notice about background work
 	Interrupt     Kind = "interrupt" // the work in progress was interrupted
-	Summary       Kind = "summary"   // replaces the history that a cut removed
+	Summary       Kind = "summary"   // summary that replaces a part of the history
 
-	kindTyped Kind = "typed" // text that accompanies results; [Client.Groups] decides what it is
+	kindTyped Kind = "typed" // text that accompanies results; [Client.Groups] decides what kind it is
 )
 
-// Step is one thing that a user message means, such as a prompt or tool results.
+// Step is one part of a user message by its meaning, such as a prompt or tool results.
 type Step struct {
 	Kind    Kind
 	Text    string
-	Pieces  []string // of a prompt: the blocks that it was joined from
+	Pieces  []string // for a prompt: the blocks that were joined to form it
 	Results []*Result
 	Files   []string // media types of images and documents that accompany a prompt
-	digest  Digest   // of the parts that count; for results it depends on the calls
+	digest  Digest   // digest of the parts that matter; for results it depends on the calls
 }
 
 // Result is a tool_result block.
@@ -78,8 +78,7 @@ func (s *Step) markClosed() {
 	s.digest = s.digestWithoutUses()
 }
 
-// Digest returns the digest of a step after the given calls: results count in the order of their
-// calls.
+// Digest returns the digest of a step after the given calls: results are taken in the order of their calls.
 func (s *Step) Digest(uses []ToolUse) Digest {
 	if s.Kind != Results {
 		return s.digest
@@ -95,7 +94,7 @@ func (s *Step) Digest(uses []ToolUse) Digest {
 	return sum
 }
 
-// FirstPieces returns the prompt that the first n pieces alone would be.
+// FirstPieces returns the prompt that consists of the first n pieces only.
 func (s *Step) FirstPieces(n int) Step {
 	head := newStep(Prompt, joinPieces(s.Pieces[:n]))
 	head.Pieces = s.Pieces[:n]

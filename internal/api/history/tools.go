@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// Toolset is the list of tools that a request offers. It is parsed once for all requests that offer
-// the same.
+// Toolset is the list of tools that a request offers. It is parsed only once for all requests with the same list.
 type Toolset struct {
-	Raw   json.RawMessage // as received; nil means none
+	Raw   json.RawMessage // the list as received; nil means none
 	Names []string
 	err   error // set if the list is invalid
 }
@@ -69,7 +68,7 @@ func parseTools(raw []byte) *Toolset {
 		case tool.Name == "" && (tool.Type == "" || tool.Type == "custom"):
 			t.err = InvalidRequest(fmt.Sprintf("tools.%d.name", i), "Field required")
 			return t
-		case tool.Name == "": // a server tool set
+		case tool.Name == "": // a set of tools that run on the server
 		case slices.Contains(t.Names, tool.Name):
 			t.err = InvalidRequest("tools", "Tool names must be unique.")
 			return t

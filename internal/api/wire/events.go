@@ -69,7 +69,7 @@ type (
 	}
 )
 
-// delta is a piece of a content block; exactly one of the texts is set.
+// delta is a piece of a content block; exactly one of its strings is set.
 type delta struct {
 	Type      string  `json:"type"`
 	Text      *string `json:"text,omitempty"`
@@ -107,7 +107,7 @@ func newJitter(seed [16]byte) func() float64 {
 // Add appends an event.
 func (s *EventList) Add(name string, data any) {
 	body, err := protocol.Marshal(data)
-	if err != nil { // an invalid raw block of the scenario, which loading refuses
+	if err != nil { // only possible for an invalid raw block, which is refused when the scenario is loaded
 		body = []byte(`{"type":"` + name + `"}`)
 	}
 	if s.Pad {
@@ -184,7 +184,7 @@ func emptyText(b protocol.TextBlock) protocol.TextBlock {
 // citationList returns the citations of a text block.
 func citationList(b protocol.TextBlock) []json.RawMessage {
 	var each []json.RawMessage
-	if b.Citations == nil || json.Unmarshal(b.Citations, &each) != nil { // loading refuses citations that are not a list
+	if b.Citations == nil || json.Unmarshal(b.Citations, &each) != nil { // citations that are not a list are refused when the scenario is loaded
 		return nil
 	}
 	return each
@@ -206,8 +206,8 @@ func compactionText(b protocol.RawBlock) (string, bool) {
 	return *c.Content, true
 }
 
-// thinkingPieces splits reasoning into pieces: at full speed one, as in the
-// simulated claude, which announces each.
+// thinkingPieces splits reasoning into pieces: at full speed a single piece, as in the simulated claude, which
+// announces each piece.
 func (s *EventList) thinkingPieces(text string) []string {
 	if s.Pace.TokensPerSecond > 0 {
 		return s.Pace.Split(text)

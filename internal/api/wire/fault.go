@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ApplyFault adds one exact defect to the events. silent reports that the stream
-// stays open without data at the end.
+// ApplyFault adds one exact defect to the events. silent is true if the stream then stays open without sending
+// anything.
 func (s *EventList) ApplyFault(kind string) (silent bool) {
 	at := func(name string) int {
 		for i := range s.Events {
@@ -22,7 +22,7 @@ func (s *EventList) ApplyFault(kind string) (silent bool) {
 		s.Events = append(s.Events[:i:i], append([]Event{e}, s.Events[i:]...)...)
 	}
 	switch kind {
-	case "ping-silence": // only pings follow the beginning
+	case "ping-silence": // after the beginning, only pings are sent
 		i := min(at("ping")+1, len(s.Events))
 		s.Events = s.Events[:i]
 		return true

@@ -136,8 +136,8 @@ func (m *Message) TrimPrefill(prefill string) {
 	}
 }
 
-// Truncate cuts the text at a stop sequence and at a number of tokens; negative =
-// no limit. The rest is dropped.
+// Truncate cuts the text at a stop sequence and at a number of tokens; negative means no limit. The rest of the text
+// is dropped.
 func (m *Message) Truncate(most int, stops []string) {
 	left := most
 	for i, b := range m.Blocks {

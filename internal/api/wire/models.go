@@ -73,8 +73,7 @@ type thinkingTypes struct {
 	Enabled      capability `json:"enabled"`
 }
 
-// ModelInfoFor describes any model; for an unknown one it uses the CLI's
-// assumptions.
+// ModelInfoFor describes any model; for an unknown model it uses the same defaults as the CLI.
 func ModelInfoFor(id string) ModelInfo {
 	f, yes := claudecode.FactsOfModel(id), capability{true}
 	efforts := capability{f.EffortPerTurn}

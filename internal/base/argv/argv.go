@@ -1,9 +1,9 @@
-// Package argv parses a command line the way commander.js does, because the simulated CLI is built on it and
-// clients match on its behaviour and error texts: variadic options, optional values, clusters of short options, the
+// Package argv parses a command line the way commander.js does, because the simulated CLI is built on it and clients
+// match on its behaviour and its error messages: variadic options, optional values, clusters of short options, the
 // hint with the nearest flag.
 //
 // The same options and words always give the same calls of Set, in the order of the words, and the same error text.
-// The package knows no option by name except -h/--help, reads nothing from the process and prints nothing.
+// Only -h/--help is built in. The package reads nothing from the process and prints nothing.
 package argv
 
 import (
@@ -17,7 +17,7 @@ import (
 // ErrStop ends parsing when an Option's Set returns it; Parse returns it unchanged.
 var ErrStop = errors.New("stop parsing")
 
-// Error is a usage error. Its text is complete, may have several lines, and ends without a newline.
+// Error is a usage error. Its message is complete. It may have several lines and does not end with a newline.
 type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }
@@ -54,7 +54,7 @@ func (o *Option) Name() string {
 
 // Result is a parsed command line, apart from the values passed to Set.
 type Result struct {
-	Operands []string // words that belong to no option, in order
+	Operands []string // words that do not belong to an option, in order
 	// Options holds the values of every option that occurred, in order, by its Name; "" if the option had no value.
 	Options map[string][]string
 	Help    bool // -h or --help occurred
@@ -66,7 +66,7 @@ type Result struct {
 // meant as an operand. Option is "" if there was none.
 type VariadicWord struct {
 	Option, Word string
-	First        bool // it was the first value of its option, which needs one
+	First        bool // it was the first value of its option, and so is required
 }
 
 // Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument.

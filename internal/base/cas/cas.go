@@ -14,8 +14,8 @@ import (
 
 // Options limit a store. Zero values select the defaults.
 type Options struct {
-	MaxBytes int64 // of all values together, see Stats.Bytes; the newest value is kept even if it alone is larger; 0 means 16 MiB
-	MaxValue int64 // of one value; 0 means 64 MiB
+	MaxBytes int64 // maximum size of all values together, see Stats.Bytes; the newest value is kept even if it exceeds that; 0 means 16 MiB
+	MaxValue int64 // maximum size of one value; 0 means 64 MiB
 }
 
 const (
@@ -40,8 +40,8 @@ type Store struct {
 	o Options
 
 	mu      sync.Mutex
-	byCID   map[string]*list.Element // of *value
-	byUse   *list.List               // most recently used first
+	byCID   map[string]*list.Element // elements of the list, each a *value
+	byUse   *list.List               // values, the most recently used first
 	bytes   int64
 	dropped int
 }
@@ -127,8 +127,8 @@ func (s *Store) Get(cid string) (data []byte, ok bool) {
 // Stats describes the content of a store.
 type Stats struct {
 	Values  int   `json:"values"`
-	Bytes   int64 `json:"bytes"`   // of the values and of the overhead
-	Dropped int   `json:"dropped"` // values dropped to free space
+	Bytes   int64 `json:"bytes"`   // size of the values and of the overhead
+	Dropped int   `json:"dropped"` // number of values dropped to free space
 }
 
 // Stats returns the current state of the store.

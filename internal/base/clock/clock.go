@@ -19,7 +19,7 @@ import (
 // Options select the sources of time and randomness. The zero value needs Now and
 // NewID.
 type Options struct {
-	Seed  *int64     // nil means ids from NewID, no seeded randomness
+	Seed  *int64     // nil means ids from NewID and no seeded randomness
 	Salt  string     // mixed into the seed, so that a resumed run differs from its first part
 	Start *time.Time // nil means Now; with a seed, time is frozen at this value
 
@@ -33,7 +33,7 @@ type Source struct {
 
 	mu     sync.Mutex
 	rand   *rand.Rand    // nil means not seeded
-	offset time.Duration // how far a frozen clock was moved; otherwise Start minus the real start
+	offset time.Duration // time by which a frozen clock was advanced; otherwise Start minus the real start
 }
 
 // New creates a source.

@@ -20,7 +20,7 @@ type Binding struct {
 	index     *Index
 	list      List
 	cache     map[reflect.Type]*structFields
-	topFields *structFields // of the whole file; nil means not known yet
+	topFields *structFields // fields of the whole file; nil means not known yet
 }
 
 // Bind decodes a generic tree, as a TOML or JSON parser returns it, into the struct
@@ -64,7 +64,7 @@ func (b *Binding) Errorf(v Value, format string, args ...any) {
 	b.report(int(v.offset), "", format, args...)
 }
 
-// Hintf reports a problem with v and a hint that says what to do.
+// Hintf reports a problem with v and a hint about what to do.
 func (b *Binding) Hintf(v Value, hint, format string, args ...any) {
 	b.report(int(v.offset), hint, format, args...)
 }
@@ -321,8 +321,8 @@ type field struct {
 	required bool
 	nonEmpty bool // the string must not be empty
 	enum     []string
-	aliases  []string // keys that people write instead
-	inside   []string // keys that people write next to it and that belong inside it
+	aliases  []string // wrong keys that users often write instead
+	inside   []string // keys that users often write next to it although they belong inside it
 	min, max *float64
 }
 

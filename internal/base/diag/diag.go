@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Position is a position in a file. Line and Col are 1-based; Col counts characters; Line 0 = unknown.
+// Position is a position in a file. Line and Col are 1-based; Col counts characters; Line 0 means unknown.
 type Position struct {
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
@@ -46,7 +46,8 @@ func (d Diagnostic) String() string {
 	return msg
 }
 
-// List holds the diagnostics of some files. As an error, its text has one line per diagnostic; [Render] shows more.
+// List holds the diagnostics of some files. As an error, its message has one line per diagnostic; [Render] shows
+// more.
 type List []Diagnostic //nolint:errname // it is a list first; diag.List reads better than diag.ListError
 
 // Error joins the diagnostics, one per line.

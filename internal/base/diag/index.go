@@ -44,7 +44,7 @@ type Index struct {
 type syntaxProblem struct {
 	offset     int
 	message    string
-	isRejected bool // the file is refused without asking the format's parser
+	isRejected bool // the file is refused before the format's parser reads it
 }
 
 func newIndex[Text string | []byte](file string, src Text) *Index {
@@ -116,9 +116,9 @@ func (ix *Index) FirstProblem() *Diagnostic {
 // IsRejected reports that the file exceeds a limit, so that it must not be given to the format's parser.
 func (ix *Index) IsRejected() bool { return ix.problem != nil && ix.problem.isRejected }
 
-// Pos returns the position of path: that of the key for fields of tables, that of
-// the value for elements of arrays (that of the header for [[a]]). For a path that
-// the file does not have, it returns the position of the nearest parent.
+// Pos returns the position of path: for a field of a table, the position of the key; for an element of an array, the
+// position of the value (of the header for [[a]]). For a path that the file does not have, it returns the position of
+// the nearest parent.
 func (ix *Index) Pos(path Path) Position {
 	off, _, _ := ix.lookup(path)
 	return ix.position(off)
@@ -161,7 +161,7 @@ func (ix *Index) DiagnosticAtText(path Path, offset int, message string) Diagnos
 	off, v, ok := ix.lookup(path)
 	if ok && v.Kind == KindString {
 		off = int(v.offset)
-		for _, quotes := range []int{1, 3, 4, 5} { // ", """, """ and a line end
+		for _, quotes := range []int{1, 3, 4, 5} { // length of the quotes: ", """, or """ and a line end
 			if begin := off + quotes; begin <= len(ix.src) && strings.HasPrefix(ix.src[begin:], v.Text) {
 				off = begin + byteOffset(v.Text, offset)
 				break

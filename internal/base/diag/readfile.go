@@ -17,9 +17,9 @@ var (
 	errTooLarge   = fmt.Errorf("file is larger than %d MiB", MaxFileBytes>>20)
 )
 
-// ReadFile reads a file that people write, such as a scenario or a fixture. It must
-// be a regular file of at most [MaxFileBytes], because a device or a pipe may never
-// end and a larger file is surely a mistake. Its errors are *fs.PathError.
+// ReadFile reads a file written by a user, such as a scenario or a fixture. It must be a regular file of at most
+// [MaxFileBytes], because a device or a pipe may never end and a larger file is surely a mistake. Its errors are
+// *fs.PathError.
 func ReadFile(name string) ([]byte, error) {
 	var data []byte
 	err := withFile(name, func(file *os.File, size int64) (err error) {
@@ -29,7 +29,7 @@ func ReadFile(name string) ([]byte, error) {
 	return data, err
 }
 
-// ReadText is [ReadFile] for a string. It holds the text once.
+// ReadText is like [ReadFile] but returns a string, without copying the content.
 func ReadText(name string) (string, error) {
 	var text string
 	err := withFile(name, func(file *os.File, size int64) (err error) {
@@ -41,12 +41,12 @@ func ReadText(name string) (string, error) {
 
 // withFile opens a regular file of at most MaxFileBytes and hands it to read, with its size.
 func withFile(name string, read func(file *os.File, size int64) error) error {
-	info, err := os.Stat(name) // before the file is opened, because opening a pipe without a writer blocks
+	info, err := os.Stat(name) // checked before the file is opened, because opening a pipe without a writer blocks
 	if err != nil {
 		return err
 	}
 	if info.IsDir() {
-		_, err := os.ReadFile(name) // fails with the error of the system
+		_, err := os.ReadFile(name) // called only for the error of the operating system
 		return err
 	}
 	if !info.Mode().IsRegular() {
@@ -63,8 +63,8 @@ func withFile(name string, read func(file *os.File, size int64) error) error {
 	return read(file, info.Size())
 }
 
-// readAtMost reads r to its end, up to a limit: files of /proc, and files that grow,
-// have more bytes than their size says.
+// readAtMost reads r to its end, up to a limit: files in /proc, and files that grow, contain more bytes than their
+// size says.
 func readAtMost(name string, r io.Reader, size int64) ([]byte, error) {
 	data := make([]byte, 0, size+1)
 	for {
@@ -83,7 +83,7 @@ func readAtMost(name string, r io.Reader, size int64) ([]byte, error) {
 	}
 }
 
-// textAtMost is readAtMost for a string.
+// textAtMost is like readAtMost but returns a string.
 func textAtMost(name string, r io.Reader, size int64) (string, error) {
 	var text strings.Builder
 	text.Grow(int(size))

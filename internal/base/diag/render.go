@@ -10,8 +10,8 @@ import (
 // maxSource is the displayed length of a source line, in characters.
 const maxSource = 160
 
-// Render writes the list for people: "FILE:LINE:COL: message", the source line with
-// a caret below the column, and "hint: …" if there is a hint.
+// Render writes the list for users: "FILE:LINE:COL: message", the source line with a caret below the column, and
+// "hint: …" if there is a hint.
 func Render(w io.Writer, l List) {
 	for _, d := range l {
 		fmt.Fprintln(w, d.String())

@@ -39,8 +39,8 @@ func (s *scanner) peek() byte {
 type tomlScanner struct {
 	scanner
 	root       *table
-	current    *table // the table of the last header
-	depth      int    // of arrays, inline tables and parts of keys
+	current    *table // table of the last header
+	depth      int    // nesting depth of arrays, inline tables and parts of keys
 	tableDepth int    // number of parts of the last header
 
 	// Tables and their first fields are allocated in chunks, because big files have
@@ -91,7 +91,7 @@ func (s *tomlScanner) scan() {
 	}
 }
 
-// enterLevel enters a nesting level and returns false if the limit is exceeded, which hides any other problem.
+// enterLevel enters a nesting level and returns false if the limit is exceeded, which replaces any other problem.
 func (s *tomlScanner) enterLevel() bool {
 	if s.depth++; s.tableDepth+s.depth <= maxDepth {
 		return true
@@ -102,8 +102,8 @@ func (s *tomlScanner) enterLevel() bool {
 	return false
 }
 
-// refuseDeep refuses a text with a problem that looks too deeply nested for the
-// format's parser. It also counts brackets in strings.
+// refuseDeep rejects a text with a problem if it looks too deeply nested for the format's parser. It also counts
+// brackets in strings, so it may reject too much.
 func (s *tomlScanner) refuseDeep() {
 	const most = 5 * maxDepth
 	if s.problem == nil || s.problem.isRejected {
@@ -254,7 +254,7 @@ func (s *tomlScanner) expectedElements() int {
 	return 1 + strings.Count(s.src[s.pos:], "\n[[")
 }
 
-// isArrayOfTables reports whether headers made the array, so that more headers may append to it.
+// isArrayOfTables reports whether the array was created by headers, so that more headers may append to it.
 func (v Value) isArrayOfTables() bool {
 	if v.Kind != KindArray || len(v.list.items) == 0 {
 		return false

@@ -33,8 +33,8 @@ type Value struct {
 	// Text is the content of a string; integers, floats, booleans and date-times are as written.
 	Text string
 
-	list   *list  // of an Array
-	table  *table // of a Table
+	list   *list  // elements of an Array
+	table  *table // fields of a Table
 	offset int32  // byte offset of the value
 
 	// Kind is the type of the value. It is the last field, because the size of a Value matters in files with
@@ -52,8 +52,8 @@ type Field struct {
 	offset int32 // byte offset of the key
 }
 
-// table holds its fields in file order. The flags say which TOML construct made it,
-// which decides what may be added to it later.
+// table holds its fields in file order. The flags record the TOML construct that created it, which determines what
+// may be added later.
 type table struct {
 	fields    []Field
 	byKey     map[string]int // nil for a small table

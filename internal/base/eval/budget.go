@@ -17,8 +17,8 @@ import (
 const (
 	maxSteps  = 1_000_000
 	maxBytes  = 32 << 20
-	maxString = 1 << 20 // one string created by repeat, replace, join or toJSON
-	maxText   = 8 << 20 // output of the expressions of one template
+	maxString = 1 << 20 // maximum size of one string that repeat, replace, join or toJSON creates
+	maxText   = 8 << 20 // maximum output of the expressions of one template
 	maxTotal  = 64 << 20
 )
 
@@ -33,7 +33,7 @@ type totalKey struct{}
 
 // sharedLimit is shared by the templates of one answer.
 type sharedLimit struct {
-	remaining    atomic.Int64 // bytes that they may still write
+	remaining    atomic.Int64 // number of bytes that they may still write
 	mu           sync.Mutex
 	missingPaths []string // paths without a value
 }

@@ -12,7 +12,7 @@ import (
 type Env struct {
 	types  types.Map
 	keys   map[string][]string
-	fields []string // of all structs and objects
+	fields []string // field names of all structs and objects
 }
 
 // Object is an example value for a map[string]any with exactly these keys.

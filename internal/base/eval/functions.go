@@ -21,7 +21,7 @@ func restrictedFunctions() []expr.Option {
 		expr.Function("repeat", repeat, new(func(string, int) string)),
 		expr.Function("join", join, new(func(any) string), new(func(any, string) string)),
 		expr.Function("replace", replace, new(func(string, string, string) string), new(func(string, string, string, int) string)),
-		// One type each: with several types the checker misses unknown names.
+		// Each function has one type, because with several types the checker misses unknown names.
 		expr.Function(intsName, checkedArithmetic, new(func(any, string, int, int) int)),
 		expr.Function(mathName, checkedArithmetic, new(func(any, string, any, any) any)),
 		expr.Function(tickName, tick, new(func(any) any)),

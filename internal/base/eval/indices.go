@@ -10,9 +10,9 @@ import (
 
 // ListIndex is a list element that an expression accesses by number.
 type ListIndex struct {
-	Name   string // of the list
-	Value  int    // from 0; negative means from the end
-	Offset int    // of the name, in characters from the beginning of the source
+	Name   string // name of the list
+	Value  int    // index from 0; negative means from the end
+	Offset int    // position of the name, in characters from the beginning of the source
 	// Unconditional is true if the access is unconditional.
 	Unconditional bool
 }
@@ -38,7 +38,7 @@ func Indices(template string) (all []ListIndex) {
 	}
 }
 
-// IndicesOf is [Indices] for a single expression.
+// IndicesOf is like [Indices] but for a single expression.
 func IndicesOf(src string) []ListIndex {
 	if len(src) > maxSource {
 		return nil

@@ -31,15 +31,15 @@ func isMember(node ast.Node, name string) bool {
 	return ok && property.Value == name
 }
 
-// path returns the source of an expression that is only a member access, such as `results[0].structured.n`; empty
-// for every other expression. A `?.` or `??` says that the value may be missing.
+// path returns the source of an expression that is only a member access, such as `results[0].structured.n`; empty for
+// every other expression. It is also empty if the expression has `?.` or `??`, because then the value may be missing.
 func (c *nameChecker) path(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {
 		if member.Optional {
 			return ""
 		}
-		if name, isName := member.Node.(*ast.IdentifierNode); isName && name.Value != "match" { // captures may be empty
+		if name, isName := member.Node.(*ast.IdentifierNode); isName && name.Value != "match" { // captures may have no value
 			return strings.TrimSpace(src)
 		}
 		member, ok = member.Node.(*ast.MemberNode)

@@ -18,7 +18,7 @@ const maxSource = 16 << 10
 // Error is a problem in an expression.
 type Error struct {
 	Message string
-	Offset  int    // in characters from the beginning of the source
+	Offset  int    // position in characters from the beginning of the source
 	Name    string // the unknown name; "" means another problem
 	// Known are the names that may have been meant.
 	Known []string

@@ -83,8 +83,8 @@ func (c *Compiler) Template(src string) (*Template, error) {
 	return t, nil
 }
 
-// findClosing returns the position of the "}}" that ends an expression, ignoring those
-// in strings and those that close braces of the expression. -1 means not found.
+// findClosing returns the position of the "}}" that ends an expression, ignoring those in strings and those that
+// close braces inside the expression. It returns -1 if there is none.
 func findClosing(s string) int {
 	depth := 0
 	var quote byte

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Snapshot is the state of a repository's files before a command. It holds the content of those that differ from the last
-// commit; the commit has the others.
+// Snapshot is the state of a repository's files before a command. It holds the content of files that differ from the
+// last commit; all others are in the commit.
 type Snapshot struct {
 	git    Git
 	top    string
@@ -37,12 +37,12 @@ type Change struct {
 	IsCreated, IsDeleted bool
 	IsText               bool      // both contents are text, and not too large
 	OnlyMode             bool      // the contents are equal
-	Modified             time.Time // of the file as it is now; zero means it was deleted
+	Modified             time.Time // modification time of the file; zero means that it was deleted
 }
 
 const (
-	maxDirtyFiles  = 5000    // a repository with more is not observed
-	maxContentSize = 1 << 20 // of a file that is read, in bytes
+	maxDirtyFiles  = 5000    // repositories with more changed files are not compared
+	maxContentSize = 1 << 20 // maximum size of a file that is read, in bytes
 )
 
 // Snapshot returns the state of the repository that contains a directory; nil outside a repository, or if too much has changed.
@@ -63,8 +63,8 @@ func (g Git) Snapshot(ctx context.Context, dir string) *Snapshot {
 	return s
 }
 
-// Changes returns the files that have changed since the snapshot, sorted by path. Files that git ignores are not among them.
-// Without a snapshot nothing has changed.
+// Changes returns the files that have changed since the snapshot, sorted by path. Files that git ignores are not
+// included. Without a snapshot nothing has changed.
 func (s *Snapshot) Changes(ctx context.Context) []Change {
 	if s == nil {
 		return nil
@@ -112,8 +112,8 @@ func compare(before, after *fileState) *Change {
 	return c
 }
 
-// committed returns a file of the commit of the snapshot; nil means the commit does not have it. Git keeps no other mode than whether it can be
-// executed.
+// committed returns a file of the commit of the snapshot; nil means the commit does not have it. Of the file mode,
+// Git stores only whether the file is executable.
 func (s *Snapshot) committed(ctx context.Context, path string) *fileState {
 	if s.commit == "" {
 		return nil
@@ -138,7 +138,7 @@ func (g Git) changedPaths(ctx context.Context, top string) (commit string, paths
 			commit = oid
 		}
 		kind, _, _ := strings.Cut(entry, " ")
-		fields := map[string]int{"1": 8, "u": 10, "?": 1}[kind] // before the path
+		fields := map[string]int{"1": 8, "u": 10, "?": 1}[kind] // number of fields before the path
 		if parts := strings.SplitN(entry, " ", fields+1); fields > 0 && len(parts) == fields+1 {
 			paths = append(paths, parts[fields])
 		}
@@ -173,7 +173,7 @@ func readState(name string) *fileState {
 	return f
 }
 
-// isText reports whether a difference of the file can be shown; one that does not exist is an empty text.
+// isText reports whether a difference of the file can be shown; a file that does not exist counts as an empty text.
 func (f *fileState) isText() bool {
 	return f == nil || !f.isLarge && bytes.IndexByte(f.content, 0) < 0
 }

@@ -11,7 +11,7 @@ import (
 // Diff is what a command has changed in its repository (observed with 2.1.330).
 type Diff struct {
 	Files        []FileDiff `json:"files"`
-	MoreFiles    int        `json:"moreFiles"` // changed files that are not in Files
+	MoreFiles    int        `json:"moreFiles"` // number of changed files that are not in Files
 	ChangedFiles []string   `json:"changedFiles"`
 }
 
@@ -31,11 +31,12 @@ const (
 	diffContext    = 3 // lines around a change
 )
 
-// Differ makes the Diffs of a session. The zero value is ready.
+// Differ computes the Diffs of a session. The zero value is ready.
 type Differ struct{ isUsed atomic.Bool }
 
-// Diff returns nil if nothing has changed. The real CLI compares the first changes of a session with git, which counts
-// modes and begins the side of a file that does not exist with line 0, and later ones itself, in the order of their times.
+// Diff returns nil if nothing has changed. For the first changes of a session, the real CLI runs git diff, which
+// includes modes and starts the missing side of a file at line 0. Later changes it compares itself, in the order of
+// their times.
 func (s *Differ) Diff(changes []Change) *Diff {
 	isFirst := !s.isUsed.Load()
 	if !isFirst {
@@ -48,7 +49,7 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	s.isUsed.Store(true)
 	d, longest := &Diff{Files: []FileDiff{}}, maxDiffLines
 	if isFirst {
-		longest-- // observed: the limit is one line lower for these
+		longest-- // for these files the limit is one line lower (observed)
 	}
 	for _, c := range changes {
 		d.ChangedFiles = append(d.ChangedFiles, c.Path)
@@ -68,7 +69,7 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	return d
 }
 
-// asGit counts lines from 0 on a side without lines, and leaves out remarks about missing line ends.
+// asGit counts lines from 0 on a side without lines, and omits remarks about missing line ends.
 func (f *FileDiff) asGit() {
 	for i := range f.Hunks {
 		h := &f.Hunks[i]

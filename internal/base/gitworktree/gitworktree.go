@@ -1,5 +1,5 @@
-// Package gitworktree makes and finds the git worktrees that a session or an agent works in: those below
-// .claude/worktrees of a repository, each with a separate branch.
+// Package gitworktree creates and finds the git worktrees of sessions and agents, which are below .claude/worktrees
+// of a repository, each with a separate branch.
 package gitworktree
 
 import (
@@ -21,20 +21,20 @@ type Git struct{ Environ []string }
 
 // Worktree is one worktree of a repository.
 type Worktree struct {
-	Top     string // of the repository it belongs to
+	Top     string // top directory of its repository
 	Path    string
 	Branch  string // "" means none
-	Base    string // the commit that work in it is counted from; "" means unknown
-	Resumed bool   // it existed before
+	Base    string // commit from which work in it is counted; "" means unknown
+	Resumed bool   // it already existed
 }
 
 // UnsavedWork is the unsaved work that would be lost with a worktree.
 type UnsavedWork struct{ Files, Commits int }
 
-// Options describe the worktree to make.
+// Options describe the worktree to create.
 type Options struct {
-	Top  string // of the repository
-	Name string // of its directory; "/" becomes "+"
+	Top  string // top directory of the repository
+	Name string // name of its directory, in which "/" becomes "+"
 	Lock string // the reason of the lock; "" means it is not locked
 }
 
@@ -45,14 +45,14 @@ func (f failure) Error() string { return string(f) }
 
 func errorf(format string, args ...any) error { return failure(fmt.Sprintf(format, args...)) }
 
-// run runs git in a directory and returns what it prints without the last line end. If git fails, the error is its
+// run runs git in a directory and returns its output without the last newline. If git fails, the error is its
 // message.
 func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
 	out, err := g.output(ctx, dir, args...)
 	return strings.TrimRight(string(out), "\r\n"), err
 }
 
-// output runs git in a directory and returns what it prints. If git fails, the error is its message.
+// output runs git in a directory and returns its output. If git fails, the error is its message.
 func (g Git) output(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(g.Environ), "PWD="+dir)},
@@ -77,7 +77,7 @@ const maxName = 64
 
 var segmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
 
-// CheckName returns the error text of the real CLI for an invalid worktree name; "" means valid.
+// CheckName returns the error message of the real CLI for an invalid worktree name; "" means valid.
 func CheckName(name string) string {
 	if len(name) > maxName {
 		return fmt.Sprintf("Invalid worktree name: must be %d characters or fewer (got %d)", maxName, len(name))
@@ -93,7 +93,7 @@ func CheckName(name string) string {
 	return ""
 }
 
-// Add creates the worktree with a name, or reuses the existing one. Its errors have the texts of the real CLI.
+// Add creates the worktree with a name, or reuses the existing one. Its errors are worded as in the real CLI.
 func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 	name := strings.ReplaceAll(o.Name, "/", "+")
 	w := Worktree{Top: o.Top, Path: filepath.Join(Dir(o.Top), name), Branch: "worktree-" + name}
@@ -122,7 +122,7 @@ func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 	return w, g.copyIncluded(ctx, w)
 }
 
-// copyIncluded copies the files that .worktreeinclude names and git ignores.
+// copyIncluded copies the files that .worktreeinclude lists and git ignores.
 func (g Git) copyIncluded(ctx context.Context, w Worktree) error {
 	patterns := filepath.Join(w.Top, ".worktreeinclude")
 	if _, err := os.Stat(patterns); err != nil {
@@ -189,14 +189,14 @@ func (g Git) List(ctx context.Context, top string) []Worktree {
 	return out
 }
 
-// UnsavedWork counts the work in a worktree: changed files, and commits since it was made.
+// UnsavedWork counts the work in a worktree: changed files, and commits since it was created.
 func (g Git) UnsavedWork(ctx context.Context, w Worktree) UnsavedWork {
 	var u UnsavedWork
 	if status, err := g.run(ctx, w.Path, "status", "--porcelain"); err == nil && status != "" {
 		u.Files = strings.Count(status, "\n") + 1
 	}
 	if count, err := g.run(ctx, w.Path, "rev-list", "--count", w.Base+"..HEAD"); err == nil {
-		_, _ = fmt.Sscan(count, &u.Commits) // git counts in digits
+		_, _ = fmt.Sscan(count, &u.Commits) // git prints a number
 	}
 	return u
 }

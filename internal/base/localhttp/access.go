@@ -36,7 +36,7 @@ type Access struct {
 // ErrNoToken is returned for an address beyond this machine without a token.
 var ErrNoToken = errors.New("addresses other than 127.0.0.1, localhost and [::1] require a token")
 
-// Check reports what is wrong with a for a server that listens on addr.
+// Check returns an error if a does not suit a server that listens on addr.
 func (a Access) Check(addr string) error {
 	var wrong []error
 	for _, o := range a.Origins {
@@ -68,11 +68,10 @@ func isLoopback(addr string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Guard passes the requests that a allows to next, on every path. It refuses with
-// 403 a request whose Host is not this machine, and a request of a page that is not
-// allowed: a page in a browser must not reach the server by DNS rebinding or from
-// another origin. It refuses with 401 a request without the token. A request that
-// was not sent by a page has no Origin and is allowed.
+// Guard passes requests on to next if a allows them, whatever their path. It refuses with 403 a request whose Host is
+// not this machine, and a request of a page that is not allowed: a page in a browser must not reach the server by DNS
+// rebinding or from another origin. It refuses with 401 a request without the token. A request that was not sent by a
+// page has no Origin and is allowed.
 func Guard(a Access, next http.Handler) http.Handler { return accessGuard{Access: a, next: next} }
 
 type accessGuard struct {
@@ -99,7 +98,7 @@ func (g accessGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func Refuse(w http.ResponseWriter, status int, code, message string) {
 	body, err := json.Marshal(map[string]string{"error": code, "message": message})
 	if err != nil {
-		panic(err) // cannot happen: they are strings
+		panic(err) // strings can always be encoded
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

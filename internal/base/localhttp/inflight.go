@@ -12,7 +12,7 @@ type requestCounter struct {
 
 	mu     sync.Mutex
 	active int
-	idle   chan struct{} // closed when the count is 0; nil means no waiter
+	idle   chan struct{} // closed when the count is 0; nil means that nobody waits
 }
 
 func (f *requestCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func (f *requestCounter) finishRequest() {
 	}
 }
 
-// wait returns when no request is being processed or ctx has ended.
+// wait returns when no request is being processed or ctx is cancelled.
 func (f *requestCounter) wait(ctx context.Context) {
 	f.mu.Lock()
 	if f.active == 0 {

@@ -24,8 +24,8 @@ type Options struct {
 	Addr string
 	// PortFile, if set, receives the decimal port and a newline, atomically, once the server listens.
 	PortFile string
-	// Grace is how long Run waits for running requests after its context ended; 0
-	// means 500 ms. After that, open connections are closed.
+	// Grace is how long Run waits for running requests after its context is cancelled; 0 means 500 ms. After that,
+	// open connections are closed.
 	Grace time.Duration
 	// Access specifies who may send requests.
 	Access Access
@@ -64,10 +64,10 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	return ln, nil
 }
 
-// Serve handles requests on ln with h, as o.Access allows, until ctx ends. It then gives running requests the grace
-// period, closes the remaining connections and returns nil. Contexts of requests end as soon as ctx does. All calls
-// of h have returned when Serve returns, unless a handler needs more than another grace period to notice a closed
-// connection.
+// Serve handles requests on ln with h, as o.Access allows, until ctx is cancelled. It then gives running requests the
+// grace period, closes the remaining connections and returns nil. Contexts of requests are cancelled together with
+// ctx. All calls of h have returned when Serve returns, unless a handler needs more than another grace period to
+// notice a closed connection.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
 	if err := o.Access.Check(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())
@@ -78,10 +78,10 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
-	var stopErr error // read after stopped
+	var stopErr error // read only after stopped is closed
 	stopped := make(chan struct{})
 	served := make(chan struct{})
-	go func() { // ends when ctx ends or Serve fails
+	go func() { // returns when ctx is cancelled or Serve fails
 		defer close(stopped)
 		select {
 		case <-ctx.Done():

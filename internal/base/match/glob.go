@@ -79,7 +79,7 @@ func matchDeep(pattern, s string) bool {
 			case i < len(pattern) && pattern[i] == '*':
 				next[i] = true
 				if strings.HasPrefix(pattern[i:], "**/") && s[at] != '/' {
-					continue // only a slash ends it
+					continue // only a slash ends this part
 				}
 				if strings.HasPrefix(pattern[i:], "**/") {
 					addReachablePositions(pattern, i+3, true, next)

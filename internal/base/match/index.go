@@ -125,14 +125,14 @@ func (c counts) rarestPiece(literal string) (rarest uint32) {
 // grams is a hash table of pieces with their matchers.
 type grams struct {
 	shift int
-	heads []int32 // by slot: an index into cells, +1; 0 means empty
+	heads []int32 // for each slot, an index into cells plus 1; 0 means empty
 	cells []cell
 }
 
 // cell is one entry of the table.
 type cell struct {
 	gram     uint32
-	next     int32 // next cell of the slot, like heads
+	next     int32 // next cell of the slot, encoded as in heads
 	matchers []int32
 }
 
@@ -141,7 +141,7 @@ func newGrams(n int) grams {
 	return grams{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]cell, 0, n)}
 }
 
-// cellIndex returns the index of a piece in cells, +1; 0 means not found.
+// cellIndex returns the index of a piece in cells plus 1, or 0 if there is none.
 func (g *grams) cellIndex(gram uint32) int32 {
 	c := g.heads[hashSlot(gram, g.shift)]
 	for c > 0 && g.cells[c-1].gram != gram {
@@ -163,7 +163,7 @@ func (g *grams) put(gram uint32, i int32) {
 
 // find returns the matchers of all pieces of a text.
 func (g *grams) find(text string) (found []int32) {
-	var seen []uint64 // bits of the cells whose matchers were added
+	var seen []uint64 // one bit for each cell, set if its matchers were added
 	for at := 0; at+gramSize <= len(text); at++ {
 		c := g.cellIndex(gramAt(text, at))
 		if c == 0 {

@@ -7,13 +7,11 @@ import (
 
 // literalMatcher is a matcher that knows which literals a matching text contains.
 type literalMatcher interface {
-	// requiredLiterals returns literals of which a matching text contains at least one; nil =
-	// unknown.
+	// requiredLiterals returns literals of which a matching text contains at least one; nil means unknown.
 	requiredLiterals() []string
 }
 
-// requiredLiterals returns literals of which a matching text contains at least one; nil =
-// unknown.
+// requiredLiterals returns literals of which a matching text contains at least one; nil means unknown.
 func (t Text) requiredLiterals() []string {
 	if l, ok := t.m.(literalMatcher); ok {
 		return l.requiredLiterals()

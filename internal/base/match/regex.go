@@ -9,7 +9,7 @@ import (
 
 // regexInfo describes a regular expression without compiling it.
 type regexInfo struct {
-	isPlain bool // it is a literal text
+	isPlain bool // the expression is a literal text
 	literal string
 	names   []string
 }
@@ -74,8 +74,7 @@ func requiredLiteral(re *syntax.Regexp) string {
 	return ""
 }
 
-// removeRustSyntax returns the first construct of expr that only Rust's regex has; "" =
-// none.
+// removeRustSyntax returns the first construct of expr that only Rust's regex has; "" means none.
 func removeRustSyntax(expr string) string {
 	inClass := false
 	for i := 0; i < len(expr); i++ {

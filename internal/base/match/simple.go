@@ -19,7 +19,7 @@ type regexScan struct {
 	info           regexInfo
 }
 
-// scanSimple returns what it learns about expr; ok is false if expr is not simple.
+// scanSimple returns information about expr; ok is false if expr is not simple.
 func scanSimple(expr string) (regexInfo, bool) {
 	s := &regexScan{expr: expr, runStart: -1}
 	for s.at < len(expr) {

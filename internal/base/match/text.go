@@ -14,7 +14,7 @@ type Text struct{ m matcher }
 // matcher is one kind of pattern.
 type matcher interface {
 	match(s string) (Captures, bool)
-	// explain says, after a failed match, why s does not match. It shows the pattern as hide returns it.
+	// explain explains, after a failed match, why s does not match. It shows the pattern as hide returns it.
 	explain(s string, hide Redactor) string
 }
 
@@ -216,14 +216,14 @@ func Regex(expr string) (Text, error) {
 
 type regex struct {
 	expr    string
-	literal string // every match contains it; "" means unknown
+	literal string // text that every match contains; "" means unknown
 	names   []string
 
 	re atomic.Pointer[regexp.Regexp] // nil means not yet compiled
 }
 
-// compiledExpr returns the expression, which was found to be valid. Goroutines that need it first at the same time compile
-// it each.
+// compiledExpr returns the expression, which was found to be valid. If several goroutines need it first at the same
+// time, each of them compiles it.
 func (r *regex) compiledExpr() *regexp.Regexp {
 	if re := r.re.Load(); re != nil {
 		return re

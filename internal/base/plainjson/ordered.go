@@ -14,7 +14,7 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Object is a JSON object; of duplicate keys the last one counts.
+// Object is a JSON object; of duplicate keys the last one wins.
 type Object []Member
 
 var errNotObject = errors.New("not a JSON object")
@@ -35,7 +35,7 @@ func Parse(raw json.RawMessage) (Object, error) {
 		if err := dec.Decode(&value); err != nil {
 			return nil, err
 		}
-		name, _ := key.(string) // always a string
+		name, _ := key.(string) // keys are always strings
 		o = append(o, Member{name, value})
 	}
 	if _, err := dec.Token(); err != nil {
@@ -57,7 +57,7 @@ func (o Object) Get(key string) json.RawMessage {
 	return nil
 }
 
-// With returns the object with a value replaced in its position, or appended. The receiver may change too.
+// With returns the object with a value replaced in its position, or appended. It may also change the receiver.
 func (o Object) With(key string, value json.RawMessage) Object {
 	for i, m := range slices.Backward(o) {
 		if m.Key == key {
@@ -68,7 +68,7 @@ func (o Object) With(key string, value json.RawMessage) Object {
 	return append(o, Member{key, value})
 }
 
-// Without returns the object without some keys. The receiver changes too.
+// Without returns the object without some keys. It also changes the receiver.
 func (o Object) Without(keys ...string) Object {
 	return slices.DeleteFunc(o, func(m Member) bool { return slices.Contains(keys, m.Key) })
 }

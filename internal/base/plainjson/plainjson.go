@@ -1,6 +1,6 @@
 // Package plainjson writes JSON without HTML escapes and with numbers as they were written, keeps the order of the
-// keys of objects (Object), and reads values as leniently as a JavaScript program that does not check types: there,
-// a value of the wrong type counts as absent and is never an error.
+// keys of objects (Object), and reads values as leniently as a JavaScript program that does not check types: a value
+// of the wrong type counts as absent and is never an error.
 package plainjson
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Marshal is [json.Marshal] without escaping <, > and &.
+// Marshal is like [json.Marshal] but without escaping <, > and &.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent makes the kernel kill the child itself, not its group, when the thread that starts it ends.
+// dieWithParent makes the kernel kill the child itself, not its group, when the thread that started it exits.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
 // groupRuns reports whether a group has a running member besides guards. Zombies, which remain in
@@ -21,12 +21,12 @@ func groupRuns(pgid int, guards ...int) bool {
 		return false
 	}
 	all, err := os.ReadDir("/proc")
-	if _, lookErr := os.Stat("/proc/self"); err != nil || lookErr != nil { // none, or that of another namespace
+	if _, lookErr := os.Stat("/proc/self"); err != nil || lookErr != nil { // there is no /proc, or it belongs to another namespace
 		return true
 	}
 	return slices.ContainsFunc(all, func(entry os.DirEntry) bool {
 		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // entries that are not processes have no such file, and the process may have ended
-		// After the name, which may contain anything: state, parent, group.
+		// The name may contain anything. After it follow state, parent and group.
 		rest := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		return len(rest) > 2 && rest[2] == strconv.Itoa(pgid) && rest[0] != "Z" && rest[0] != "X" &&
 			!slices.ContainsFunc(guards, func(pid int) bool { return strconv.Itoa(pid) == entry.Name() })
@@ -49,8 +49,8 @@ func networkModes() []func(*syscall.SysProcAttr) {
 	return []func(*syscall.SysProcAttr){owned}
 }
 
-// isolateChild gives a child its own network and process namespaces, so that all processes that it starts end with
-// it.
+// isolateChild gives a child its own network and process namespaces, so that all processes that it starts are killed
+// when it exits.
 func isolateChild(attr *syscall.SysProcAttr) error {
 	networkModes()[0](attr)
 	attr.Cloneflags |= unix.CLONE_NEWPID

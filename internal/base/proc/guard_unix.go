@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// The scripts of guards wait for the end of their input, to which nothing is written: the input ends when this
-// program ends. The script of a group, running inside or outside it, then ends the group with the same steps as
-// [Process.Stop]; the script of a directory removes it.
+// The scripts of guards wait for EOF on their input. Nothing is written to it, so EOF means that this program has
+// exited. Then the script of a group, running inside or outside it, stops the group with the same steps as
+// [Process.Stop], and the script of a directory removes the directory.
 const (
 	groupScript   = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	outsideScript = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`
@@ -24,7 +24,7 @@ test $s = KILL || sleep 0.5; done 2>/dev/null; rm -rf -- "$1"`
 // guard is a shell process that cleans up if this program is killed. The zero guard does nothing.
 type guard struct {
 	shell *os.Process
-	input *os.File // its input; the kernel closes it when this program ends
+	input *os.File // its input; the kernel closes it when this program exits
 	ended chan struct{}
 }
 
@@ -61,7 +61,7 @@ func newGuard(pgid int, script string, args ...string) guard {
 		return guard{}
 	}
 	g := guard{shell: cmd.Process, input: hold, ended: make(chan struct{})}
-	go func() { // ends with the shell, which end or a signal to the group ends
+	go func() { // returns when the shell exits, because of end or a signal to the group
 		_ = cmd.Wait() // the exit status of a guard is irrelevant
 		close(g.ended)
 	}()
@@ -73,7 +73,7 @@ func (g guard) end() {
 	if g.shell == nil {
 		return
 	}
-	_ = g.shell.Kill() // it may have ended with its group
+	_ = g.shell.Kill() // it may have exited with its group
 	<-g.ended
 	g.input.Close()
 }

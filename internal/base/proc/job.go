@@ -18,12 +18,13 @@ type JobOptions struct {
 	Command
 	// Output receives the output of the command. The caller owns it and may close it after the job has started.
 	Output *os.File
-	// NoteFD is a descriptor like that of [RunOptions].
+	// NoteFD is a file descriptor as in [RunOptions].
 	NoteFD int
 }
 
-// Job is a command whose output goes to a file, so that it needs no reader and may outlive the call that started it,
-// and so can its background processes. The caller must end it with [Job.Stop], or call [Job.Leave] after its end.
+// Job is a command that writes its output to a file. So it needs no reader, and the command and its background
+// processes may outlive the call that started them. The caller must stop it with [Job.Stop], or call [Job.Leave]
+// after it has exited.
 type Job struct {
 	pid      int
 	done     <-chan struct{}
@@ -32,7 +33,7 @@ type Job struct {
 
 	mu      sync.Mutex
 	guard   guard
-	stopped bool // Stop has ended the remaining processes
+	stopped bool // Stop has killed the remaining processes
 }
 
 // StartJob starts a command whose input is an empty line. The line is written after a guard process has started, and
@@ -58,17 +59,16 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	}
 	j.pid = cmd.Process.Pid
 	j.guard = watchOver(j.pid)
-	_, _ = input.WriteString("\n") // it may have ended already
+	_, _ = input.WriteString("\n") // it may already have exited
 	input.Close()
 	return j, nil
 }
 
-// Done is closed when the command has ended. Processes that it started may still
-// run.
+// Done is closed when the command has exited. Processes that it started may still run.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Stop ends the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when
-// they have ended. After the end of the command there is no grace period. It may be called while Leave runs.
+// Stop stops the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when
+// they have exited. If the command has already exited, there is no grace period. It may be called while Leave runs.
 func (j *Job) Stop() {
 	j.mu.Lock()
 	j.stopped = true
@@ -80,8 +80,8 @@ func (j *Job) Stop() {
 	<-j.done
 }
 
-// Leave waits for the end of the command. note is what the command wrote to its note descriptor. left reports that
-// a process which the command started still runs: it continues until [Job.Stop].
+// Leave waits until the command exits. note is what the command wrote to its note descriptor. left is true if a
+// process that the command started is still running: it continues until [Job.Stop].
 func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	<-j.done
 	note = noteOf(j.noteFile)
@@ -91,7 +91,7 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.stopped { // the remaining processes are ending, and the guard ends with them
+	if j.stopped { // the remaining processes are being stopped, together with the guard
 		return exitOf(j.state()), note, false
 	}
 	outside := j.guard
@@ -102,13 +102,13 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	return exitOf(j.state()), note, left
 }
 
-// AllEnded reports that all background processes of the command have ended. Then the job is complete, and Stop must
-// not be called. Call it after [Job.Leave].
+// AllEnded reports whether all background processes of the command have exited. Then the job is complete, and Stop
+// must not be called. Call it after [Job.Leave].
 func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	outside := watchOver(j.pid)
-	j.guard.end() // as a member of the group the guard would be counted
+	j.guard.end() // otherwise the guard would count as a member of the group
 	if groupRuns(j.pid) {
 		j.guard = startGuard(j.pid)
 		outside.end()
@@ -141,13 +141,13 @@ type AttachOptions struct {
 // ErrNetwork means that the system does not allow a separate network namespace.
 var ErrNetwork = errors.New("creating a network namespace is not allowed here")
 
-// Attached is a command that uses this program's standard streams. The caller must
-// call [Attached.Stop], even if the command has ended.
+// Attached is a command that uses this program's standard streams. The caller must call [Attached.Stop], even if the
+// command has exited.
 type Attached struct {
 	pid      int
 	guard    guard
 	done     <-chan struct{}
-	cmd      *exec.Cmd // its state is valid after done
+	cmd      *exec.Cmd // its state is valid after done is closed
 	terminal *os.File  // nil means none
 }
 
@@ -208,8 +208,7 @@ func (a *Attached) Own() []int {
 	return append([]int{a.pid}, a.guard.pids()...)
 }
 
-// Done is closed when the command has ended. Processes that it started may still
-// run.
+// Done is closed when the command has exited. Processes that it started may still run.
 func (a *Attached) Done() <-chan struct{} { return a.done }
 
 // Exit waits for the end of the command and returns its exit status.
@@ -226,8 +225,8 @@ func (a *Attached) CPU() time.Duration {
 // Signal sends a signal to the command and its group.
 func (a *Attached) Signal(sig syscall.Signal) { signalGroup(a.pid, sig) }
 
-// Stop ends the command and all remaining processes of its group: SIGTERM, and
-// SIGKILL after grace. It takes the terminal back and returns when they have ended.
+// Stop stops the command and all remaining processes of its group: SIGTERM, and SIGKILL after grace. It takes the
+// terminal back and returns when they have exited.
 func (a *Attached) Stop(grace time.Duration) {
 	if groupAlive(a.pid) {
 		a.guard.end() // otherwise the group would never be empty

@@ -20,7 +20,7 @@ type Command struct {
 	Env []string
 	Dir string // empty means this process's directory
 	// Isolated runs the command in its own network and process namespaces: it has no network access, and all
-	// processes that it starts end with it. Start fails if the system does not allow that.
+	// processes that it starts are killed when it exits. Start fails if the system does not allow that.
 	Isolated bool
 }
 
@@ -45,8 +45,7 @@ const (
 	ringSize       = 64 << 10
 )
 
-// Process is a child that runs or has ended. All methods may be called from many
-// goroutines.
+// Process is a child that is running or has exited. All methods may be called from many goroutines.
 type Process struct {
 	pid              int
 	guard            guard
@@ -62,8 +61,8 @@ type Process struct {
 	stopped  chan struct{}
 }
 
-// Start runs a child with pipes on its three standard streams. ctx bounds only the start; the child lives until it
-// ends or [Process.Stop] ends it. The caller must call Stop, even if the child has ended.
+// Start runs a child with pipes on its three standard streams. ctx bounds only the start; the child runs until it
+// exits or [Process.Stop] stops it. The caller must call Stop, even if the child has exited.
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
 func Start(ctx context.Context, o Options) (*Process, error) {
@@ -90,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p.guard = startGuard(p.pid)
 	p.stdin = NewQueue(stdin, orDefault(o.StdinLimit, defaultStdinLimit))
 	go p.copyStderr(o.Stderr) // ends at the end of stderr; Stop closes it
-	go p.wait(cmd)            // ends with the child
+	go p.wait(cmd)            // returns when the child exits
 	return p, nil
 }
 
@@ -101,7 +100,7 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 	return v
 }
 
-// prepare calls build unless ctx has ended.
+// prepare calls build unless ctx is cancelled.
 func (c Command) prepare(ctx context.Context) (*exec.Cmd, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
@@ -227,18 +226,18 @@ func (p *Process) PID() int { return p.pid }
 // Signal sends a signal to the child only, not to its group.
 func (p *Process) Signal(sig os.Signal) {
 	if child, err := os.FindProcess(p.pid); err == nil {
-		_ = child.Signal(sig) // it may have ended
+		_ = child.Signal(sig) // it may have exited
 	}
 }
 
 // Stdin returns a queue in front of the child's standard input: Write never blocks.
 func (p *Process) Stdin() *Queue { return p.stdin }
 
-// Stdout returns the child's standard output. It ends when every process that has
-// it open has closed it, or at Stop.
+// Stdout returns the child's standard output. It is at EOF when every process that has it open has closed it, or
+// after Stop.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
-// Done is closed when the child has ended and its exit status is known.
+// Done is closed when the child has exited and its exit status is known.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Exit returns the exit status of the child; ok is false while it runs.
@@ -267,10 +266,10 @@ func (p *Process) HasDescendants() bool {
 	return len(guards) > 0 && groupRuns(p.pid, guards...)
 }
 
-// Stop ends the child and its group, and returns when they have ended and all pipes are closed, at the latest after
+// Stop stops the child and its group, and returns when they have exited and all pipes are closed, at the latest after
 // Grace + TermGrace + 200 ms. The steps are those of the MCP specification for stdio servers: close stdin, wait;
-// SIGTERM, wait; SIGKILL. Signals go to the whole group. When ctx ends, the waits are skipped. Further calls wait
-// for the first.
+// SIGTERM, wait; SIGKILL. Signals go to the whole group. If ctx is cancelled, it does not wait between the steps.
+// Further calls wait for the first.
 func (p *Process) Stop(ctx context.Context) {
 	p.stopOnce.Do(func() {
 		defer close(p.stopped)
@@ -281,7 +280,7 @@ func (p *Process) Stop(ctx context.Context) {
 		}
 		endGroup(p.guard, p.pid)
 		p.waitFor(context.WithoutCancel(ctx), groupWaitLimit)
-		_ = p.stdin.Close() // the reader of the pipe may have ended
+		_ = p.stdin.Close() // the reader of the pipe may have exited
 		p.stdout.Close()
 		p.stderr.Close()
 		<-p.drained
@@ -290,7 +289,7 @@ func (p *Process) Stop(ctx context.Context) {
 	<-p.stopped
 }
 
-// waitFor reports whether the child ended within d.
+// waitFor reports whether the child exited within d.
 func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -303,8 +302,8 @@ func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// endGroup kills the remaining processes of a group. The guard ends with the group
-// and not earlier, because this program may be killed at any moment.
+// endGroup kills the remaining processes of a group. The guard exits with the group and not earlier, because this
+// program may be killed at any moment.
 func endGroup(g guard, pgid int) {
 	killGroup(pgid)
 	g.end()

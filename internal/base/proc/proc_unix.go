@@ -22,8 +22,8 @@ const Shell = "/bin/sh"
 // inheritsFiles means that a child can inherit more than three descriptors.
 const inheritsFiles = true
 
-// groupAttr makes the child the leader of a new process group. There is deliberately no death signal: when this
-// program is killed, a server should see the end of its input and clean up before the [guard] kills it.
+// groupAttr makes the child the leader of a new process group. There is deliberately no death signal: if this program
+// is killed, a server should notice EOF on its input and clean up before the [guard] kills it.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // signalGroup reports whether there was a process to signal. A group of only zombies still counts.

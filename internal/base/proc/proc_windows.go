@@ -14,7 +14,8 @@ const (
 	sigKill = syscall.SIGKILL
 )
 
-// Shell runs command lines of hooks and helpers: the one of Git for Windows, if it is on PATH.
+// Shell is the shell that runs the command lines of hooks and helpers. On Windows it comes with Git and must be on
+// PATH.
 const Shell = "sh"
 
 // inheritsFiles means that a child can inherit more than three descriptors.

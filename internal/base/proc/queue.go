@@ -30,7 +30,7 @@ type Queue struct {
 func NewQueue(w io.WriteCloser, limit int) *Queue {
 	q := &Queue{w: w, limit: limit, done: make(chan struct{})}
 	q.more = sync.NewCond(&q.mu)
-	go q.run() // ends when the queue is closed or w fails
+	go q.run() // returns when the queue is closed or w fails
 	return q
 }
 
@@ -76,7 +76,7 @@ func (q *Queue) Close() error {
 	return q.w.Close()
 }
 
-// Done is closed when the queue has ended and its writer is closed.
+// Done is closed when the queue is empty and its writer is closed.
 func (q *Queue) Done() <-chan struct{} { return q.done }
 
 func (q *Queue) run() {

@@ -41,13 +41,13 @@ type Result struct {
 	Stdout, Stderr []byte
 	Truncated      bool // a stream was longer than Limit
 	Exit           Exit
-	TimedOut       bool   // Timeout ended it
+	TimedOut       bool   // it was killed because of Timeout
 	Note           []byte // what the command wrote to NoteFD, at most 4 KB
 }
 
-// Run runs a command to its end. When Timeout or ctx ends first, the whole group gets SIGTERM and, after KillAfter,
-// SIGKILL. Background processes of the command are killed when it ends. The error says that the command could not be
-// started, or is the error of ctx; the exit status of the command is Result.Exit.
+// Run runs a command to its end. If Timeout expires or ctx is cancelled first, the whole group gets SIGTERM and,
+// after KillAfter, SIGKILL. Background processes of the command are killed when it exits. An error means that the
+// command could not be started, or is the error of ctx; the exit status of the command is Result.Exit.
 func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -112,7 +112,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 func startFollowed(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
-	go func() { // ends with the command
+	go func() { // returns when the command exits
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -125,7 +125,7 @@ func startFollowed(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	return ended, <-started
 }
 
-// noteOf reads the note of a command that has ended. A process that left the group may still have the pipe open.
+// noteOf reads the note of a command that has exited. A process that left the group may still have the pipe open.
 func noteOf(aside *os.File) []byte {
 	if aside == nil {
 		return nil
@@ -165,7 +165,7 @@ func terminate(pgid int, done <-chan struct{}, grace time.Duration) {
 // waitAtMost waits briefly for background processes to close a pipe.
 func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
 	all := make(chan struct{})
-	go func() { // ends when the caller has closed the pipes
+	go func() { // returns when the caller has closed the pipes
 		wg.Wait()
 		close(all)
 	}()

@@ -26,9 +26,9 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	return &TempDir{Path: dir, guard: watchDir(dir)}, nil
 }
 
-// MakeRunDir is MakeTempDir for a run of many processes, which are marked by a variable whose value is the base
-// name of the directory. If this program is killed, the remaining marked processes get SIGTERM, and SIGKILL 500 ms
-// later, before the directory is removed. Only Linux can find them.
+// MakeRunDir is like MakeTempDir, but for a run of many processes. These are marked by a variable with the base name
+// of the directory. If this program is killed, the remaining marked processes get SIGTERM, and SIGKILL 500 ms later,
+// before the directory is removed. Only Linux can find them.
 func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {

@@ -32,7 +32,7 @@ func Verbatimf(format string, args ...any) error {
 	return &VerbatimError{Text: fmt.Sprintf(format, args...)}
 }
 
-// hintError is an error with a hint that says what to do.
+// hintError is an error with a hint about what to do.
 type hintError struct {
 	err  error
 	hint string
@@ -41,7 +41,7 @@ type hintError struct {
 func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
-// WithHint returns an error with a hint that says what to do.
+// WithHint returns an error with a hint about what to do.
 func WithHint(message, hint string) error { return &hintError{err: errors.New(message), hint: hint} }
 
 // ExitError ends the program with its own exit code. A nil Err means nothing left to print.

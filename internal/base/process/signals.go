@@ -118,7 +118,7 @@ func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 	arrived := make(chan os.Signal, 4)
 	done := make(chan struct{})
 	unsubscribe := s.Notify(arrived, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	go func() { // ends when done is closed
+	go func() { // returns when done is closed
 		for {
 			select {
 			case <-done:
@@ -186,7 +186,7 @@ func (m *signalLimitedWriter) Write(p []byte) (int, error) {
 		err error
 	}
 	done, own := make(chan written, 1), slices.Clone(p)
-	go func() { // ends with the write, or with the process if the write is abandoned
+	go func() { // returns after the write; if the write is abandoned, when the process exits
 		n, err := m.w.Write(own)
 		done <- written{n, err}
 	}()
@@ -220,7 +220,7 @@ func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	}
 	signals := make(chan os.Signal, 1)
 	release := s.Notify(signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
-	go func() { // ends with ctx
+	go func() { // returns when ctx is cancelled
 		select {
 		case <-signals:
 			cancel()
@@ -230,15 +230,15 @@ func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { release(); cancel() }
 }
 
-// UntilOrphan cancels the context soon after the parent process has ended, so that
-// the server of a test does not outlive the test.
+// UntilOrphan cancels the context soon after the parent process has exited, so that the server of a test does not
+// outlive the test.
 func (s *System) UntilOrphan(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {
 		return ctx, cancel
 	}
 	parent := s.Lifetime.Parent()
-	go func() { // ends with ctx
+	go func() { // returns when ctx is cancelled
 		const pause = 500 * time.Millisecond
 		ticker := time.NewTicker(pause)
 		defer ticker.Stop()

@@ -78,7 +78,7 @@ func (g optionGrammar) parseOption(word string) (known bool, value string) {
 	return true, name
 }
 
-// parseCluster parses the letters of one word of options. Its results are those of parseOption.
+// parseCluster parses the letters of one word of options. It has the same results as parseOption.
 func (g optionGrammar) parseCluster(letters string) (known bool, value string) {
 	if g.allowsDigits && isNumber(letters) {
 		return true, ""

@@ -186,8 +186,8 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 // hiddenLine finds a line that begins with # but is not a comment of the script.
 var hiddenLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\s*['"]*#`) })
 
-// inHeredoc reports whether the word is the text of a here-document, or contains a
-// substitution, whose lines are judged separately.
+// inHeredoc reports whether the word is the text of a here-document, or contains a substitution, whose lines are
+// checked separately.
 func (r *scriptReader) inHeredoc(n *syntax.Word) bool {
 	found := false
 	syntax.Walk(n, func(node syntax.Node) bool {

@@ -21,15 +21,15 @@ const (
 	Arithmetic                       // $((NAME+1)); Text = NAME
 	Braces                           // {a,b}
 	EscapedSpace                     // a\ b, or a continued line inside a word
-	OpenHeredoc                      // << EOF, whose text is expanded
-	UnclearRedirect                  // of a compound command, << followed by > FILE, or a descriptor above 9
+	OpenHeredoc                      // << EOF, in which the text is expanded
+	UnclearRedirect                  // a redirection of a compound command, << followed by > FILE, or a descriptor above 9
 	HiddenRedirect                   // <> FILE or {name}> FILE
 	Evaluates                        // eval and similar commands; Text = the command
 	ArithmeticTest                   // [[ a -eq b ]]; Text = "[[ ... -eq ..."
 	SubscriptTest                    // test -v a[x]; Text = "test -v"
 	List                             // a=(x y)
 	Subscript                        // a[x]=y
-	CountingLoop                     // for ((…))
+	CountingLoop                     // a loop such as for ((…))
 	DescriptorVariable               // {a[x]}<file
 	ForeignSpace                     // a no-break space or similar character
 	NamedDirectory                   // ~[name]

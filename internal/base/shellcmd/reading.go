@@ -98,7 +98,7 @@ func isBrokenExpansion(text string, mistake error) bool {
 type wordCoverage struct {
 	text       string
 	words      []bool   // bytes of words, quotes and expansions
-	delimiters []string // of here-documents
+	delimiters []string // delimiters of here-documents
 	separated  bool     // the words of a command are separated by more than spaces, an expansion is continued on another line, or backquotes are in arithmetic
 }
 

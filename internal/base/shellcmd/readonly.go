@@ -49,7 +49,7 @@ func (c Command) ReadOnly() bool {
 		return false
 	}
 	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic && (!isGrep(c.Args[0]) || !w.isGlob()) }) {
-		// An expansion may become an option that makes these commands write.
+		// After expansion, a word may be an option that makes these commands write.
 		return false
 	}
 	return isReadOnlyWith(c.Args[0], c.Args[1:])

@@ -14,9 +14,9 @@ const (
 	maxRepairedLength = 16 << 10
 )
 
-// parseRepaired parses a script with syntax errors as the real CLI does, whose parser continues after an error: an
-// open quote, loop or condition ends with the text, a pipe may have no second command, and ;; is a semicolon
-// everywhere (observed with 2.1.330). The added text follows the end of the source.
+// parseRepaired parses a script with syntax errors as the parser of the real CLI does, which continues after an
+// error: an open quote, loop or condition is closed at the end of the text, a pipe may have no second command, and ;;
+// is a semicolon everywhere (observed with 2.1.330). The added text follows the end of the source.
 func parseRepaired(source string, mistake error) (text string, stmts []*syntax.Stmt, ok bool) {
 	if len(source) > maxRepairedLength {
 		return "", nil, false

@@ -55,7 +55,7 @@ type Command struct {
 
 // Redirect is one redirection of a command.
 type Redirect struct {
-	Op     string // as written: ">", ">>", "2>&1" has ">&"
+	Op     string // operator as written, such as ">" or ">>"; for "2>&1" it is ">&"
 	Target string // file name, descriptor or here-string
 	// WritesFile is true if a file other than /dev/null may be written.
 	WritesFile bool
@@ -107,7 +107,7 @@ type scriptReader struct {
 	parents  []syntax.Node
 	assigned map[string]bool   // variables that the script sets
 	setsHome bool              // one of them may be HOME
-	values   map[string]string // of variables that the script sets to a constant
+	values   map[string]string // values of variables that the script sets to a constant
 	// Line continuations next to a pipe, as they appear in the text of the command.
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
@@ -151,7 +151,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		for _, redir := range n.Stmt.Redirs {
 			r.script.Commands = append(r.script.Commands, Command{Redirects: []Redirect{r.readRedirect(redir)}})
 		}
-		return false // its commands are not checked (observed with 2.1.330)
+		return false // commands in it are not checked (observed with 2.1.330)
 	case *syntax.TimeClause:
 		_, again := r.parents[max(0, len(r.parents)-2)].(*syntax.TimeClause)
 		r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil || again

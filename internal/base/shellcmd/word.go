@@ -38,7 +38,7 @@ type Word struct {
 // globs.
 type Path struct {
 	Home bool   // Name is below the home directory
-	Name string // with its quoting removed; empty means the home directory itself
+	Name string // path without quoting; empty means the home directory itself
 	// Glob is the pattern form of Name if it has unquoted stars, question marks or
 	// brackets, with all other special characters escaped; empty means none.
 	Glob string
@@ -54,7 +54,8 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	}
 	known.Value = r.value(w)
 	if name, ok := strings.CutPrefix(strings.Trim(known.Source, `"`), "$"); ok && (syntax.ValidName(name) || strings.HasPrefix(known.Source, "${")) {
-		// The real CLI does not follow ${NAME}, and an unquoted variable whose value is several words (observed with 2.1.330).
+		// The real CLI does not resolve ${NAME}, and not an unquoted variable with a value of several words (observed
+		// with 2.1.330).
 		if known.Value = r.values[name]; known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n") {
 			known.Value = ""
 		}
@@ -68,7 +69,7 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	return b.String(), known
 }
 
-// value returns the text of a word whose variables the script has set; empty means it has none, or others.
+// value returns the text of a word if it has variables and the script has set all of them; otherwise it returns "".
 func (r *scriptReader) value(w *syntax.Word) string {
 	s := wordExpander{values: r.values}
 	for _, part := range w.Parts {
@@ -132,7 +133,7 @@ func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 // wordExpander expands one word.
 type wordExpander struct {
 	startsAtHome bool              // $HOME is the home directory
-	values       map[string]string // of variables
+	values       map[string]string // values of variables
 	usesValues   bool              // the word has one of them
 	inHome       bool              // the word begins with it
 	inWorkDir    bool              // the word begins with the working directory

@@ -17,7 +17,7 @@ var durationPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustC
 type wrapper struct {
 	valueOptions       string // letters of options whose value is the next word
 	longNames          string // their long names, separated by spaces
-	operands           int    // its own words before the program
+	operands           int    // number of its own words before the program
 	acceptsAssignments bool   // accepts NAME=value before the program
 }
 
@@ -152,8 +152,8 @@ func isOpaqueWrapper(name string, own []Word) bool {
 		slices.ContainsFunc(own, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
-// SourceFrom returns the command line from word i on, as written except for spaces and the quotes of its first
-// word. spaced says that its words are separated by more than single spaces.
+// SourceFrom returns the command line from word i on, as written except for spaces and the quotes of its first word.
+// spaced is true if its words are separated by more than single spaces.
 func (c Command) SourceFrom(i int) (text string, spaced bool) {
 	parts := []string{c.Args[i]}
 	for _, w := range c.Words[i+1:] {
@@ -209,7 +209,7 @@ func (c Command) Programs() []string {
 			return append(out, script)
 		}
 		w, ok := wrapperOf(args[0])
-		if args[0] == "--" { // of time
+		if args[0] == "--" { // an option terminator of time
 			w, ok = wrapper{}, true
 		}
 		if !ok || isOpaqueRunner(args) {

@@ -18,8 +18,8 @@ type Hunk struct {
 
 const noNewline = `\ No newline at end of file`
 
-// maxEdits bounds the search for the shortest edit script; texts that differ more
-// are shown as replaced from the first to the last difference.
+// maxEdits bounds the search for the shortest edit script. If texts differ more, everything from the first to the
+// last difference is shown as replaced.
 const maxEdits = 1000
 
 // Hunks compares before and after with the given lines of context. For equal texts

@@ -93,11 +93,11 @@ type Catalog struct {
 	pluginParts []PluginParts // parts of the plugins that were found at creation
 
 	mu           sync.Mutex
-	commands     []Command // in the order shown; replaced as a whole
+	commands     []Command // commands in the order shown; the slice is replaced as a whole
 	plugins      []protocol.Plugin
 	pluginErrors []protocol.PluginError
 	styles       []string
-	styleTexts   map[string]string // texts of the styles that are files, by name
+	styleTexts   map[string]string // texts of output styles from files, by name
 	agents       map[string]Agent
 }
 
@@ -243,7 +243,7 @@ func (c *Catalog) Style(name string) string {
 	return c.styleTexts[name]
 }
 
-// Styles lists the output styles, those of the CLI first.
+// Styles lists the output styles, built-in styles first.
 func (c *Catalog) Styles() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

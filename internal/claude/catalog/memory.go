@@ -20,7 +20,7 @@ type MemoryOptions struct {
 	Home    string // home directory for ~; empty means ~ is not expanded
 	// Project includes the files of the project, and Local the user's private files for the project.
 	Project, Local bool
-	// AddedDirs are other directories whose instructions are read at the start, as those of the project.
+	// AddedDirs are other directories whose instructions are read at the start, like the instructions of the project.
 	AddedDirs []string
 }
 
@@ -31,7 +31,7 @@ type Memory struct {
 	Parent string // file that imports it; empty means it is not imported
 	Text   string // content without front matter and comments
 	Raw    string // the unchanged content; empty means the same as Text
-	Rule   bool   // it is in a rules directory
+	Rule   bool   // the file is in a rules directory
 	// Globs are patterns (as in .gitignore) of the paths below Base to which it applies; nil means it always applies.
 	Globs []string
 	Base  string

@@ -74,7 +74,7 @@ func (l *loader) readPluginDir(tree fs.FS, dir string, n int) {
 		l.readPlugin(tree, dir, inline)
 		return
 	}
-	entries, _ := fs.ReadDir(tree, ".") // it was read before
+	entries, _ := fs.ReadDir(tree, ".") // the directory was read before
 	for _, e := range entries {
 		if sub, err := fs.Sub(tree, e.Name()); err == nil && fileExists(sub, manifestFile) {
 			l.readPlugin(sub, filepath.Join(dir, e.Name()), inline)

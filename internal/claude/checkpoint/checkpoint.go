@@ -57,7 +57,7 @@ type History struct {
 type checkpoint struct {
 	uuid  string
 	time  string
-	files map[string]backup // by tracking path
+	files map[string]backup // backups of the files by tracking path
 }
 
 // backup is one version of a file.

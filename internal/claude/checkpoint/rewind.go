@@ -17,7 +17,7 @@ import (
 // Change is the effect of a rewind.
 type Change struct {
 	Files                 []string // absolute, sorted
-	Insertions, Deletions int      // of lines
+	Insertions, Deletions int      // number of lines
 	// Skipped counts files that were not restored because a link has replaced the regular file.
 	Skipped int
 }

@@ -23,7 +23,7 @@ const (
 // while the host does not read stdout.
 type lineWriter struct {
 	w    io.Writer
-	done chan struct{} // closed when the goroutine has ended
+	done chan struct{} // closed when the goroutine has returned
 
 	mu      sync.Mutex
 	changed *sync.Cond // signals changes of the fields below

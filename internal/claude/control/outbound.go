@@ -144,7 +144,7 @@ type elicitation struct {
 	Message string          `json:"message"`
 	Mode    string          `json:"mode"` // "url" if URL is set, else "form"
 	Schema  json.RawMessage `json:"requested_schema,omitempty"`
-	Order   []string        `json:"property_order,omitzero"` // of Schema
+	Order   []string        `json:"property_order,omitzero"` // order of the properties in Schema
 	URL     string          `json:"url,omitempty"`
 	ID      string          `json:"elicitation_id,omitempty"` // id of the question; only with URL
 }

@@ -11,7 +11,7 @@ type pendingRequests struct {
 
 	mu      sync.Mutex
 	open    bool                          // new requests are accepted
-	cancels map[string]context.CancelFunc // by request id
+	cancels map[string]context.CancelFunc // cancel functions by request id
 }
 
 func (e *pendingRequests) begin() {

@@ -35,7 +35,7 @@ type runningTurn struct {
 
 // input is the state of stdin.
 type input struct {
-	stdinOpen  bool       // stdin has not ended
+	stdinOpen  bool       // stdin is not at EOF
 	ended      bool       // no more prompts are accepted
 	inBurst    bool       // complete lines are buffered but not handled yet
 	burstEnded *sync.Cond // signals that inBurst has become false

@@ -86,7 +86,7 @@ type BackgroundWorker interface {
 
 // RequestServer handles the host's control requests.
 type RequestServer interface {
-	// Serve handles a request of every subtype except those of [Initializer].
+	// Serve handles a request of every subtype except the requests of [Initializer].
 	Serve(ctx context.Context, r Request) (Answer, error)
 	// IsSlow reports whether requests of a subtype may block. Others are served by the goroutine
 	// that reads stdin and are answered before the next line is read.

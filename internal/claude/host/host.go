@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrInterrupted ends a run whose turn was interrupted by SIGINT.
+// ErrInterrupted is the error of a run that ends because SIGINT interrupted a turn.
 var ErrInterrupted = errors.New("interrupted")
 
 // Host is a session that an SDK host drives over stdin and stdout.

@@ -67,7 +67,7 @@ type InitializeOptions struct {
 	SystemPrompt       []string                          `json:"systemPrompt"` // a single string is also accepted
 	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
 	Agents             json.RawMessage                   `json:"agents"`      // an object by name
-	ToolAliases        map[string]string                 `json:"toolAliases"` // by the name that the model writes
+	ToolAliases        map[string]string                 `json:"toolAliases"` // tool names by the aliases that the model uses
 	Title              string                            `json:"title"`
 	Skills             []string                          `json:"skills"` // nil means all
 	ForwardSubagent    bool                              `json:"forwardSubagentText"`

@@ -59,7 +59,7 @@ type usageSquare struct {
 // contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
 type contextUsage struct {
 	Agents           []agentUsage       `json:"agents"`
-	APIUsage         *requestUsage      `json:"apiUsage"`                       // nil means no turn has ended
+	APIUsage         *requestUsage      `json:"apiUsage"`                       // nil means that no turn has finished
 	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 means automatic compaction is off
 	CompactSource    string             `json:"autocompactSource"`
 	Categories       []usageCategory    `json:"categories"`

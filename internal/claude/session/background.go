@@ -27,7 +27,7 @@ type background struct {
 	policy        *policy
 	records       *recorder
 	state         *simulator.SessionState
-	showAgentText atomic.Bool       // texts of agents that a turn waits for are shown
+	showAgentText atomic.Bool       // the text of agents for which a turn waits is shown
 	options       simulator.Options // options of the main conversation, set before its first turn
 	tempDir       tempDir
 }
@@ -86,7 +86,7 @@ func (b *background) Name() string {
 	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
 }
 
-// ShowsAgentText reports whether texts of agents that a turn waits for are shown.
+// ShowsAgentText reports whether the text of agents for which a turn waits is shown.
 func (b *background) ShowsAgentText() bool { return b.showAgentText.Load() }
 
 // Find returns the kind of agent with a name.

@@ -18,9 +18,9 @@ type changedFile struct {
 
 // rereadEntry identifies the content that was read again.
 type rereadEntry struct {
-	Timestamp int64  `json:"timestamp"` // of the change, in Unix milliseconds
+	Timestamp int64  `json:"timestamp"` // time of the change, in Unix milliseconds
 	Hash      string `json:"contentHash"`
-	Length    int    `json:"contentLength"` // in bytes
+	Length    int    `json:"contentLength"` // length in bytes
 }
 
 // changedContext tells the model about files that changed after the session, or an agent, had written them.

@@ -111,7 +111,7 @@ type skillLibrary struct {
 	allowed    atomic.Pointer[[]string] // skills that the model may load; nil means all
 	shell      command.Shell
 	state      *simulator.SessionState
-	hooksAdded sync.Map // names of the skills whose hooks are active
+	hooksAdded sync.Map // names of skills with active hooks
 }
 
 // command finds a custom command or a skill as the Skill tool names it.

@@ -171,7 +171,7 @@ func (s *Session) Model() string { return claudecode.ResolveModel(s.state.Model(
 // SetModel changes the model. The environment may map the name to another model.
 func (s *Session) SetModel(name string) { s.state.SetModel(s.plan.Model.Aliases.Name(name)) }
 
-// Cost returns what the session had cost at the end of the last turn.
+// Cost returns the costs of the session up to the end of the last turn.
 func (s *Session) Cost() slash.Cost { return s.conversation.lastCost() }
 
 // Context returns how full the context window is.

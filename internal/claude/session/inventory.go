@@ -42,7 +42,7 @@ func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
 			v.denied = append(v.denied, rule.Text)
 		}
 	}
-	if plan.Customization.Restricted && v.plan.IsDefault() { // they are available by name (observed with 2.1.330)
+	if plan.Customization.Restricted && v.plan.IsDefault() { // it is available by name (observed with 2.1.330)
 		v.denied = append(v.denied, "Bash", "CronCreate", "Monitor", "WebFetch", "Workflow")
 	}
 	for i, rule := range v.denied {

@@ -17,13 +17,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// mirror repeats every transcript line on stdout (--session-mirror; spec:
-// cli-contract 8.5). Lines are written to disk before the event that made them
-// is yielded, so taking them just before each event puts all lines of a turn
-// resumed its result.
+// mirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). Lines are written to
+// disk before the event that caused them is yielded. Reading them just before each event therefore puts all lines of
+// a turn before its result.
 type mirror struct {
 	mu    sync.Mutex
-	files []*mirroredFile // in the order of their first line
+	files []*mirroredFile // files in the order of their first line
 }
 
 // mirroredFile holds the lines of one file that were not shown yet.
@@ -62,8 +61,8 @@ func (m *mirror) take() []protocol.Event {
 	return frames
 }
 
-// debugLog is the log of --debug, one line per event. The lines have the real CLI's form, but our
-// own texts.
+// debugLog is the log of --debug, one line per event. The lines have the format of the real CLI, but are worded
+// differently.
 type debugLog struct {
 	w      io.WriteCloser
 	clock  *clock.Source
@@ -121,7 +120,7 @@ func (l *debugLog) printf(format string, args ...any) {
 
 func (l *debugLog) close() {
 	if l != nil {
-		_ = l.w.Close() // as above
+		_ = l.w.Close() // errors were reported before
 	}
 }
 

@@ -141,7 +141,7 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 	switch {
 	case ctx.Err() != nil:
 		return protocol.PermissionAnswer{}, ctx.Err()
-	case err != nil: // its server is gone
+	case err != nil: // its server has disconnected
 		return protocol.PermissionAnswer{Undecided: true}, nil
 	case result.IsError:
 		return protocol.PermissionAnswer{AskFailure: result.Content.Plain(), CallFailed: true}, nil
@@ -215,7 +215,7 @@ func matchFiles(pattern string) []string {
 	}
 	found, err := filepath.Glob(b.String())
 	if err != nil {
-		return nil // no pattern that Glob reads is malformed
+		return nil // the pattern is malformed
 	}
 	return found
 }

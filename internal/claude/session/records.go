@@ -30,7 +30,7 @@ import (
 // the scenario. It also writes warnings to stderr.
 type recorder struct {
 	stderr      io.Writer
-	environ     []string // its values are redacted in warnings
+	environ     []string // environment whose values are redacted in warnings
 	noHints     bool     // hints of claudeless are not written
 	transcript  *transcript.Transcript
 	scenario    *scenarioProgress
@@ -163,7 +163,7 @@ func (r *recorder) recordUnplayed(ctx context.Context) {
 	}
 	last := r.lastResult.Load()
 	if last.Subtype == "error_during_execution" || strings.HasPrefix(last.TerminalReason, "aborted") || last.DeferredToolUse != nil {
-		return // the turn was ended on request
+		return // the turn was stopped on request
 	}
 	if text, at, ok := r.scenario.Unplayed(ctx); ok {
 		r.journal.Write(journal.Unplayed{Text: text, File: at.File, Line: at.Line})
@@ -253,7 +253,7 @@ func (r *recorder) close() {
 	}
 }
 
-// closeLogs closes journal and debug log after everything else has ended.
+// closeLogs closes journal and debug log after everything else has stopped.
 func (r *recorder) closeLogs() {
 	sent, err := r.telemetry.close()
 	if err != nil {
@@ -283,7 +283,7 @@ func (r *recorder) Hint(text string) {
 // judged.
 func (r *recorder) WriteJournal(b journal.Body) { r.writeLines([]journal.Body{b}, nil) }
 
-// writeLines writes lines to the journal. It does nothing if err says that they could not be made.
+// writeLines writes lines to the journal. If err reports that they could not be created, it does nothing.
 func (r *recorder) writeLines(lines []journal.Body, err error) {
 	r.scenario.summarize(lines...)
 	if r.journal != nil {
@@ -311,7 +311,7 @@ type scenarioProgress struct {
 	injectedPrompt string          // the last prompt that the CLI itself wrote
 }
 
-// observe records what the engine does not see.
+// observe records facts that the engine is not told.
 func (p *scenarioProgress) observe(ev protocol.Event) {
 	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
 		p.injectedPrompt = prompt.Content.Plain()

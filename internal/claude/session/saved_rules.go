@@ -12,7 +12,7 @@ import (
 
 // settingsFiles are the settings files to which permission updates are saved.
 type settingsFiles struct {
-	paths   map[string]string // by destination
+	paths   map[string]string // files by destination
 	records *recorder
 }
 

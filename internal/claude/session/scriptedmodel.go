@@ -42,7 +42,7 @@ type runLog interface {
 // scriptedModel is the model of a session.
 type scriptedModel struct{ o scriptedModelOptions }
 
-// newScriptedModel makes the model of a session. It starts nothing.
+// newScriptedModel creates the model of a session. It starts nothing.
 func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedModel{o} }
 
 // Name returns the model name after the mapping of the environment.
@@ -98,7 +98,7 @@ func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Rep
 	}
 }
 
-// failingModel is a model whose every reply is the same failure.
+// failingModel is a model with the same failure as every reply.
 type failingModel struct{ failure *scenarios.Failure }
 
 // Next fails.
@@ -145,7 +145,7 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 
 var errNoGates = errors.New("gates need claudeless exec, or a directory in CLAUDELESS_GATES")
 
-// waitAtGate holds a message back until its own gate, or that of another step, is released.
+// waitAtGate holds a message back until its own gate, or the gate of another step, is released.
 func (p *scriptedModel) waitAtGate(ctx context.Context, name string, own bool) error {
 	if own {
 		if err := gate.Reach(p.o.Gates, name); err != nil {

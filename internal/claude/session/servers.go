@@ -52,16 +52,16 @@ type servers struct {
 	records     *recorder
 	requests    serverRequests
 	results     resultStore
-	progress    io.Writer       // for a line about servers that are still starting; nil means no line
+	progress    io.Writer       // shows a line about servers that are still starting; nil means no line
 	manager     *mcp.Manager    // nil means no servers
-	callContext context.Context // of Start, without its cancellation; for requests to servers outside of calls
+	callContext context.Context // context of Start without its cancellation, for requests to servers outside of calls
 	dynamic     *dynamicServers
 
 	warnsOfMissing bool // on stderr
 }
 
-// dynamicServers are the servers that are added after the start: those inside the host and those of
-// plugins that the host names.
+// dynamicServers are the servers that are added after the start: servers inside the host, and servers of plugins that
+// the host requests.
 type dynamicServers struct {
 	settled        chan struct{} // closed when the servers of the start have settled
 	err            error         // their error; read it only after settled is closed
@@ -232,7 +232,7 @@ func (v *servers) isDeferred(t protocol.Tool) bool {
 // serverRequests handles the requests of MCP servers to their client.
 type serverRequests struct {
 	scenario launch.Scenario
-	model    string // that samples, where the scenario names none
+	model    string // model for sampling if the scenario sets none
 	host     Host   // nil means no host
 }
 
@@ -311,7 +311,7 @@ func sampleText(content json.RawMessage) string {
 	var blocks []block
 	if json.Unmarshal(content, &blocks) != nil {
 		blocks = make([]block, 1)
-		_ = json.Unmarshal(content, &blocks[0]) // no text is an empty one
+		_ = json.Unmarshal(content, &blocks[0]) // without text, the text is empty
 	}
 	texts := make([]string, len(blocks))
 	for i, b := range blocks {

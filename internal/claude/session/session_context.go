@@ -72,9 +72,9 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	return ev
 }
 
-// FirstPromptContext returns the texts that the model sees in addition to the first prompt, as the real CLI sends
-// them: instruction files, then the output of hooks, the output style, the instructions of MCP servers, and in plan mode
-// the path of the plan file.
+// FirstPromptContext returns the texts that are sent to the model in addition to the first prompt, as the real CLI
+// sends them: instruction files, then the output of hooks, the output style, the instructions of MCP servers, and in
+// plan mode the path of the plan file.
 func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	if text := instructionText(s.plan.Customization.Memories); text != "" {
 		before = append(before, text)
@@ -206,7 +206,8 @@ func (s *sessionContext) PreviousDirectory() string {
 	return ""
 }
 
-// projectDir returns the project folder of the sessions: that of the directory from which a worktree was made.
+// projectDir returns the project folder of the sessions: for a worktree, the folder of the directory from which it
+// was created.
 func (s *sessionContext) projectDir() string {
 	dir := filepath.Dir(s.records.transcript.Path())
 	if w := s.plan.Worktree; w != nil {

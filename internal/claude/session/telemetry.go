@@ -24,9 +24,9 @@ type telemetryExport struct {
 	hooks    *hook.Runner
 	state    *simulator.SessionState
 	quit     chan struct{} // closed to end the goroutine that sends at intervals
-	stopped  chan struct{} // closed when it has ended
+	stopped  chan struct{} // closed when the goroutine has returned
 	once     sync.Once
-	ctx      context.Context // of the start, without its cancellation
+	ctx      context.Context // context of the start, without its cancellation
 }
 
 // startTelemetry starts the telemetry that the environment requests; nil means none.
@@ -49,7 +49,7 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 func machine(plan launch.Plan) telemetry.Machine {
 	user := sha256.Sum256([]byte("user of " + plan.State))
 	m := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // it is omitted on other systems
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // other systems have no such file, and the value is omitted
 		m.Release = strings.TrimSpace(string(release))
 	}
 	return m
@@ -70,7 +70,7 @@ func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
 	return list
 }
 
-// record passes on an event, and before it the hooks that ran. Mode is that of the moment.
+// record passes on the hooks that ran and then an event. mode is the current permission mode.
 func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode) {
 	if e == nil {
 		return
@@ -82,7 +82,7 @@ func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode
 	e.recorder.Record(ev, telemetry.Moment{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})
 }
 
-// close ends the goroutine, sends the rest and returns what the collector has accepted, by name.
+// close stops the goroutine, sends the remaining data and returns how much of each name the collector has accepted.
 func (e *telemetryExport) close() (map[string]int, error) {
 	if e == nil {
 		return nil, nil

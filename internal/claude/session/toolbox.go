@@ -34,7 +34,7 @@ type toolbox struct {
 	instructions      *nestedInstructions
 	aliases           map[string]string // tools that the host substitutes for others
 	sequentialAgents  bool              // agents run one after another, for a repeatable run
-	options           builtin.Options   // of the built-in tools
+	options           builtin.Options   // options of the built-in tools
 	refusesAtOnce     func(protocol.ToolUse) bool
 	isolated          isolatedTools
 }
@@ -107,7 +107,7 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	return p
 }
 
-// Precheck looks at a call that is about to run. What is answered without a tool is not checked.
+// Precheck looks at a call that is about to run. A call that is answered without a tool is not checked.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	ready := simulator.Precheck{ObservedInput: t.builtinTools(call).ObservedInput(call)}
 	if !t.policy.canned.HasResult(call) {
@@ -156,7 +156,7 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	}
 	names := t.inventory.listed(t.servers.hasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
-		names[i] = "Agent" // as calls name it
+		names[i] = "Agent" // the name used in calls
 	}
 	return new(executor.ResultOf(executor.UnknownToolResult(call.Name, names)))
 }

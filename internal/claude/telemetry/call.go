@@ -16,11 +16,11 @@ import (
 // call holds the telemetry data of a tool call.
 type call struct {
 	name, rawTool        string
-	input                string // as JSON
+	input                string // input as JSON
 	command, path, skill string
 	editsFile            bool
 	attributes           values     // all attributes of the call's events
-	output               fileOutput // of editing tools
+	output               fileOutput // output of editing tools
 }
 
 // fileOutput is the output of an editing tool.

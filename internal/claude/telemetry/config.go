@@ -29,8 +29,8 @@ type Config struct {
 	// Metrics, Logs and Traces say where each signal goes; nil means nowhere.
 	Metrics, Logs, Traces *Target
 
-	Prompts      bool        // OTEL_LOG_USER_PROMPTS: texts of prompts are not redacted
-	Responses    bool        // OTEL_LOG_ASSISTANT_RESPONSES: send texts of the model
+	Prompts      bool        // OTEL_LOG_USER_PROMPTS: prompts are not redacted
+	Responses    bool        // OTEL_LOG_ASSISTANT_RESPONSES: send the text of replies
 	ToolDetails  bool        // OTEL_LOG_TOOL_DETAILS: inputs of tools, and names that the user gave
 	ToolContent  bool        // OTEL_LOG_TOOL_CONTENT: what tools read and wrote, in spans
 	Resource     [][2]string // OTEL_RESOURCE_ATTRIBUTES
@@ -44,7 +44,7 @@ type Config struct {
 // Target is where the exporter of one signal sends.
 type Target struct {
 	Protocol string
-	URL      string // for grpc without a path
+	URL      string // URL; for grpc without a path
 	Headers  [][2]string
 	Interval time.Duration
 }

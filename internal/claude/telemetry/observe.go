@@ -15,7 +15,7 @@ import (
 // state is the recorder's state of the running session.
 type state struct {
 	started       bool
-	prompt        *protocol.PromptAccepted // prompt whose event follows those of the session start
+	prompt        *protocol.PromptAccepted // prompt to report after the events of the session start
 	promptID      string
 	sequence      int
 	interaction   spanData
@@ -23,20 +23,20 @@ type state struct {
 	traceID       hexID
 	turnStart     time.Time
 	prompts       values                        // attributes of the interaction span
-	conversations map[string]*conversationState // by agent id; "" means the main conversation
+	conversations map[string]*conversationState // state by agent id; "" is the main conversation
 	servers       map[string]string             // sources of MCP servers
-	connected     map[string]time.Time          // when each MCP server was connected
+	connected     map[string]time.Time          // time at which each MCP server was connected
 }
 
 // conversationState is the state of the main conversation or of an agent's.
 type conversationState struct {
 	requestSent   time.Time // latest possible time at which the running request was sent
-	answerStarted time.Time // when the answer began
+	answerStarted time.Time // time at which the reply began
 	messageID     string    // id of the answer
 	text          strings.Builder
-	requestID     string    // of the last answer
+	requestID     string    // request id of the last reply
 	attempts      int       // failed attempts of the running request
-	firstFailure  time.Time // when the running request failed first
+	firstFailure  time.Time // time at which the running request first failed
 	skill         string    // last skill that the turn has loaded
 	server        string    // MCP server and tool whose result the running request contains
 	tool          string
@@ -100,8 +100,8 @@ func (r *Recorder) conversation(agent, kind string) *conversationState {
 	return l
 }
 
-// beginTurn begins a turn. The events of the start precede that of the first prompt, and the init
-// event, from which they are made, follows it.
+// beginTurn begins a turn. The events of the session start come before the event of the first prompt. They are
+// derived from the init event, which arrives after the prompt.
 func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
 	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.prompt == nil && r.state.started && ev.PromptID == r.state.promptID {
 		return // a text within the turn
@@ -378,7 +378,7 @@ func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c call, span spanD
 	v["duration_ms"] = took
 }
 
-// recordEffects records what a successful call has changed.
+// recordEffects records the effects of a successful call.
 func (r *Recorder) recordEffects(ev *protocol.ToolExecuted, c call) {
 	added, removed := 0, 0
 	switch {

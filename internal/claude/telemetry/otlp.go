@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// The messages of OTLP 1.x, as far as the CLI sends them. The tag json is the name in OTLP/JSON, the
-// tag pb the number of the field in OTLP/protobuf; the order is that of the real CLI's JSON.
+// The messages of OTLP 1.x, as far as the CLI sends them. The tag json is the name in OTLP/JSON, and the tag pb the
+// number of the field in OTLP/protobuf. The order is the same as in the JSON of the real CLI.
 type (
 	exportRequest struct {
 		Logs    []signal[scopeLogs]    `json:"resourceLogs,omitempty" pb:"1"`

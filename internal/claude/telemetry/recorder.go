@@ -18,14 +18,14 @@ import (
 // Options configures a [Recorder].
 type Options struct {
 	Config
-	Version       string // of claude
+	Version       string // version of claude
 	Machine       Machine
 	SessionID     string
 	Resumed       bool
 	CustomBaseURL bool
 	Interactive   bool
 	Clock         *clock.Source
-	Hooks         []Hook // of the settings
+	Hooks         []Hook // hooks of the settings
 }
 
 // Moment is the state of the session at the time of an event.
@@ -45,14 +45,14 @@ type HookRun struct {
 	Blocked     int
 	Failed      int // without blocking
 	Cancelled   int
-	Duration    time.Duration // of the slowest
+	Duration    time.Duration // duration of the slowest hook
 	Output      int           // bytes on standard output
 	Context     int           // bytes of additional context
 }
 
 // Machine describes the computer on which the session runs.
 type Machine struct {
-	Arch, OS, Release string // as reported by uname; empty values are omitted
+	Arch, OS, Release string // values reported by uname; empty ones are omitted
 	UserID            string // identifies the installation
 }
 
@@ -60,14 +60,14 @@ type Machine struct {
 type Recorder struct {
 	o         Options
 	exporters map[string]*exporter
-	common    []attribute // of events and metrics
+	common    []attribute // attributes of all events and metrics
 	tables    map[string][]row
 	resource  resource
 
 	mu       sync.Mutex // guards what follows
 	state    state
 	moment   Moment
-	lastErr  error          // of the last request that was not sent
+	lastErr  error          // error of the last request that could not be sent
 	sent     map[string]int // numbers of accepted items, by full name
 	records  []logRecord
 	counters []*counter
@@ -119,7 +119,7 @@ func Open(o Options) *Recorder {
 	return r
 }
 
-// newAttributes makes attributes of keys and values. Empty values are left out.
+// newAttributes returns attributes from keys and values. Empty values are omitted.
 func newAttributes(pairs ...string) (list []attribute) {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -157,7 +157,7 @@ func (r *Recorder) Close(ctx context.Context) {
 	r.recordDisconnects()
 	ctx, cancel := context.WithTimeout(ctx, r.o.FlushTimeout)
 	defer cancel()
-	for _, signal := range []string{traceSignal, logSignal, metricSignal} { // as the real CLI does
+	for _, signal := range []string{traceSignal, logSignal, metricSignal} { // in the order of the real CLI
 		r.export(ctx, signal)
 		if e := r.exporters[signal]; e != nil {
 			e.close()
@@ -304,8 +304,7 @@ func (r *Recorder) recordSpan(name string, s spanData, v values) {
 	r.spans = append(r.spans, s)
 }
 
-// newID makes the id of a trace or a span. Ids depend on the session only, because a run with a
-// seed is repeatable.
+// newID returns the id of a trace or a span. Ids depend on the session only, because a run with a seed is repeatable.
 func (r *Recorder) newID(size int) hexID {
 	r.idCount++
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(r.o.SessionID), uint64(r.idCount)))

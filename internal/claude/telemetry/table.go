@@ -7,7 +7,7 @@ import "strings"
 type row struct {
 	name        string
 	attributes  string
-	description string // of a metric; in our own words where the real CLI's are long
+	description string // description of a metric, shorter than in the real CLI if that is long
 	unit        string
 }
 

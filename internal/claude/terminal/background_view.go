@@ -18,7 +18,7 @@ type backgroundTask struct {
 // backgroundView is the part of the screen that shows background work.
 type backgroundView struct {
 	tasks      []backgroundTask
-	agentEnded bool // at least one agent has ended
+	agentEnded bool // at least one agent has finished
 }
 
 // agents returns the agents that are running.

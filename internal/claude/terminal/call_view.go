@@ -141,7 +141,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
 }
 
-// fileEntries returns the entries of the changed lines; those of a new file are cut.
+// fileEntries returns the entries of the changed lines; for a new file they are truncated.
 func (c *callView) fileEntries() (rows []entry) {
 	const mostLines = 10
 	for i, row := range c.fileRows {
@@ -153,7 +153,7 @@ func (c *callView) fileEntries() (rows []entry) {
 	return rows
 }
 
-// summary replaces a call that has ended; empty means the call stays.
+// summary replaces a call that has finished; empty means the call stays.
 func (c *callView) summary(failed bool) (text string) {
 	switch {
 	case c.use.Name == "Bash":
@@ -263,7 +263,7 @@ func editRows(in callInput) []string {
 	before, count := string(raw), 1
 	switch {
 	case err == nil && strings.Contains(before, in.OldString) && in.OldString != "":
-	case err == nil && strings.Contains(before, in.NewString): // it was carried out already
+	case err == nil && strings.Contains(before, in.NewString): // the change was already made
 		before = strings.Replace(before, in.NewString, in.OldString, 1)
 	default:
 		before = in.OldString
@@ -274,7 +274,7 @@ func editRows(in callInput) []string {
 	return diffRows(before, strings.Replace(before, in.OldString, in.NewString, count))
 }
 
-// diffRows returns the lines that differ between two texts, with their numbers and those around them.
+// diffRows returns the lines that differ between two texts, with numbers and surrounding lines.
 func diffRows(before, after string) []string {
 	const around = 3
 	hunks := textdiff.Hunks(before, after, around)

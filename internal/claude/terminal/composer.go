@@ -45,7 +45,7 @@ func (c *composer) set(text string) {
 	c.cursor = len(c.draft)
 }
 
-// insert puts a text at the cursor.
+// insert inserts a text at the cursor.
 func (c *composer) insert(text string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	c.insertRunes([]rune(printable(text)))
@@ -57,8 +57,8 @@ func (c *composer) insertRunes(runes []rune) {
 	c.cursor += len(runes)
 }
 
-// paste puts a pasted text at the cursor. A text of more than three lines or 800 characters is shown as a placeholder,
-// and paste returns it. If before is the same text, it is inserted in full.
+// paste inserts a pasted text at the cursor. A text of more than three lines or 800 characters is shown as a
+// placeholder, and paste returns it. If before is the same text, it is inserted in full.
 func (c *composer) paste(text, before string) (shortened string) {
 	const maxLines, maxLength = 3, 800
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
@@ -228,7 +228,7 @@ func (c *composer) recall(by int) {
 	}
 	c.historyIndex = at
 	if c.set(""); at == len(c.history) {
-		c.insertRunes([]rune(c.newDraft)) // it has its placeholders already
+		c.insertRunes([]rune(c.newDraft)) // the draft already contains its placeholders
 	} else {
 		c.paste(c.history[at], "")
 	}

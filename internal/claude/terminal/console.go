@@ -18,7 +18,7 @@ type Console struct {
 	painter           painter
 	screen            screen
 	keys              keyReader
-	typedAhead        []key       // keys after the one that answered a dialog of [Console.ask]
+	typedAhead        []key       // keys that were typed after the answer to a dialog of [Console.ask]
 	input             chan []byte // closed when the terminal is gone
 	resized           chan os.Signal
 	faults            *Faults
@@ -63,7 +63,7 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	c.escapeTimer.Stop()
 	c.stopResizeSignals = sys.Notify(c.resized, process.ResizeSignals()...)
 	faults.ArmFault(sys.Getenv("CLAUDELESS_SCREEN_FAULT"))
-	go c.readInput() // ends with the terminal
+	go c.readInput() // returns when the terminal is closed
 	return c, c.painter.open()
 }
 

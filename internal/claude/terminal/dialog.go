@@ -60,8 +60,8 @@ func (t checkbox) String() string {
 // choice is how a dialog was answered.
 type choice struct {
 	cancelled bool    // Esc
-	key       keyName // of a dialog without options
-	index     int     // of the option
+	key       keyName // key of a dialog without options
+	index     int     // index of the option
 	text      string
 }
 
@@ -73,7 +73,7 @@ type dialog struct {
 	body        []string // rows between thin lines; they are cut unless wrapBody is true
 	wrapBody    bool
 	reason      []string // why the dialog asks, before the question; may be empty
-	hasOwnTexts bool     // those of a captured page do not fit
+	hasOwnTexts bool     // the texts of a captured page are not used
 	question    []string
 	options     []option
 	showNumbers bool // options have numbers, and pressing a number selects its option
@@ -91,7 +91,7 @@ type dialog struct {
 	overlayHeight int // overlayHeight of an overlay; 0 means as many rows as needed
 }
 
-// dialogOwner decides what an answer means.
+// dialogOwner handles the answer to a dialog.
 type dialogOwner interface {
 	// choose is called once with the answer. It returns the dialog to show next; nil means none.
 	choose(d *dialog, c choice) *dialog
@@ -280,7 +280,7 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 // quoteMark precedes the rows of a long text.
 const quoteMark = " │ "
 
-// wrapQuoted wraps rows. Each of the new rows begins like the one that it is a part of.
+// wrapQuoted wraps rows. Each new row begins like the row of which it is a part.
 func wrapQuoted(texts []string, cols int) (rows []string) {
 	for _, text := range texts {
 		rest, quoted := strings.CutPrefix(text, quoteMark)

@@ -153,7 +153,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 	}
 }
 
-// interactiveError returns an API error in the words of an interactive session.
+// interactiveError returns an API error as an interactive session words it.
 func interactiveError(text string) string {
 	switch {
 	case text == "Credit balance is too low":
@@ -294,7 +294,7 @@ func (v *eventView) restore(role string, content protocol.Content) {
 	for _, block := range blocks {
 		switch block := block.(type) {
 		case protocol.TextBlock:
-			if text := strings.TrimSpace(block.Text); text != "" && !strings.HasPrefix(text, "<") { // texts for the model begin with a tag
+			if text := strings.TrimSpace(block.Text); text != "" && !strings.HasPrefix(text, "<") { // text for the model begins with a tag
 				v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
 			}
 		case protocol.ToolResultBlock:

@@ -8,7 +8,7 @@ import (
 // key is one key press, or a pasted text.
 type key struct {
 	name keyName
-	text string // of keyText and keyPaste
+	text string // text of keyText and keyPaste
 }
 
 // keyName names a key.
@@ -176,7 +176,7 @@ func nextEscape(data []byte) (k key, n int) {
 		if c < 0x40 || c > 0x7e {
 			continue
 		}
-		if i > 0 && c != 'Z' { // with parameters: modified keys, mouse, paste
+		if i > 0 && c != 'Z' { // a sequence with parameters: modified keys, mouse, paste
 			return key{name: withParameters(string(data[2:2+i]), c)}, i + 3
 		}
 		return key{name: cursorKey(c)}, i + 3

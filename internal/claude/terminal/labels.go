@@ -21,14 +21,14 @@ const (
 )
 
 // labels holds the texts of a version's screen that programs look for: option labels and footer hints. They are
-// anchors (package anchors). All other texts are defined in this package or come from captured pages.
+// anchors (package anchors). All other text on the screen is defined in this package or comes from captured pages.
 type labels struct {
 	anchors []book.Anchor
 	pages   *pages // contain the full labels; nil means no captured pages
 }
 
-// loadLabels returns the labels for a version: those of the newest known version up to it, or else of the oldest
-// one.
+// loadLabels returns the labels for a version: the labels of the newest known version that is not newer, or else of
+// the oldest version.
 func loadLabels(version string) (labels, error) {
 	all, err := book.LoadAnchors()
 	if err != nil || len(all) == 0 {

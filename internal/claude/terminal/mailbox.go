@@ -2,8 +2,8 @@ package terminal
 
 import "sync"
 
-// mailbox passes messages of other goroutines to that of the screen, in order. It never
-// blocks a sender, because the screen may itself wait for the sender.
+// mailbox passes messages from other goroutines to the goroutine of the screen, in order. It never blocks a sender,
+// because the screen may itself wait for the sender.
 type mailbox struct {
 	wake chan struct{} // cap 1: there are messages
 

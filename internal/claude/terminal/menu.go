@@ -12,7 +12,7 @@ import (
 
 // slashCommand is a row of the menu.
 type slashCommand struct {
-	name        string // with the slash
+	name        string // name with the slash
 	description string
 }
 

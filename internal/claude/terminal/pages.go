@@ -19,8 +19,8 @@ type pages struct{ list []book.Page }
 // ScreensVariable names the book that the screen plays: a version, or a directory.
 const ScreensVariable = "CLAUDELESS_SCREENS"
 
-// loadPages returns the pages for a terminal: those of the book that [ScreensVariable] names, else of this version of
-// claude, else of the newest captured version.
+// loadPages returns the pages for a terminal: from the book that [ScreensVariable] names, else from this version of
+// claude, else from the newest captured version.
 func loadPages(sys *process.System, version string, k book.Key) (*pages, error) {
 	root, name := book.Root(sys.Environ), sys.Getenv(ScreensVariable)
 	books, err := book.Find(root, cmp.Or(name, version))
@@ -130,7 +130,7 @@ func isOption(p *book.Page, row int) bool {
 	return slices.ContainsFunc(p.Options, func(o book.Option) bool { return o.Row == row })
 }
 
-// applyTo replaces the texts around the options of a dialog with those of the captured page.
+// applyTo replaces the text around the options of a dialog by the text of the captured page.
 func (p *pages) applyTo(d *dialog) {
 	page := p.find(string(d.state)+"/"+d.kind, d.slotValues)
 	if page == nil || len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
@@ -170,7 +170,7 @@ func (p *pages) applyTo(d *dialog) {
 // isQuoted reports whether a row quotes the program that the dialog asks about.
 func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }
 
-// filledRows returns the rows whose slots all have values.
+// filledRows returns the rows in which every slot has a value.
 func filledRows(rows []string) []string {
 	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }

@@ -14,7 +14,7 @@ type painter struct {
 	title      string
 
 	lastRows             []string // all rows of a full screen, otherwise the live rows
-	cursorRow, cursorCol int      // of the cursor in last
+	cursorRow, cursorCol int      // position of the cursor in last
 }
 
 const (
@@ -87,7 +87,7 @@ func (p *painter) paintFull(f frame, cols, rows int) error {
 	if over := len(all) - rows; over > 0 {
 		all, row = all[over:], max(0, row-over)
 		if f.blankTop && (strings.HasPrefix(all[0], answerGlyph) || strings.HasPrefix(all[0], promptGlyph)) {
-			all[0] = "" // as the real CLI draws it
+			all[0] = "" // the real CLI draws this row empty
 		}
 	} else {
 		if row >= bottom {

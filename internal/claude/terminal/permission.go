@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// newDialog makes the dialog for a question.
+// newDialog returns the dialog for a question.
 func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 	switch q.request.Use.Name {
 	case "AskUserQuestion":
@@ -162,7 +162,7 @@ func (a *prompter) bashDialog(d *dialog, r protocol.PermissionRequest, in callIn
 	return append(grants, permissionOption{a.label("permission/bash", "Yes, and switch to auto mode"), modeAnswer(protocol.ModeAuto)})
 }
 
-// quotedRows returns the rows of a text. A bar precedes those of a long text.
+// quotedRows returns the rows of a text. The rows of a long text begin with a bar.
 func quotedRows(text string) []string {
 	const longText = 80 // characters
 	mark := " "
@@ -187,11 +187,11 @@ func needsApproval(suggestions []protocol.PermissionUpdate) bool {
 	return other
 }
 
-// bashGrant returns the option that makes a command's permission last: for a directory, for reading below a directory,
-// or for commands that begin alike. Its label is empty if nothing is suggested.
+// bashGrant returns the option that makes the permission for a command permanent: for a directory, for reading below
+// a directory, or for commands that begin alike. Its label is empty if nothing is suggested.
 func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOption {
 	var names, rules []string
-	updates := map[string][]protocol.PermissionUpdate{} // by what they allow
+	updates := map[string][]protocol.PermissionUpdate{} // updates by the kind of permission
 	for _, u := range r.Suggestions {
 		switch {
 		case u.Type == "addDirectories":
@@ -240,7 +240,7 @@ func commandPrefix(command string) string {
 	return m[1] + m[2] + m[3] + " *"
 }
 
-// enumerate returns a list in words: "a", "a and b", "a, b, and c".
+// enumerate returns a list as text: "a", "a and b", "a, b, and c".
 func enumerate(items []string) string {
 	last := len(items) - 1
 	if last < 2 {
@@ -367,9 +367,9 @@ func (a *prompter) applyFaults(d *dialog, grants *[]permissionOption) {
 	}
 }
 
-// autoMode is what the session knows about permission mode auto.
+// autoMode is the state of permission mode auto.
 type autoMode struct {
-	isUnavailable bool // for the model, or because the user has left the mode
+	isUnavailable bool // the model does not support it, or the user has left the mode
 	isExplained   bool // the user knows that calls are not checked, and approves them
 }
 

@@ -24,7 +24,7 @@ type player struct {
 type (
 	turnStarted struct {
 		prompts []string // nil means it follows from background work
-		turn    int      // its number
+		turn    int      // number of the turn
 	}
 	turnEnded struct{}
 	// promptsAbsorbed reports prompts that became part of the running turn.
@@ -73,7 +73,7 @@ func (p *player) playBackground(ctx context.Context) bool {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan bool, 1)
-	go func() { done <- p.showEvents(p.session.BackgroundEvents(until)) }() // ends with until
+	go func() { done <- p.showEvents(p.session.BackgroundEvents(until)) }() // returns when until is cancelled
 	select {
 	case ok := <-done:
 		done <- ok

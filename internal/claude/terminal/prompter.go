@@ -38,7 +38,7 @@ func (a *prompter) receive(message any) {
 	}
 }
 
-// withdraw removes a question whose turn has ended.
+// withdraw removes a question after its turn has ended.
 func (a *prompter) withdraw(q *pendingQuestion) {
 	shown := len(a.pending) > 0 && a.pending[0] == q && a.screen.dialog != nil
 	a.remove(q)

@@ -14,7 +14,7 @@ import (
 type form struct {
 	input     json.RawMessage
 	questions []formQuestion
-	answers   []string // by question; empty means not answered
+	answers   []string // answer to each question; empty means not answered
 	pages     []*dialog
 	pageIndex int
 	prompter  *prompter

@@ -43,7 +43,7 @@ type screen struct {
 type hints struct {
 	notice        string    // replaces the footer
 	aboveInput    string    // replaces the text above the input field
-	deletedAt     time.Time // when Ctrl-U last deleted text
+	deletedAt     time.Time // time at which Ctrl-U last deleted text
 	showShortcuts bool      // the list of keys is shown
 	lastPaste     string    // pasted text that the last key replaced with a placeholder; empty means none
 }
@@ -55,14 +55,14 @@ type progress struct {
 	spinnerFrame    int       // index of the spinner's glyph
 	retryText       string    // replaces the verb; empty means no retry
 	hasReply        bool      // the model has answered something
-	tokens          int       // of the replies, about
-	prompts         []string  // of the turn; nil means it follows from background work
+	tokens          int       // approximate tokens of the replies
+	prompts         []string  // prompts of the turn; nil means that background work started it
 	turn            int       // number of the turn
 	hadQueued       bool      // prompts were waiting when the turn was interrupted
 	endsWithRefusal bool      // an answer of the user ends the turn
 }
 
-// isInterrupted reports whether the user has ended the running turn.
+// isInterrupted reports whether the user has interrupted the running turn.
 func (s *screen) isInterrupted() bool {
 	return s.progress != nil && (s.progress.endsWithRefusal || s.progress.turn == s.interruptedTurn)
 }
@@ -83,7 +83,7 @@ type frame struct {
 	settledRows          []string // rows that no longer change; the inline renderer lets them scroll away
 	liveRows             []string
 	bottomIndex          int  // index in liveRows of the rows at the bottom of a full screen; -1 means none
-	cursorRow, cursorCol int  // of the cursor in live
+	cursorRow, cursorCol int  // position of the cursor in live
 	blankTop             bool // the first row of a full screen stays empty if not all rows fit
 }
 

@@ -36,7 +36,7 @@ type Answers struct {
 	journalLines []journal.Screen
 }
 
-// Record writes the answers to the journal of a plan whose run ends before it has a session.
+// Record writes the answers to the journal of a run that ends before it has a session.
 func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
 	if plan.Records.Capture == "" || len(a.journalLines) == 0 {
 		return nil
@@ -173,7 +173,7 @@ func (s *startup) trustedFolder() bool {
 	}
 }
 
-// options returns the options whose labels begin with these words.
+// options returns the options with labels that begin with these words.
 func (s *startup) options(kind string, begins ...string) []option {
 	options := make([]option, len(begins))
 	for i, begin := range begins {
@@ -311,7 +311,7 @@ func (s *startup) changeFile(path string, change func(plainjson.Object) plainjso
 	s.err = updateFile(path, change)
 	if path == s.plan.Store.File && s.err == nil {
 		if raw, err := os.ReadFile(path); err == nil {
-			s.globalConfig, _ = plainjson.Parse(raw) // it was written just now
+			s.globalConfig, _ = plainjson.Parse(raw) // the file was written just now
 		}
 	}
 }

@@ -72,8 +72,8 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 // Session returns the session. The caller of Open closes it.
 func (t *Terminal) Session() *session.Session { return t.player.session }
 
-// Run plays the session until the user ends it. first is a prompt that is sent at once;
-// empty means none. The error is that of the session or the cause of ctx's end.
+// Run runs the session until the user exits. first is a prompt to send at once; empty means none. The error comes
+// from the session, or is the cause of the cancellation of ctx.
 func (t *Terminal) Run(ctx context.Context, first string) error {
 	c := t.console
 	c.measure()
@@ -120,7 +120,7 @@ const (
 // delayedInput is typed text whose processing was delayed by a fault.
 type delayedInput struct{ data []byte }
 
-// errUserExit ends the loop because the user has ended the run.
+// errUserExit ends the loop because the user wants to exit.
 var errUserExit = errors.New("the user has ended the run")
 
 // loop draws the screen after each message, key and tick.
@@ -163,11 +163,11 @@ func (t *Terminal) loop(ctx context.Context) error {
 		if err := t.receiveAll(); err != nil {
 			return err
 		}
-		t.pressAll(keys) // they are about the screen after the messages
+		t.pressAll(keys) // keys are handled last, because they refer to the screen after the messages
 	}
 }
 
-// receiveAll handles the messages of the mailbox. The error is that of the session.
+// receiveAll handles the messages of the mailbox. The error comes from the session.
 func (t *Terminal) receiveAll() error {
 	for _, message := range t.player.inbox.take() {
 		switch m := message.(type) {
@@ -328,7 +328,7 @@ func (t *Terminal) pressCtrlC(again bool) {
 	}
 }
 
-// interruptWork interrupts the running turn, or the prompt whose turn has not started yet. It returns false if there is
+// interruptWork interrupts the running turn, or the next turn if it has not started yet. It returns false if there is
 // neither.
 func (t *Terminal) interruptWork() bool {
 	switch s := &t.console.screen; {

@@ -80,7 +80,7 @@ func wrapLine(line string, cols int) []string {
 	return append(rows, line)
 }
 
-// indent wraps a text. It puts first before the first row and as many spaces before the others.
+// indent wraps a text. The first row begins with first, the other rows with as many spaces.
 func indent(first, text string, cols int) []string {
 	n := textWidth(first)
 	rows := wrap(text, cols-n)

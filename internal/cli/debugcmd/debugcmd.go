@@ -82,7 +82,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 	defer stop()
 	if servers != nil {
 		settled := make(chan struct{})
-		go func() { // ends with ctx
+		go func() { // returns when ctx is cancelled
 			defer close(settled)
 			_ = servers.Start(ctx) // ends early only with ctx
 		}()
@@ -105,9 +105,9 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer stop()
-	tasks.Go(func() { face.ForwardEvents(ctx) }) // ends with ctx
+	tasks.Go(func() { face.ForwardEvents(ctx) }) // returns when ctx is cancelled
 	if c.MCP {
-		tasks.Go(func() { c.serveStdio(ctx, s, face) }) // ends with ctx or stdin
+		tasks.Go(func() { c.serveStdio(ctx, s, face) }) // returns when ctx is cancelled or at EOF of stdin
 	}
 	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(face, debug.PageOptions{Servers: servers != nil})}
 	return c.serve(ctx, s, access, rest.Handler(o))
@@ -162,7 +162,7 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 	return localhttp.Serve(ctx, ln, h, o)
 }
 
-// newServerManager makes the manager of external servers; nil means no servers were requested.
+// newServerManager creates the manager of external servers; nil means no servers were requested.
 func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (none *debug.ServerManager, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return none, nil
@@ -222,8 +222,8 @@ func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*rest.Clie
 	return newDebugger(s, d.Debugger, rest.ClientOptions{Client: kind, OnLost: debug.Policy(d.OnLost)})
 }
 
-// newDebugger makes the client of a debugger. Its token comes from the environment,
-// where other users cannot see it.
+// newDebugger returns the client of a debugger. Its token is read from the environment, because other users can see
+// the command line.
 func newDebugger(s *process.System, url string, o rest.ClientOptions) (*rest.Client, error) {
 	o.URL, o.Token = url, s.Getenv("CLAUDELESS_DEBUGGER_TOKEN")
 	return rest.NewClient(o)

@@ -35,10 +35,9 @@ type hookInput struct {
 // maxInput bounds the JSON of one event.
 const maxInput = 64 << 20
 
-// answerHook makes the debugger a command hook of an agent CLI. It reads one event
-// (PreToolUse, PostToolUse or PostToolUseFailure; others are ignored), asks the
-// debugger, and prints the decision. If the debugger changes nothing, it prints
-// nothing, so that the CLI's own permission rules apply.
+// answerHook connects an agent CLI to the debugger as a command hook. It reads one event (PreToolUse, PostToolUse or
+// PostToolUseFailure; others are ignored), asks the debugger, and prints the decision. If the debugger changes
+// nothing, it prints nothing, so that the CLI's own permission rules apply.
 func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writer) error {
 	data, err := io.ReadAll(io.LimitReader(stdin, maxInput+1))
 	if err != nil {

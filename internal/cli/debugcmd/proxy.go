@@ -25,8 +25,8 @@ type proxyOptions struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer // the server's standard error; nil means discarded
-	PID     int       // of this process
-	Started float64   // of this process, Unix seconds
+	PID     int       // process id of this process
+	Started float64   // start time of this process, in Unix seconds
 }
 
 // finishTimeout is how long running calls may take after the end of input.
@@ -35,11 +35,10 @@ const finishTimeout = time.Second
 // maxMessage bounds one message in either direction.
 const maxMessage = 96 << 20
 
-// runProxy forwards messages between an MCP client and a stdio server, which it
-// starts, and pauses tool calls at the debugger's breakpoints. All other messages
-// pass unchanged and in order, and a paused call does not delay them. It ends when
-// the client's input ends, the server exits or ctx ends. The server has exited when
-// runProxy returns, but a read from Stdin may still be blocked.
+// runProxy forwards messages between an MCP client and a stdio server, which it starts, and pauses tool calls at the
+// debugger's breakpoints. All other messages are forwarded unchanged and in order, and a paused call does not delay
+// them. It returns at EOF of the client's input, when the server exits or when ctx is cancelled. The server has
+// exited when runProxy returns, but a read from Stdin may still be blocked.
 func runProxy(ctx context.Context, o proxyOptions) error {
 	if !mcp.ValidName(o.Name) {
 		return fmt.Errorf("invalid server name %q: use letters, digits, _ and -", o.Name)
@@ -53,9 +52,9 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	defer stopCalls()
 
 	input := make(chan error, 1)
-	go func() { input <- p.readClient(calls) }() // ends with Stdin
+	go func() { input <- p.readClient(calls) }() // returns at EOF of Stdin
 	output := make(chan error, 1)
-	go func() { output <- p.readServer(calls) }() // ends with the server
+	go func() { output <- p.readServer(calls) }() // returns when the server exits
 
 	serverEnded := false
 	select {
@@ -88,15 +87,15 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 type proxy struct {
 	o        proxyOptions
 	child    *proc.Process
-	handlers sync.WaitGroup // of tool calls
+	handlers sync.WaitGroup // handlers of tool calls
 
 	writeLock sync.Mutex // held while a message is written to the client
 
 	mu           sync.Mutex
-	closing      bool             // no new handlers may start
-	calls        map[string]*call // by request id as written
+	closing      bool             // no new handler may start
+	calls        map[string]*call // calls by request id as written
 	pendingLists map[string]bool  // ids of tools/list requests
-	tools        map[string]tool  // by canonical name
+	tools        map[string]tool  // tools by canonical name
 }
 
 // tool describes one tool from the server's list.
@@ -127,7 +126,7 @@ func (p *proxy) finish(cancel context.CancelFunc) {
 	p.closing = true
 	p.mu.Unlock()
 	done := make(chan struct{})
-	go func() { // ends when the calls end, which cancel ensures
+	go func() { // returns when the calls have returned, which cancel ensures
 		p.handlers.Wait()
 		close(done)
 	}()
@@ -185,7 +184,7 @@ func (p *proxy) startCall(ctx context.Context, m message, line []byte) {
 		return
 	}
 	p.calls[string(m.ID)] = c
-	p.handlers.Go(func() { // ends with the call or with ctx
+	p.handlers.Go(func() { // returns when the call does or ctx is cancelled
 		defer cancel()
 		p.handle(ctx, c, m, line)
 		p.mu.Lock()

@@ -82,7 +82,7 @@ func (s outputSchema) shapeResult(value json.RawMessage, c protocol.Content) too
 	return r
 }
 
-// wrap puts a value into the object of a wrapping schema, unless it already is one.
+// wrap returns a value inside the object that a wrapping schema requires, unless it is already such an object.
 func (s outputSchema) wrap(value json.RawMessage, c protocol.Content) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) == nil && len(members) == 1 && members["result"] != nil {

@@ -48,7 +48,7 @@ type Setup struct {
 	Lenient   bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
 }
 
-// runnerSetup makes the paths absolute, because claude is started in other directories.
+// runnerSetup returns the options with absolute paths, because claude may be started in other directories.
 func (f *Setup) runnerSetup(s *process.System) (runner.Setup, error) {
 	dir, err := s.Getwd()
 	if err != nil {
@@ -65,8 +65,8 @@ func (f *Setup) runnerSetup(s *process.System) (runner.Setup, error) {
 	return out, nil
 }
 
-// resolveScenarioArg makes a file name absolute; a name that is not a file is a library name,
-// or JSON.
+// resolveScenarioArg returns the absolute form of a file name. A name that is not a file is unchanged: it is a
+// library name, or JSON.
 func resolveScenarioArg(dir, name string) string {
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
 		return name
@@ -93,9 +93,9 @@ type Exec struct {
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
 	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that a program uses to find claude: NAME is the program, such as vscode, or the variable itself"`
-	Inside     bool     `hidden:""` // it is the first process of a watched run
+	Inside     bool     `hidden:""` // this is the first process of a watched run
 	OwnNetwork bool     `hidden:""` // the run has its own network namespace
-	Spoil      string   `hidden:""` // it becomes the real claude, or wraps it to simulate this fault
+	Spoil      string   `hidden:""` // this process becomes the real claude, or wraps it to simulate this fault
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 

@@ -20,7 +20,7 @@ type journalSchema struct{}
 
 // Run prints the schema.
 func (journalSchema) Run(s *process.System) error {
-	text, _ := docs.Schema("journal") // it is embedded
+	text, _ := docs.Schema("journal") // the schema is embedded
 	_, err := s.Stdout.Write(text)
 	return err
 }

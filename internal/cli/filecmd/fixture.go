@@ -75,7 +75,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	defer stop()
 	if c.Watch {
 		watched := make(chan struct{})
-		go func() { defer close(watched); srv.Watch(ctx, 0, s.Stderr) }() // ends with ctx
+		go func() { defer close(watched); srv.Watch(ctx, 0, s.Stderr) }() // returns when ctx is cancelled
 		defer func() { stop(); <-watched }()
 	}
 	err = c.serve(ctx, s, srv)

@@ -21,7 +21,7 @@ import (
 // CheckOptions configure a check. The zero value is ready to use.
 type CheckOptions struct {
 	Dir     string   // working directory, absolute; "" means relative paths stay relative
-	Environ []string // for variables in MCP configurations
+	Environ []string // environment for variables in MCP configurations
 	Target  string   // "api" also reports the scenario keys that claudeless serve ignores
 	Strict  bool     // warnings count as errors
 	// Explain are prompts of one session: for each, report which rule answers it,

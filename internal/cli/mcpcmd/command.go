@@ -24,8 +24,8 @@ type Options struct {
 	// Manager creates a manager; nil means mcp.New.
 	Manager        func(mcp.Options) (*mcp.Manager, error)
 	Client         mcp.Options   // options of every manager, except Servers
-	Terminal       Terminal      // of Stdin; nil means it is not a terminal
-	LoginWait      time.Duration // how long a login waits for the user; 0 means as long as the real CLI
+	Terminal       Terminal      // terminal of Stdin; nil means that it is not a terminal
+	LoginWait      time.Duration // how long a login waits for the user; 0 means as long as in the real CLI
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Progress       io.Writer // receives the progress line; nil means none

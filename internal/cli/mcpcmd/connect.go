@@ -21,7 +21,7 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 	if m, err = o.Manager(options); err != nil {
 		return nil, nil, err
 	}
-	stop = func() { _ = m.Close(context.WithoutCancel(ctx)) } // it returns no error
+	stop = func() { _ = m.Close(context.WithoutCancel(ctx)) } // Close never returns an error
 	if err := Start(ctx, m, o.Progress); err != nil {
 		stop()
 		return nil, nil, err
@@ -40,7 +40,7 @@ func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 		return m.Start(ctx)
 	}
 	done := make(chan error, 1)
-	go func() { done <- m.Start(ctx) }() // ends with ctx or the timeout of the connections
+	go func() { done <- m.Start(ctx) }() // returns when ctx is cancelled or the connections have timed out
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	shown := ""

@@ -144,16 +144,16 @@ func (o *Options) awaitAnswer(ctx context.Context, l *oauth.Login, listener net.
 		}
 		return err
 	}
-	go func() { // ends with ctx
+	go func() { // returns when ctx is cancelled
 		defer close(served)
 		served <- l.Listen(ctx, listener, finish)
 	}()
 	defer func() {
-		for range served { // until the listener has ended
+		for range served { // until the listener is closed
 		}
 	}()
 	defer stop()
-	go o.readAnswers(l, finish) // ends with its read, at the end of the process at the latest
+	go o.readAnswers(l, finish) // returns after its read, or when the process exits
 	select {
 	case err := <-done:
 		return err
@@ -178,8 +178,7 @@ func (o *Options) readAnswers(l *oauth.Login, finish func(url.Values) error) {
 	}
 }
 
-// listenForRedirect opens the port that the browser is sent to: the configured one, the one of an earlier login, or
-// any.
+// listenForRedirect opens the port for the redirect: the configured port, the port of an earlier login, or any port.
 func listenForRedirect(ctx context.Context, port int, earlier string) (net.Listener, error) {
 	var c net.ListenConfig
 	if port > 0 {
@@ -197,14 +196,14 @@ func listenForRedirect(ctx context.Context, port int, earlier string) (net.Liste
 	return c.Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
-// openBrowser runs the program of the variable BROWSER in the background; it ends with ctx. Without it the user opens
-// the URL.
+// openBrowser runs the program of the variable BROWSER in the background until ctx is cancelled. Without it the user
+// opens the URL.
 func (o *Options) openBrowser(ctx context.Context, at string) {
 	browser := proc.Getenv(o.Client.Environ, "BROWSER")
 	if browser == "" {
 		return
 	}
-	go func() { // ends with ctx
+	go func() { // returns when ctx is cancelled
 		_, _ = proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: browser, Args: []string{at}, Env: o.Client.Environ}})
 	}()
 }

@@ -1,12 +1,11 @@
-// Package mcpcmd implements the command `mcp`: it configures MCP servers as the
-// real CLI does, and calls them as a small MCP client for people and scripts.
+// Package mcpcmd implements the command `mcp`: it configures MCP servers as the real CLI does, and calls them as a
+// small MCP client for people and scripts.
 //
-// It has two grammars. The commands of the real CLI are parsed by
-// internal/base/argv, with that CLI's texts; claudeless commands are kong structs
-// and can print JSON.
+// It has two grammars. The commands of the real CLI are parsed by internal/base/argv, with the messages of that CLI;
+// claudeless commands are kong structs and can print JSON.
 //
-// It writes only the files of [Store], and changes only the entry named in the
-// command. It never prints values of headers.
+// It writes only the files of [Store], and changes only the entry named in the command. It never prints values of
+// headers.
 package mcpcmd
 
 import (

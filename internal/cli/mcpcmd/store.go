@@ -156,7 +156,7 @@ func writeObject(path string, doc object) error {
 	}
 	text := encodeIndented(doc)
 	if filepath.Base(path) == ".mcp.json" {
-		text = bytes.TrimRight(text, "\n") // as the real CLI writes it
+		text = bytes.TrimRight(text, "\n") // the real CLI writes it without a newline
 	}
 	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(mode), f.Close())

@@ -30,7 +30,7 @@ type Options struct {
 // ErrUnknown is returned for commands that are not simulated.
 var ErrUnknown = errors.New("not simulated")
 
-// ErrFailed is returned for a command whose failure has been printed.
+// ErrFailed is returned if a command has failed and the failure has already been printed.
 var ErrFailed = errors.New("the plugin command failed")
 
 // Run runs one subcommand of claude plugin. words are the arguments after "plugin".
@@ -142,7 +142,7 @@ func encodeIndented(value any) ([]byte, error) {
 }
 
 func encodeValue(value any) json.RawMessage {
-	text, _ := encodeIndented(value) // texts, booleans and objects of them
+	text, _ := encodeIndented(value) // strings, booleans and objects of these can always be encoded
 	return text
 }
 

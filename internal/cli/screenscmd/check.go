@@ -224,7 +224,7 @@ func inTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []st
 		append([]string{"-u", "-f", "/dev/null", "new-session", "-d", "-s", "page"}, append(size, show)...),
 		{"wait-for", "shown"},
 	}
-	defer func() { _, _ = tmux(context.WithoutCancel(ctx), env, "kill-server") }() // it may not run
+	defer func() { _, _ = tmux(context.WithoutCancel(ctx), env, "kill-server") }() // the tmux server may not be running
 	for _, args := range commands {
 		if out, err := tmux(ctx, env, args...); err != nil {
 			return reply{}, fmt.Errorf("showing the page in tmux: %w: %s", err, out)

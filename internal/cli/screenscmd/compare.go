@@ -24,7 +24,7 @@ type Diff struct {
 	After  string `arg:"" help:"Newer version, or a directory of its screens"`
 }
 
-// Run prints the changes, those of options first, and exits with 1 if there are any.
+// Run prints the changes, changes of options first, and exits with 1 if there are any.
 func (c *Diff) Run(s *process.System) error {
 	before, err := findBooks(s, c.Before)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// detector is a file that says how a detector is run and what its answers mean.
+// detector describes how to run a detector and what its answers mean.
 type detector struct {
 	Name    string `toml:"name,required"`
 	Command string `toml:"command,required"` // a shell command, run in Dir

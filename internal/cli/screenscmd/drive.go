@@ -47,7 +47,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	}
 	defer t.Stop()
 	served := make(chan error, 1)
-	go func() { served <- tape.ServeTerminal(ctx, t, s.Stdin, s.Stdout) }() // ends with stdin, or with this process
+	go func() { served <- tape.ServeTerminal(ctx, t, s.Stdin, s.Stdout) }() // returns at EOF of stdin or when this process exits
 	select {
 	case err = <-served:
 	case <-ctx.Done():

@@ -22,7 +22,7 @@ type message struct {
 // block collects one block of a stream.
 type block struct {
 	start map[string]json.RawMessage
-	text  strings.Builder // for text and thinking
+	text  strings.Builder // content of text and thinking blocks
 	input strings.Builder
 }
 

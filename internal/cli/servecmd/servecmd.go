@@ -41,7 +41,7 @@ const (
 	memoryLimit = 256 << 20
 )
 
-// Run serves until a signal, or until the parent process has ended.
+// Run serves until a signal, or until the parent process has exited.
 func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))

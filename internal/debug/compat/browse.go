@@ -88,7 +88,7 @@ func namedArguments(v debug.Values) json.RawMessage {
 	return callDataOf(v).PrettyKwargs
 }
 
-// endingOf returns what an older client reported about the end of a call.
+// endingOf returns how a call ended according to an older client.
 func endingOf(rec debug.Record) Ending {
 	e, _ := rec.ExtraFields.(Ending)
 	return e
@@ -224,7 +224,7 @@ func truncateText(s string, size int) string {
 	return s[:size] + "…"
 }
 
-// formatArguments formats the arguments of a call in the syntax of its language. Python values are texts of their
+// formatArguments formats the arguments of a call in the syntax of its language. Python values are given by their
 // representation.
 func formatArguments(d debug.CallData) string {
 	show, v := oneLineJSON, callDataOf(d.Values)

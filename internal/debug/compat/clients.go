@@ -34,7 +34,7 @@ type Clients struct {
 	comErrors []ComError
 }
 
-// New makes the Clients of a hub; it starts nothing.
+// New creates the Clients of a hub; it starts nothing.
 func New(o Options) *Clients {
 	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: relay{evals: map[string]*pendingEval{}, queues: map[string][]*pendingEval{}}}
 }
@@ -105,7 +105,7 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	}, data))
 }
 
-// Call makes c a call of an older client with these values, whose bytes are already in the hub's store.
+// Call converts c to a call of an older client with these values. Their bytes are already in the hub's store.
 func (c *Clients) Call(call debug.Call, d CallData) debug.Call {
 	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: c.lease}
 	return call

@@ -50,8 +50,8 @@ func (it Item) Size() int {
 type ItemError struct {
 	Code               string
 	Message            string
-	Expected, Provided string   // of cid_mismatch: CIDs of the bytes and of the item
-	Missing            []string // of cid_not_found: all missing values of a request
+	Expected, Provided string   // for cid_mismatch: CIDs of the bytes and of the item
+	Missing            []string // for cid_not_found: all missing values of a request
 }
 
 func (e *ItemError) Error() string { return e.Code + ": " + e.Message }
@@ -85,8 +85,8 @@ func StoreItem(store *cas.Store, it Item) error {
 	return err
 }
 
-// bytes returns the bytes that the CID is computed from. For an item without a
-// format whose CID is that of its text, these are the text.
+// bytes returns the bytes from which the CID is computed. If an item has no format and its CID is the hash of its
+// text, these are the bytes of the text.
 func (it Item) bytes() ([]byte, error) {
 	if it.Format == "" && cas.CID([]byte(*it.Data)) == it.CID {
 		it.Format = JSON

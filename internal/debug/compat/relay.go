@@ -47,7 +47,7 @@ func (r EvalResponse) errorText() string {
 // relay holds the evaluation requests without a response.
 type relay struct {
 	mu     sync.Mutex
-	evals  map[string]*pendingEval   // by eval id
+	evals  map[string]*pendingEval   // pending evaluations by eval id
 	queues map[string][]*pendingEval // not fetched yet, by pause
 }
 

@@ -15,7 +15,7 @@ var files embed.FS
 func readFile(name string) []byte {
 	body, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the template is embedded
 	}
 	return body
 }

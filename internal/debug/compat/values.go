@@ -34,8 +34,8 @@ func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json
 	return &it, shown, nil
 }
 
-// metadata returns the metadata of a registered function as an object: that of its value if available, else the given
-// one, with the function's number in its process.
+// metadata returns the metadata of a registered function as an object: taken from its value if available, else the
+// given metadata, with the function's number in its process.
 func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, error) {
 	var ref any
 	if json.Unmarshal(it.ClientRef, &ref) != nil {

@@ -17,7 +17,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// prefixWriter rewrites the path in the first event of a stream to the one below /mcp.
+// prefixWriter rewrites the path in the first event of a stream, so that it is below /mcp.
 type prefixWriter struct {
 	http.ResponseWriter
 	rewritten bool

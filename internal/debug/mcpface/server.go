@@ -41,7 +41,7 @@ type Server struct {
 	sub   *debug.Subscription
 
 	mu    sync.Mutex
-	conns map[string]*conn // by session id
+	conns map[string]*conn // connections by session id
 }
 
 // New creates a server; it starts nothing. Events are queued for ForwardEvents from now on.

@@ -99,7 +99,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(body) // the client may have closed the connection
 }
 
-// statusError is an error with its own HTTP status instead of the one of its code.
+// statusError is an error with a HTTP status that differs from the status of its code.
 type statusError struct {
 	status int
 	error

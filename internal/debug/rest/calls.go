@@ -16,7 +16,7 @@ import (
 const (
 	pollIntervalMS = 100
 	pollTimeoutMS  = 60_000
-	maxWait        = time.Minute // of one long poll
+	maxWait        = time.Minute // maximum duration of one long poll
 )
 
 // callRoutes are the routes for callers: programs whose calls are debugged.

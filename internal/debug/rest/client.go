@@ -21,7 +21,7 @@ import (
 
 // ClientOptions configure a Client. URL must be set.
 type ClientOptions struct {
-	URL   string // of the debugger, such as http://127.0.0.1:5174
+	URL   string // URL of the debugger, such as http://127.0.0.1:5174
 	Token string // bearer token; empty means none
 	// Client is the kind of caller for calls that do not set their own; "" =
 	// debug.ClientRun.
@@ -35,7 +35,7 @@ type ClientOptions struct {
 const (
 	pollWait       = 4 * time.Second // one long poll; the debugger responds within this time
 	requestTimeout = 6 * time.Second
-	lostTimeout    = time.Second // for requests to a debugger that is already known to be unreachable
+	lostTimeout    = time.Second // timeout of requests to a debugger that is known to be unreachable
 	retryDuration  = 3 * time.Second
 	retryInterval  = 200 * time.Millisecond
 )
@@ -118,7 +118,7 @@ type callReply struct {
 	Function string `json:"function_name"`
 }
 
-// Before reports a call that is about to run and waits for the decision. When ctx ends, the pause is abandoned.
+// Before reports a call that is about to run and waits for the decision. If ctx is cancelled, the pause is abandoned.
 func (c *Client) Before(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
 	call.Client = cmp.Or(call.Client, c.o.Client)
 	var a callReply
@@ -147,8 +147,8 @@ func orEmpty(input json.RawMessage) json.RawMessage {
 	return input
 }
 
-// After reports the outcome of a call and waits for the decision about it. The call
-// is completed even when ctx has ended.
+// After reports the outcome of a call and waits for the decision about it. The call is completed even if ctx is
+// cancelled.
 func (c *Client) After(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
 	return c.complete(ctx, map[string]any{"call_id": callID}, o)
 }

@@ -81,7 +81,7 @@ func AwaitReleased(ctx context.Context, dir, name string, timeout time.Duration)
 	return await(ctx, timeout, filepath.Join(dir, name+".released"))
 }
 
-// await waits for a file to appear. The error is that of ctx, or [ErrTimeout].
+// await waits for a file to appear. It returns the error of ctx, or [ErrTimeout].
 func await(ctx context.Context, timeout time.Duration, file string) error {
 	over := time.NewTimer(timeout)
 	defer over.Stop()

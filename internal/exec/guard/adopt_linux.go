@@ -33,7 +33,7 @@ func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) 
 	}
 	ended := make(chan os.Signal, 1)
 	unsubscribe := notify(ended, syscall.SIGCHLD)
-	r.task.Go(func() { // ends with Stop
+	r.task.Go(func() { // returns after Stop
 		defer unsubscribe()
 		for {
 			select {
@@ -60,7 +60,7 @@ func (r *Reaper) Stop() {
 	})
 }
 
-// reap waits for ended children that are not in own.
+// reap collects exited children that are not in own.
 func reap(own []int) {
 	for _, pid := range childrenOf(os.Getpid()) {
 		if !slices.Contains(own, pid) && HasEnded(pid) {

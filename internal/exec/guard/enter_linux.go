@@ -183,7 +183,7 @@ func ServeName(name string) (io.Closer, error) {
 			return sockets, errors.Join(err, sockets.Close())
 		}
 		sockets = append(sockets, conn)
-		go r.serve(conn) // ends when Close closes the socket
+		go r.serve(conn) // returns when Close closes the socket
 	}
 	return sockets, nil
 }

@@ -29,7 +29,7 @@ const (
 // StartPoller starts a poller. The caller must call Stop.
 func StartPoller(log *Log, own OwnFiles) *Poller {
 	p := &Poller{log: log, ownFiles: own, done: make(chan struct{})}
-	p.task.Go(func() { p.run() }) // ends with Stop
+	p.task.Go(func() { p.run() }) // returns after Stop
 	return p
 }
 
@@ -65,13 +65,13 @@ func (p *Poller) scan() int {
 		who := process(pid)
 		exe, err := os.Readlink(who.file("exe"))
 		if err != nil {
-			continue // the process has ended
+			continue // the process has exited
 		}
 		words := who.argv()
 		if len(words) == 0 {
 			continue
 		}
-		dir, _ := os.Readlink(who.file("cwd")) // the process may have ended
+		dir, _ := os.Readlink(who.file("cwd")) // the process may have exited
 		words[0] = exe
 		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxWords)], dir); file != "" {
 			p.log.add(Breach{Kind: KindRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})

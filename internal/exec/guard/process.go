@@ -51,7 +51,7 @@ func (p process) lineage() []process {
 	return list
 }
 
-// String describes a process by its command line and those of its ancestors.
+// String describes a process by its own command line and the command lines of its ancestors.
 func (p process) String() string {
 	var b strings.Builder
 	for i, q := range p.lineage() {
@@ -83,7 +83,7 @@ func printableArgv(argv []string) string {
 func (p process) isClaude(own OwnFiles) bool {
 	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()
-		exe, _ := os.Readlink(q.file("exe")) // empty if the process has ended
+		exe, _ := os.Readlink(q.file("exe")) // empty if the process has exited
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
 			named := i < 2 && filepath.Base(word) == "claude" || IsReal(word)
 			if named && !own.contains(word) && !own.contains(exe) {
@@ -106,9 +106,9 @@ func Descendants(pid int) []int {
 
 func childrenOf(pid int) []int {
 	var all []int
-	tasks, _ := os.ReadDir(process(pid).file("task")) // empty if the process has ended
+	tasks, _ := os.ReadDir(process(pid).file("task")) // empty if the process has exited
 	for _, task := range tasks {
-		list, _ := os.ReadFile(process(pid).file("task/" + task.Name() + "/children")) // empty if the thread has ended
+		list, _ := os.ReadFile(process(pid).file("task/" + task.Name() + "/children")) // empty if the thread has exited
 		for word := range strings.FieldsSeq(string(list)) {
 			if child, err := strconv.Atoi(word); err == nil {
 				all = append(all, child)

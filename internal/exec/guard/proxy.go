@@ -99,7 +99,7 @@ func closeConn(c net.Conn) { _ = c.Close() }
 // halfClose closes the sending direction.
 func halfClose(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.CloseWrite() // it may be closed already
+		_ = t.CloseWrite() // the connection may already be closed
 	}
 }
 

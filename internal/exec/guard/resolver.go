@@ -15,7 +15,7 @@ type resolver struct {
 	mu      sync.Mutex
 	names   map[netip.Addr]string
 	addrs   map[string]netip.Addr
-	isFixed bool // no new addresses are assigned: the answer for an unknown name is empty
+	isFixed bool // no new addresses are assigned, so unknown names have none
 }
 
 func newResolver() *resolver {

@@ -66,7 +66,7 @@ func Join(link *os.File, o WatchOptions) (*Network, error) {
 		return nil, errors.Join(err, link.Close())
 	}
 	n := &Network{w: &watch{WatchOptions: o, link: link, resolver: newResolver()}}
-	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil && o.OwnNetwork { // the table shows the namespace even after the process has ended
+	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil && o.OwnNetwork { // the table shows the namespace even after the process has exited
 		o.Log.setConnectionTable(table)
 	}
 	if err := n.w.start(n, files, watched); err != nil {
@@ -119,7 +119,7 @@ func (w *watch) start(n *Network, files []*os.File, watched bool) error {
 	}
 	switch {
 	case watched:
-		w.tasks.Go(w.run) // ends when Close closes wake
+		w.tasks.Go(w.run) // returns when Close closes wake
 	case w.OwnNetwork && w.NoNetwork:
 		return errNestedStrict
 	case !w.ExpectsReal:
@@ -147,7 +147,7 @@ func (w *watch) listen(n *Network, files []*os.File) error {
 			return err
 		}
 		w.servers = append(w.servers, conn)
-		w.tasks.Go(func() { w.resolver.serve(conn) }) // ends when Close closes the socket
+		w.tasks.Go(func() { w.resolver.serve(conn) }) // returns when Close closes the socket
 	}
 	return nil
 }

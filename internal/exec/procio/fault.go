@@ -14,9 +14,9 @@ type Fault struct {
 	Name string `json:"name"`
 	// BugReport is the source of the report.
 	BugReport string `json:"bug"`
-	// RealBehavior describes what the real CLI did.
+	// RealBehavior describes the behaviour of the real CLI.
 	RealBehavior string `json:"real"`
-	// CallerAdvice describes what a caller should do.
+	// CallerAdvice is advice for the caller.
 	CallerAdvice string `json:"caller"`
 	// Interface is "cli", "api" or "screen". A fault of "api" needs the Messages API, one of "screen" an interactive
 	// terminal.
@@ -44,12 +44,12 @@ type FaultEffects struct {
 	CRLF            bool    `json:"crlf"`
 	ReverseKeys     bool    `json:"reverse_keys"`
 	Insert          string  `json:"insert"`       // text of a line before the result
-	InsertTimes     int     `json:"insert_times"` // how often Insert is written; 0 means once
+	InsertTimes     int     `json:"insert_times"` // number of times that Insert is written; 0 means once
 	SplitCharacters bool    `json:"pieces"`       // writes end in the middle of characters
 	StderrBytes     int     `json:"stderr_bytes"` // bytes written to stderr before the result
 	FalseResult     string  `json:"lie"`          // text of the result, which claims success
 	ExitCode        *int    `json:"exit_code"`    // instead of the real one
-	Failure         string  `json:"failure"`      // of every request, as in --failure
+	Failure         string  `json:"failure"`      // failure of every request, as in --failure
 	ZeroUsage       bool    `json:"zero_usage"`   // the result has no output tokens
 	StreamFault     string  `json:"stream"`       // effect on API streams (a stream_fault); if set, the effects above are ignored
 }
@@ -79,9 +79,9 @@ func Faults() ([]Fault, error) {
 	return faults, nil
 }
 
-// FaultNone is the name for no fault; Attended also means no fault, for a process whose end is recorded.
+// FaultNone is the name for no fault; Attended also means no fault, for a process whose exit is recorded.
 const (
-	// FaultNone is the name for no fault. FaultAttended also means no fault, for a process whose end is recorded.
+	// FaultNone is the name for no fault. FaultAttended also means no fault, for a process whose exit is recorded.
 	FaultNone     = "none"
 	FaultAttended = "attended"
 )

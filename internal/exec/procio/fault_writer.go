@@ -131,7 +131,7 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 	}
 	line := p
 	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
-	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the only line is never written
+	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // if there is only one line, it is never written
 		s.hang()
 		return 0, errStalled
 	}
@@ -153,7 +153,7 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// beforeResult writes what the fault inserts before the result.
+// beforeResult writes the lines that the fault inserts before the result.
 func (s *faultWriter) beforeResult(do *FaultEffects) error {
 	if do.StderrBytes > 0 {
 		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", do.StderrBytes/73+1)

@@ -275,7 +275,7 @@ type lifetime struct {
 func (f lifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 	from, done := make(chan os.Signal, 4), make(chan struct{})
 	stop := f.Lifetime.Notify(from, signals...)
-	go func() { // ends when done is closed
+	go func() { // returns when done is closed
 		for {
 			select {
 			case <-done:

@@ -105,7 +105,7 @@ type recordedMessage struct {
 // recordedNotifications returns the notifications in the record of one process. A torn last line is left out.
 func recordedNotifications(server string, record []byte) []journal.Body {
 	type call struct{ tool, useID string }
-	calls := map[string]call{} // by progress token
+	calls := map[string]call{} // calls by progress token
 	var all []journal.Body
 	for line := range bytes.Lines(record) {
 		var m recordedMessage
@@ -123,7 +123,7 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 			n.RawTool, n.ToolUseID, n.Progress, n.Total, n.Text = of.tool, of.useID, p.Progress, p.Total, p.Message
 		case m.From == "server" && m.Message.Method == "notifications/message":
 			n.Level, n.Logger = p.Level, p.Logger
-			if json.Unmarshal(p.Data, &n.Text) != nil { // it is not a string
+			if json.Unmarshal(p.Data, &n.Text) != nil { // Data is not a string
 				n.Text = string(p.Data)
 			}
 		default:

@@ -114,7 +114,7 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 		return 0, err
 	}
 	copied := make(chan struct{})
-	go func() { // ends when all writers have closed the pipe
+	go func() { // returns when all writers have closed the pipe
 		defer close(copied)
 		_ = copyLines(inner.Stdout, from) // the reader no longer wants the rest
 	}()

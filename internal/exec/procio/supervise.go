@@ -34,14 +34,14 @@ func Supervise(s *process.System, commands []string) (watched *process.System, e
 // supervisor supervises one process.
 type supervisor struct {
 	sys          *process.System
-	path         string // of the journal; empty means none
+	path         string // path of the journal; empty means none
 	judgesItself bool   // the process judges its own set-up
 	realCacheDir string // directory of the real claude's logs; empty means claude is simulated
 	wrapper      *Wrapper
 	watched      *process.System // sys seen through the wrapper
 	file         *os.File
 	journal      *journal.Journal // nil means none
-	temp         *proc.TempDir    // of a temporary journal; nil means the journal is kept
+	temp         *proc.TempDir    // directory of a temporary journal; nil means that the journal is kept
 }
 
 // open opens the journal. A strict process needs one even if none was requested. Errors are ignored here; the run

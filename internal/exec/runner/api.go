@@ -128,18 +128,18 @@ func (a *apiService) listen(ctx context.Context) error {
 // serve serves until close is called; the listener of the proxy may be nil.
 func (a *apiService) serve(ctx context.Context, ln, trap net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	a.tasks.Go(func() { // ends with close
+	a.tasks.Go(func() { // returns after close
 		a.setError(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))
 	})
 	if trap == nil {
 		return
 	}
 	server := &http.Server{Handler: a.vendorProxy, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	a.tasks.Go(func() { // ends with close
+	a.tasks.Go(func() { // returns after close
 		<-ctx.Done()
 		a.setError(server.Close())
 	})
-	a.tasks.Go(func() { // ends with close
+	a.tasks.Go(func() { // returns after close
 		if err := server.Serve(trap); !errors.Is(err, http.ErrServerClosed) {
 			a.setError(err)
 		}
@@ -167,7 +167,7 @@ func (a *apiService) close() error {
 const shimAdvice = "the command did not take claude from PATH but from an absolute path, a bundled copy, or its own PATH; " +
 	"set the host's option for the executable to the claude on PATH (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
 
-// guardFindings returns what the guard has found so far.
+// guardFindings returns the findings of the guard so far.
 func (a *apiService) guardFindings() []verdict.Finding {
 	var list []verdict.Finding
 	for _, b := range a.log.Breaches() {

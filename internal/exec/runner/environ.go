@@ -25,7 +25,7 @@ func (r *run) commandEnviron() []string {
 		"ANTHROPIC_API_KEY": r.apiKey,
 	}
 	if r.System.Getenv("CLAUDELESS_ENVIRONMENT") == "" {
-		set["CLAUDELESS_ENVIRONMENT"] = "no-traffic" // as a real claude is run here
+		set["CLAUDELESS_ENVIRONMENT"] = "no-traffic" // a real claude is also run without this traffic
 	}
 	if r.api.proxy != "" {
 		for name, value := range map[string]string{"HTTPS_PROXY": r.api.proxy, "NO_PROXY": noProxy(r.System)} {
@@ -70,8 +70,8 @@ func withheldVariables() []string {
 	}
 }
 
-// hostVariable returns the variable in which a host looks for claude: that of a known host, or host itself as a
-// variable name.
+// hostVariable returns the variable in which a host looks for claude: the variable of a known host, or host itself as
+// a variable name.
 func hostVariable(host string) string {
 	switch host {
 	case "acp", "claude-agent-acp", "claude-code-acp", "zed":

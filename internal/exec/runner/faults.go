@@ -127,7 +127,7 @@ type faultResult struct {
 	claudeStarted bool          // claude was started
 	// interactive is true if a session ran on a terminal.
 	interactive bool
-	err         error // of the preparation
+	err         error // error of the preparation
 }
 
 // tryFault runs the command under a fault for at most the given time.

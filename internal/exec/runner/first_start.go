@@ -19,14 +19,15 @@ type FirstStart struct {
 	Dialogs []string
 	// TrustedDirs lists the directories that are trusted.
 	TrustedDirs []string
-	// Inline selects the renderer that prints below the shell's prompt; false means the one that fills the screen.
+	// Inline selects the renderer that prints below the shell's prompt; false selects the renderer that fills the
+	// screen.
 	Inline bool
 }
 
 // FirstStartDialogs returns the names of the dialogs of the first start.
 func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
 
-// CheckFresh returns what is wrong with the names of dialogs.
+// CheckFresh returns an error if a name of a dialog is invalid.
 func CheckFresh(names []string) error {
 	known := append(FirstStartDialogs(), "all")
 	for _, name := range names {

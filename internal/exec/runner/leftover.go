@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// leftoverProcess is a process of the run that was still running when the command ended.
+// leftoverProcess is a process of the run that was still running when the command exited.
 type leftoverProcess struct {
 	pid      int
 	argv     []string
@@ -49,8 +49,8 @@ func classify(pid int, mark string) leftoverProcess {
 	return p
 }
 
-// Sweep ends the claude processes and MCP servers of a run that are still running, identified by its CLAUDELESS_RUN,
-// and adds a finding for each to in. Processes that are about to end get a moment to do so.
+// Sweep kills the claude processes and MCP servers of a run that are still running, identified by its CLAUDELESS_RUN,
+// and adds a finding for each to in. Processes that are about to exit get a moment to do so.
 func Sweep(run string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + run
@@ -80,7 +80,7 @@ func endProcesses(left []leftoverProcess, grace time.Duration) {
 	}
 }
 
-// waitForExit waits until all processes have ended, at most for limit.
+// waitForExit waits until all processes have exited, but at most for limit.
 func waitForExit(left []leftoverProcess, limit time.Duration) {
 	over := time.After(limit)
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -94,7 +94,7 @@ func waitForExit(left []leftoverProcess, limit time.Duration) {
 	}
 }
 
-// signal sends a signal to the process, which may have ended meanwhile.
+// signal sends a signal to the process, which may have exited in the meantime.
 func (p leftoverProcess) signal(sig os.Signal) {
 	if process, err := os.FindProcess(p.pid); err == nil {
 		_ = process.Signal(sig)

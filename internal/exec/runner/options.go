@@ -32,7 +32,7 @@ type Options struct {
 	// Faults are tried one after another, with one run of the command each; empty means one run without a fault.
 	Faults []string
 
-	// System is this process; its streams and signals are those of the command.
+	// System is this process; the command uses its streams and signals.
 	System *process.System
 }
 

@@ -1,10 +1,8 @@
-// Package runner runs a command with claudeless in place of claude: shims first
-// on PATH, a private directory, one journal for all processes, and a verdict at
-// the end.
+// Package runner runs a command with claudeless in place of claude: shims first on PATH, a private directory, one
+// journal for all processes, and a verdict at the end.
 //
-// The command's own streams and signals pass through unchanged, everything it
-// has started is ended with it, and the report is always written. Package
-// verdict does the judging.
+// The command's own streams and signals pass through unchanged, everything that it has started is stopped when it
+// exits, and the report is always written. Package verdict checks the run.
 package runner
 
 import (
@@ -28,9 +26,9 @@ const (
 	exitNotExecutable = 126
 )
 
-// Run runs the command and judges it. The report contains how the command ended, and the input is what was judged; the
-// error means that the run could not be prepared (then there is no report), or judged. With JudgeLater the report is
-// only about the command.
+// Run runs the command and checks the run. The report includes how the command ended, and the input is what was
+// checked. An error means that the run could not be prepared (then there is no report) or could not be checked. With
+// JudgeLater, the report contains only the outcome of the command.
 func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
 	r, err := prepare(ctx, o)
 	if err != nil {
@@ -98,7 +96,7 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 	exit = c.Exit()
 	stop()
 	stopFollowing()
-	c.poller.Stop() // stop before leftover processes are ended
+	c.poller.Stop() // stop before leftover processes are killed
 	left = c.leftovers(r.Setup.RunID)
 	for _, p := range left {
 		p.signal(syscall.SIGTERM)
@@ -117,7 +115,7 @@ func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 	}
 	signals, done := make(chan os.Signal, 8), make(chan struct{})
 	unsubscribe := r.System.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	go func() { // ends when done is closed
+	go func() { // returns when done is closed
 		seen := map[os.Signal]int{}
 		for {
 			select {
@@ -130,7 +128,7 @@ func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 				}
 				a.Signal(s)
 				if seen[sig]++; seen[sig] == 2 {
-					go a.KillAfter(2 * time.Second) // ends with the command
+					go a.KillAfter(2 * time.Second) // returns when the command exits
 				}
 			}
 		}
@@ -138,15 +136,16 @@ func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 	return func() { unsubscribe(); close(done) }
 }
 
-// deferVerdict writes to the journal what a later verdict needs: the findings of the guard and the leftover processes.
+// deferVerdict writes to the journal the facts that a later verdict needs: the findings of the guard and the leftover
+// processes.
 func (r *run) deferVerdict(left []leftoverProcess) error {
 	report := verdict.Report{Findings: append(leftoverFindings(left), r.api.guardFindings()...)}
 	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: postponed; run claudeless verify %s\n", r.Capture)
 	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
-// judge reads the journal, judges the run by the scenario, and appends the verdict to the journal. It also returns what it
-// judged.
+// judge reads the journal, checks the run against the scenario, and appends the verdict to the journal. It also
+// returns the input of the check.
 func (r *run) judge(left []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
 	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(left), r.api.guardFindings()...)}
 	for _, p := range left {

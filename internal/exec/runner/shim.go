@@ -99,7 +99,7 @@ func (s Setup) createShims(dir string, names []string) error {
 		return s.createWindowsShims(dir)
 	}
 	target := filepath.Join(dir, programDir, "claude")
-	_ = os.Remove(target) // from an earlier shim in this directory
+	_ = os.Remove(target) // there may be a file of an earlier shim in this directory
 	if err := os.Symlink(s.Self, target); err != nil {
 		return fmt.Errorf("creating shims: %w", err)
 	}
@@ -222,7 +222,7 @@ func realNamesIn(dir, self string) []string {
 		return nil
 	}
 	defer file.Close()
-	entries, _ := file.ReadDir(-1) // in any order; an unreadable directory has no links
+	entries, _ := file.ReadDir(-1) // the order does not matter; an unreadable directory has no links
 	var names []string
 	for _, e := range entries {
 		if e.Type()&os.ModeSymlink == 0 || e.Name() == "claude" {

@@ -143,7 +143,7 @@ func (c *startedCommand) close() {
 	}
 }
 
-// openTerminal makes the terminal of the command and says how the command is started in it.
+// openTerminal creates the terminal of the command and returns the options for starting the command in it.
 func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	cwd, err := r.System.Getwd()
 	if err != nil {
@@ -163,7 +163,7 @@ func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	return c, proc.AttachOptions{Stdin: c.Terminal(), Stdout: c.Terminal(), Stderr: c.Terminal(), OwnTerminal: true}, nil
 }
 
-// closeTerminal gives this program's terminal back and returns what the command has shown.
+// closeTerminal restores this program's terminal and returns the screens of the command.
 func closeTerminal(c *console.Console) (*verdict.Terminal, error) {
 	summary, err := c.Stop()
 	seen := &verdict.Terminal{Screens: summary.Screens, States: summary.States, LostKeys: summary.LostKeys}
@@ -180,7 +180,7 @@ func (r *run) followSize(c *console.Console) (stop func()) {
 	}
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	unsubscribe := r.System.Notify(signals, resizeSignal)
-	go func() { // ends when done is closed
+	go func() { // returns when done is closed
 		for {
 			select {
 			case <-signals:

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// apiFindings returns C14 findings: wrong use of the Messages API. Only requests that the API itself refused count. The
-// journal lines are those of the server, so the calling process is unknown.
+// apiFindings returns C14 findings: wrong use of the Messages API. Only requests that the API itself refused are
+// reported. The journal lines are written by the server, so the calling process is unknown.
 func apiFindings(entries []journal.Entry) []Finding {
 	var found []Finding
 	told := map[string]bool{}

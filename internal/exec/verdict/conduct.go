@@ -55,7 +55,7 @@ func (l *findings) checkControlProtocol(p *process) {
 	}
 }
 
-// checkEnd adds findings C04 and C05: how the process ended.
+// checkEnd adds findings C04 and C05: about the end of the process.
 func (l *findings) checkEnd(p *process, killed []int) {
 	if slices.Contains(killed, p.PID) {
 		return
@@ -115,7 +115,7 @@ func (l *findings) checkSettings(p *process) {
 	}
 }
 
-// expectsExit reports whether an expectation is about the exit code.
+// expectsExit reports whether an expectation refers to the exit code.
 func (l *findings) expectsExit(code int) bool {
 	return l.input.Scenario != nil && slices.ContainsFunc(l.input.Scenario.Expect, func(x scenarios.Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }

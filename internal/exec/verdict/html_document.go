@@ -16,7 +16,7 @@ type document struct {
 	Failed   bool
 	Headline string
 	Command  *commandView
-	Problems []problem // what made the run fail; the first one is the most important
+	Problems []problem // problems that made the run fail, the most important one first
 	Notes    []problem // warnings and notes
 	Met      []problem // expectations that were met
 	Faults   []Fault
@@ -33,21 +33,21 @@ type commandView struct {
 
 // problem is a finding, an expectation or an unmatched prompt.
 type problem struct {
-	ID     string // of the finding; "expect" for an expectation
+	ID     string // id of the finding, or "expect" for an expectation
 	Level  string // "error", "warn", "info" or "met"
 	Text   string
 	Advice string
 	File   string
 	Line   int
 	Source []sourceLine // around File:Line
-	Link   string       // to the documentation; empty means none
+	Link   string       // link to the documentation; empty means none
 	// Anchors are the runs and events that show it, one for each time that it was found.
 	Anchors []string
-	Count   int  // how many times it was found
+	Count   int  // number of times that it was found
 	Open    bool // the page shows its details at once
 }
 
-// buildDocument makes the document.
+// buildDocument builds the document.
 func buildDocument(in HTMLInput) document {
 	files := &sourceFiles{read: in.ReadFile, lines: map[string][]string{}}
 	d := document{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: buildRuns(in.Entries, files)}

@@ -18,7 +18,7 @@ type OutputFiles struct {
 	HTML    string
 	Summary string // file to which Markdown is appended (GITHUB_STEP_SUMMARY)
 	GitHub  bool   // annotations on stderr
-	// Environ is the environment whose secret values are redacted in all reports.
+	// Environ is the environment; its secret values are redacted in all reports.
 	Environ []string
 }
 

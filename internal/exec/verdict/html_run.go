@@ -28,7 +28,7 @@ type run struct {
 	Stderr  string   `json:"stderr"`
 
 	startedAt time.Time
-	calls     map[string]*event // of tools, by tool_use_id
+	calls     map[string]*event // tool calls by tool_use_id
 	files     *sourceFiles
 }
 
@@ -54,7 +54,7 @@ type event struct {
 // maxText bounds a text in the page, in bytes. The journal has the complete text.
 const maxText = 64 << 10
 
-// buildRuns makes the runs of all processes and API conversations, in the order of their first entries.
+// buildRuns builds the runs of all processes and API conversations, in the order of their first entries.
 func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 	if len(entries) == 0 {
 		return nil
@@ -308,7 +308,8 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 	}
 }
 
-// addAttachment adds an attachment. The result of a hook is part of the call that it is about, if there is one.
+// addAttachment adds an attachment. The result of a hook becomes part of the tool call for which the hook ran, if
+// there is one.
 func (r *run) addAttachment(a *journal.Attachment, at float64) {
 	keys, _ := a.Attachment.(map[string]any)
 	text := func(key string) string { s, _ := keys[key].(string); return s }

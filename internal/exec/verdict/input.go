@@ -34,7 +34,7 @@ type Input struct {
 	Rules
 	// Findings come from elsewhere: the guard, and the check for leftover processes.
 	Findings []Finding
-	// Environ is the environment whose secret values no excerpt of a prompt or pattern shows.
+	// Environ is the environment; its secret values are redacted in excerpts of prompts and patterns.
 	Environ []string
 	// UnreadableLines is the number of journal lines that could not be read.
 	UnreadableLines int
@@ -44,7 +44,7 @@ type Input struct {
 	RequiredJournals int
 	// OnlyProcess selects the entries of one process; 0 means all.
 	OnlyProcess int
-	// Killed are processes that the user of the command ended from outside, so that their end is not reported.
+	// Killed lists processes that were killed on purpose from outside the command, so that their end is not reported.
 	Killed []int
 
 	// parts are the entries grouped by scenario; nil means all belong to Scenario.

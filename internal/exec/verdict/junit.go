@@ -53,7 +53,7 @@ func (r *Report) writeJUnit(w io.Writer) error {
 	return s.Write(w)
 }
 
-// processSummary summarizes in a few lines what the processes did.
+// processSummary summarizes the processes in a few lines.
 func (r *Report) processSummary() string {
 	var b strings.Builder
 	for _, p := range r.Runs {

@@ -21,7 +21,7 @@ type scenarioKey struct{ name, digest string }
 type verdictPart struct {
 	scenario *scenarios.Scenario
 	entries  []journal.Entry
-	changed  *Finding // the scenario differs from the one of the run; nil means unchanged
+	changed  *Finding // finding that the scenario has changed since the run; nil means unchanged
 }
 
 // loadRunScenarios loads the scenarios that the runs used.
@@ -61,7 +61,7 @@ func (in *Input) loadRunScenarios() error {
 // processes without a scenario belong to the first scenario of their journal.
 func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 	runs := journal.Runs(in.Entries)
-	own, first := map[int]scenarioKey{}, map[int]scenarioKey{} // by run, by journal
+	own, first := map[int]scenarioKey{}, map[int]scenarioKey{} // scenarios by run and by journal
 	for i, e := range in.Entries {
 		run := runs[i]
 		if e.Run == nil || cmp.Or(e.Run.ScenarioFile, e.Run.Scenario) == "" {

@@ -28,7 +28,7 @@ type Report struct {
 	Faults []Fault `json:"faults,omitempty"`
 	// Terminal is the content of the pseudo-terminal of --tty; nil without --tty.
 	Terminal *Terminal `json:"terminal,omitempty"`
-	// Command is how the command ended; nil means no command was run.
+	// Command describes how the command ended; nil means that no command was run.
 	Command *Command `json:"command,omitempty"`
 }
 
@@ -95,7 +95,7 @@ type Run struct {
 	MS     float64 `json:"ms"`
 }
 
-// Command is how the command of `claudeless exec` ended.
+// Command describes how the command of `claudeless exec` ended.
 type Command struct {
 	Argv   []string `json:"argv"`
 	Code   int      `json:"code"`
@@ -225,7 +225,7 @@ func (r *Report) AppendTo(name string, now func() time.Time, pid int, environ []
 	return errors.Join(j.Err(), file.Close())
 }
 
-// Redacted returns the report with secrets removed from all texts, including the values of secret variables in
+// Redacted returns the report with secrets removed from all strings, including the values of secret variables in
 // environ.
 func (r *Report) Redacted(environ []string) (*Report, error) {
 	hide := redact.New(redact.Options{Environ: environ})

@@ -170,7 +170,7 @@ func (u Unmatched) advice() string {
 	return strings.Join(append(slices.Clone(nearest), "add this rule, or let --accept add it:", u.Rule), "\n")
 }
 
-// atNearestRule returns the finding with the position of the nearest rule, which is the one to change.
+// atNearestRule returns the finding with the position of the nearest rule, because that rule has to be changed.
 func (u Unmatched) atNearestRule(f Finding) Finding {
 	for _, text := range u.Nearest {
 		head, _, ok := strings.Cut(text, ": responses[")
@@ -257,7 +257,8 @@ func noSuchTool(name string) Finding {
 	}
 }
 
-// noFixtureCase reports by the texts of our fixtures whether no case of a fixture matches the arguments of a call.
+// noFixtureCase reports whether no case of a fixture matches the arguments of a call. It recognizes the message of
+// our fixtures.
 func noFixtureCase(result string) bool {
 	_, rest, found := strings.Cut(result, "no case of ")
 	return found && strings.Contains(rest, " matches the arguments ")
@@ -270,8 +271,8 @@ func unknownArguments(tool, result string) Finding {
 	}
 }
 
-// nearlyAllowed returns a name in --allowedTools that is similar to that of the tool; empty if there is none, or if
-// the tool itself is named.
+// nearlyAllowed returns a name in --allowedTools that is similar to the name of the tool; empty if there is none, or
+// if the tool itself is named.
 func nearlyAllowed(argv []string, tool string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {

@@ -28,7 +28,7 @@ type builder struct {
 	results      map[string]*Result
 	calls        map[string]*Call
 	byMsg        map[string]*Message
-	agents       map[string]*Agent // by the id of the call that started them
+	agents       map[string]*Agent // agents by the id of the call that started them
 	rawResults   map[string]json.RawMessage
 	idSeen       map[string]bool
 	earlyHooks   []Hook // hooks that ran before the next prompt

@@ -94,7 +94,7 @@ func withAgents(files []string) []string {
 
 // format parses the lines of one kind of file.
 type format interface {
-	// parseLine parses one line; the error says why it does not belong to the format.
+	// parseLine parses one line; the error explains why it does not belong to the format.
 	parseLine(at Place, raw []byte) error
 }
 

@@ -41,9 +41,9 @@ func (e *Error) Error() string {
 type Session struct {
 	ID      string
 	CWD     string
-	Version string // of the CLI
+	Version string // version of the CLI
 	Mode    string // permission mode at the start
-	Date    string // of the first line, YYYY-MM-DD
+	Date    string // date of the first line, YYYY-MM-DD
 	Files   []string
 	Servers []string // names of MCP servers that connected
 	Tools   []string // names of all tools, if the input lists them
@@ -206,7 +206,7 @@ func Server(tool string) (server, name string, ok bool) {
 	return strings.Cut(rest, "__")
 }
 
-// Calls lists the calls of all messages in order; those of sub-agents follow the call that started them.
+// Calls lists the calls of all messages in order; calls of sub-agents follow the call that started them.
 func (s *Session) Calls() []*Call {
 	var all []*Call
 	for _, p := range s.Prompts {
@@ -247,7 +247,7 @@ func (c *Call) IsHarmless() bool {
 	return false
 }
 
-// IsUnlisted reports whether a name is that of a built-in tool which sessions do not list by default.
+// IsUnlisted reports whether a built-in tool with this name is not listed by default.
 func IsUnlisted(name string) bool {
 	t := claudecode.ToolNamed(name)
 	return t.Name != "" && t.Listing != claudecode.ListAlways

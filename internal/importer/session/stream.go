@@ -188,7 +188,7 @@ func (r *streamReader) handleUser(b *builder, at Place, ev *streamEvent) {
 	if ev.IsSynthetic || isGeneratedText(p.Text) {
 		return
 	}
-	if ev.IsReplay { // it may repeat a message that the input direction contains
+	if ev.IsReplay { // a replayed message may also occur in the input
 		for _, seen := range b.Prompts {
 			if seen.Text == p.Text && (len(seen.Messages) == 0 || seen == b.Prompts[len(b.Prompts)-1] && !b.finished) {
 				return

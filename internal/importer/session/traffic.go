@@ -17,7 +17,7 @@ import (
 type trafficReader struct {
 	set           *sessionSet
 	reader        *history.Reader
-	conversations map[string]*trafficConversation // by session and agent
+	conversations map[string]*trafficConversation // conversations by session and agent
 }
 
 // trafficConversation is one conversation.
@@ -30,7 +30,7 @@ type trafficConversation struct {
 func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) {
 	request, err := r.reader.Read(e.Request, history.Client{Session: e.Session, Agent: e.Agent, Path: e.Path, UserAgent: e.Client, Header: http.Header{}})
 	if err != nil || len(request.Messages) == 0 {
-		return // it was refused because of its content
+		return // the request was refused because of its content
 	}
 	groups := request.Groups(request.Messages)
 	named := cmp.Or(e.Session, sessionIn(request.Metadata))
@@ -69,7 +69,7 @@ func isSideRequest(r *history.Request) bool {
 	return r.SideRequestKind() != "" || r.IsClaudeCode() && r.Agent == "" && len(r.Tools.Names) == 0 && r.WorkingDirectory() == ""
 }
 
-// sessionIn returns the session id that older versions of Claude Code put in the metadata.
+// sessionIn returns the session id from the metadata of older versions of Claude Code.
 func sessionIn(metadata json.RawMessage) string {
 	var m struct {
 		UserID string `json:"user_id"`
@@ -87,7 +87,7 @@ func sessionIn(metadata json.RawMessage) string {
 	return id
 }
 
-// fillFromRequest records what the request says about the client.
+// fillFromRequest records information about the client from the request.
 func (b *builder) fillFromRequest(e *journal.Exchange, request *history.Request) {
 	if version, ok := strings.CutPrefix(e.Client, "claude-cli/"); ok {
 		b.Version, _, _ = strings.Cut(version, " ")
@@ -218,7 +218,7 @@ func (r *trafficReader) finish() {
 // journalReader reads the journal of claudeless.
 type journalReader struct {
 	set     *sessionSet
-	mode    map[int]string // by process id
+	mode    map[int]string // permission mode by process id
 	cwd     map[int]string
 	environ map[int][]string
 	traffic *trafficReader

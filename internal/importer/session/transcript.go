@@ -47,7 +47,7 @@ type lineBody struct {
 	Message        *wireMessage    `json:"message"`
 	ToolUseResult  *toolUseResult  `json:"toolUseResult"`
 	Attachment     *attachedHook   `json:"attachment"`
-	Prevented      bool            `json:"preventedContinuation"` // by Stop hooks
+	Prevented      bool            `json:"preventedContinuation"` // a Stop hook prevented the end
 }
 
 // toolUseResult is the result in the CLI's own form. If it is a text or a list, it contains nothing useful.
@@ -63,7 +63,7 @@ type toolUseResult struct {
 	IsAsync bool   `json:"isAsync"`
 }
 
-// UnmarshalJSON skips values that are not objects or have none of our keys, because their texts may be long.
+// UnmarshalJSON skips values that are not objects or have none of our keys, because they may be long.
 func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 	type plain toolUseResult
 	ours := bytes.Contains(raw, []byte(`"file"`)) || bytes.Contains(raw, []byte(`"agentId"`)) || bytes.Contains(raw, []byte(`"isAsync"`))
@@ -223,7 +223,7 @@ func (t *transcriptReader) storeLine(at Place, l lineBody) {
 // noResult is the toolUseResult of lines without one.
 var noResult toolUseResult
 
-// intern returns the first equal text, because every line repeats some texts.
+// intern returns the first equal string, because every line repeats some strings.
 func (t *transcriptReader) intern(text string) string {
 	if first, ok := t.texts[text]; ok {
 		return first
@@ -345,7 +345,7 @@ func (b *builder) addAssistantLine(n *node, agent string) {
 	b.addAssistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
 }
 
-// addAssistant adds what the model said, or the failure whose text it is.
+// addAssistant adds a reply of the model. If its text reports a failure, it adds the failure.
 func (b *builder) addAssistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
 	if m.Model != "<synthetic>" {
 		b.addBlocks(at, *m, agent)
@@ -434,8 +434,8 @@ func (t *transcriptReader) startingCall(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgents assigns agents without a known call to the call whose result contains their id, or whose prompt is
-// theirs.
+// assignAgents assigns agents without a known call to a call: its result contains their id, or it has the same
+// prompt.
 func (b *builder) assignAgents() {
 	for key, a := range b.agents {
 		if !strings.HasPrefix(key, "agent:") {

@@ -133,7 +133,7 @@ func readFile(name string) (*File, diag.List) {
 	return f, problems
 }
 
-// recordLines records the lines of calls and known decisions, and checks what the format does not.
+// recordLines records the lines of calls and known decisions, and checks rules that the file format does not express.
 func (f *File) recordLines() (problems diag.List) {
 	names := map[string]bool{}
 	for i, g := range f.Groups {

@@ -20,7 +20,7 @@ type Status string
 // The statuses.
 const (
 	StatusSame        Status = "same"
-	StatusLooser      Status = "looser"   // claudeless allows what the real CLI asks about or denies, or asks about what it denies
+	StatusLooser      Status = "looser"   // claudeless decides less strictly: it allows a call about which the real CLI asks, or does not deny one that the real CLI denies
 	StatusStricter    Status = "stricter" // the opposite
 	StatusExcused     Status = "known"    // looser or stricter for a known reason
 	StatusNotCompared Status = "not compared"

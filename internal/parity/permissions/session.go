@@ -89,9 +89,8 @@ const (
 	Deny  Decision = "deny"
 )
 
-// Outcome is the decision about a call, or the reason why it is missing: the tool
-// rejected the input before permission was asked, or the session ended before the
-// call.
+// Outcome is the decision about a call, or the reason why it is missing: the tool rejected the input before
+// permission was asked, or the session ended before the call.
 type Outcome struct {
 	Decision Decision `json:"decision,omitempty"`
 	// Reason is the kind of rule that decided, in the program's words.
@@ -150,7 +149,7 @@ func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 	return all
 }
 
-// read records what an event says about calls and returns the calls that it starts.
+// read records the information about calls in an event and returns the calls that it starts.
 func (e *event) read(found map[string]Outcome) (begun []string) {
 	var blocks []block
 	_ = json.Unmarshal(e.Message.Content, &blocks) // a string contains no calls
@@ -190,7 +189,7 @@ func blockText(raw json.RawMessage) string {
 // missingReason explains why the session has no decision about a call.
 func missingReason(rec *parity.Recording) string {
 	for _, p := range rec.Problems {
-		if p.Kind != "dialogue" { // a dialogue problem only says that no result came
+		if p.Kind != "dialogue" { // a dialogue problem only means that there was no result
 			return p.Text
 		}
 	}

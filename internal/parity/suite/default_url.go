@@ -21,7 +21,7 @@ import (
 // apiHost is the host of the real CLI's default base URL.
 const apiHost = "api.anthropic.com"
 
-// tlsFront answers at the default URL what the backend answers.
+// tlsFront serves the default URL by forwarding requests to the backend.
 type tlsFront struct {
 	server *http.Server
 	done   chan error // receives the error of the server
@@ -45,7 +45,7 @@ func listenTLS(backend *url.URL, caFile string) (*tlsFront, error) {
 		ReadHeaderTimeout: time.Minute,
 		Handler:           &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(backend) }},
 	}}
-	go func() { f.done <- f.server.Serve(ln) }() // ends with Close
+	go func() { f.done <- f.server.Serve(ln) }() // returns after Close
 	return f, nil
 }
 

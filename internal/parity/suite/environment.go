@@ -29,7 +29,7 @@ type laneRun struct {
 	env     []string
 	servers []*proc.Process
 	api     *modelAPI
-	front   *tlsFront // nil means the base URL is that of the backend
+	front   *tlsFront // nil means that the base URL is the URL of the backend
 }
 
 // path returns a path below the job's directory.
@@ -52,7 +52,7 @@ func (p *laneRun) addProblem(kind, text string) {
 	p.recording.Problems = append(p.recording.Problems, parity.Problem{Kind: kind, Text: text})
 }
 
-// prepare creates the environment, replacing that of the previous lane.
+// prepare creates the environment, replacing the environment of the previous lane.
 func (p *laneRun) prepare(ctx context.Context) error {
 	if err := os.RemoveAll(p.path()); err != nil {
 		return err

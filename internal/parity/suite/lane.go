@@ -83,7 +83,7 @@ func Serve(ctx context.Context, s *process.System) error {
 	if err == nil && job.DefaultURL {
 		var names io.Closer
 		if names, err = guard.ServeName(apiHost); err == nil {
-			defer func() { _ = names.Close() }() // the network ends with this process
+			defer func() { _ = names.Close() }() // the network disappears when this process exits
 		}
 	}
 	if err == nil {

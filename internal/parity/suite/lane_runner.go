@@ -41,7 +41,7 @@ func (r *laneRunner) forEach(ctx context.Context, numbers []int, do func(i int))
 		jobs = max(2, runtime.NumCPU())
 	}
 	for range min(jobs, len(numbers)) {
-		workers.Go(func() { // ends with next
+		workers.Go(func() { // returns when next has no more work
 			for i := range next {
 				do(i)
 			}

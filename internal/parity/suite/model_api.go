@@ -61,7 +61,7 @@ func listenAPI(ctx context.Context, o apiOptions) (*modelAPI, error) {
 		return nil, errors.Join(err, a.journal.Close())
 	}
 	a.URL = "http://" + ln.Addr().String()
-	go func() { a.done <- localhttp.Serve(ctx, ln, handler, localhttp.Options{Grace: time.Millisecond}) }() // ends with Close
+	go func() { a.done <- localhttp.Serve(ctx, ln, handler, localhttp.Options{Grace: time.Millisecond}) }() // returns after Close
 	return a, nil
 }
 

@@ -162,6 +162,6 @@ func install(ctx context.Context, s *process.System, dir, spec string) (err erro
 	if err != nil {
 		return err
 	}
-	_ = os.RemoveAll(dir) // of an interrupted install
+	_ = os.RemoveAll(dir) // the directory of an interrupted install
 	return os.Rename(part, dir)
 }

@@ -122,8 +122,8 @@ func readRequests(name string, err error) ([]json.RawMessage, error) {
 	return Requests(file)
 }
 
-// Requests reads the requests to the model from a journal. The journal of claude records a call when it ends. The
-// call is part of a request only if the model was called again before the turn ended.
+// Requests reads the requests to the model from a journal. The journal of claude records a call when it returns. The
+// call is part of a request only if the model was asked again before the end of the turn.
 func Requests(file io.Reader) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	open := 0 // number of trailing results that no request has contained yet

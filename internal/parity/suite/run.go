@@ -33,7 +33,7 @@ func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 		p.addProblem("start", err.Error())
 		return false
 	}
-	errs := &bytes.Buffer{} // read after Stop, when all writers have ended
+	errs := &bytes.Buffer{} // read only after Stop, when all writers have finished
 	child, err := proc.Start(ctx, proc.Options{
 		Command: proc.Command{Path: program, Args: args, Env: p.env, Dir: p.path("cwd")},
 		Stderr:  errs, Grace: time.Millisecond,
@@ -105,7 +105,7 @@ type output struct {
 
 func listen(child *proc.Process) *output {
 	o := &output{done: make(chan struct{}), lineAdded: make(chan struct{})}
-	go func() { // ends with stdout
+	go func() { // returns at EOF of stdout
 		defer close(o.done)
 		r := bufio.NewReader(child.Stdout())
 		for {
@@ -144,8 +144,8 @@ func (o *output) waitQuiet(ctx context.Context) {
 	}
 }
 
-// waitForLine waits for a line from index i on for which matches returns true. It returns the index after that line. ok
-// is false if the stream or the time ended before.
+// waitForLine waits for a line from index i on for which matches returns true. It returns the index after that line.
+// ok is false if the stream was closed or the time ran out before.
 func (o *output) waitForLine(ctx context.Context, i int, matches func(line string) bool) (behind int, line string, ok bool) {
 	for {
 		o.mu.Lock()

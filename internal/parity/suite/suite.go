@@ -1,10 +1,8 @@
-// Package suite runs parity cases with claudeless and the real claude and
-// reports the differences. Every readable case gets a verdict, even if others
-// fail.
+// Package suite runs parity cases with claudeless and the real claude and reports the differences. Every readable
+// case gets a verdict, even if others fail.
 //
-// A lane is one program in its own environment: only the listed environment
-// variables are passed on, and when a run returns, its processes have ended and
-// its files are removed.
+// A lane is one program in its own environment: only the listed environment variables are passed on, and when a run
+// returns, its processes have exited and its files are removed.
 package suite
 
 import (
@@ -117,7 +115,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 // caseRunner is the state of a comparison.
 type caseRunner struct {
 	laneRunner
-	normal []string // by case
+	normal []string // normalized output by case
 
 	mu    sync.Mutex
 	known *parity.KnownFile

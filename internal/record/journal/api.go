@@ -73,8 +73,8 @@ type ExecutedCall struct {
 	Result string `json:"result"`
 	// IsError is true if the call failed.
 	IsError bool `json:"is_error"`
-	// EndedTurn reports that the turn ended with the call, so that the result arrives only in this request, together
-	// with another prompt.
+	// EndedTurn reports that the turn ended with the call, so that its result is only in this request, together with
+	// another prompt.
 	EndedTurn bool `json:"unasked,omitempty"`
 }
 

@@ -15,7 +15,7 @@ type Options struct {
 	Now       func() time.Time
 	PID       int
 	SessionID string
-	Environ   []string // environment whose secret values are redacted
+	Environ   []string // environment, whose secret values are redacted
 }
 
 // Journal writes lines. All methods may be called from many goroutines.
@@ -81,7 +81,8 @@ func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
 
-// WriteAll writes lines. If err says that they could not be made, it records the error, and nothing more is written.
+// WriteAll writes lines. If err reports that they could not be created, it records the error, and nothing more is
+// written.
 func (j *Journal) WriteAll(lines []Body, err error) {
 	for _, l := range lines {
 		j.Write(l)

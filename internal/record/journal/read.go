@@ -68,9 +68,9 @@ type Line struct {
 	Gate *Gate `json:"gate"`
 	// Screen is a state of the interactive screen that was answered.
 	Screen *Screen `json:"screen"`
-	// Telemetry is what a collector has accepted of one name.
+	// Telemetry counts what a collector has accepted under one name.
 	Telemetry *Telemetry `json:"telemetry"`
-	// Exit is the last line of a process that ended normally.
+	// Exit is the last line of a process that exited normally.
 	Exit *Exit `json:"exit"`
 	// Request is a request to claudeless serve that was part of a conversation.
 	Request *Request `json:"request"`

@@ -24,9 +24,9 @@ type Origin struct {
 type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
-	messages map[modelSource]lastMessage  // of each model
-	retries  map[processKey]int           // of the request that the next message answers
-	requests map[conversation]lastRequest // to the Messages API
+	messages map[modelSource]lastMessage  // last message of each model
+	retries  map[processKey]int           // retries of the request to which the next message is the response
+	requests map[conversation]lastRequest // last request to the Messages API in each conversation
 	gates    []GateState
 }
 
@@ -58,7 +58,7 @@ type conversation struct{ session, agent, prompt string }
 
 // lastRequest is the last request of a conversation.
 type lastRequest struct {
-	index  int // in the record of the run
+	index  int // index in the record of the run
 	failed bool
 }
 
@@ -142,7 +142,8 @@ func (s *Summary) addRule(name, file string, line int) {
 	}
 }
 
-// addMessage adds a block of a message. The first block answers a request, unless the message continues the one before.
+// addMessage adds a block of a message. The first block of a message is the response to a request, unless the message
+// continues the previous one.
 func (s *Summary) addMessage(from modelSource, m Model, afterMS float64) {
 	last, known := s.messages[from]
 	if last.id == m.MessageID {
@@ -228,8 +229,8 @@ func (c *ExecutedCall) NoSuchTool() bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }
 
-// Denied recognizes by the texts of Claude Code that the call was not allowed. Calls denied by a rule have another
-// text.
+// Denied reports whether the call was not allowed. It recognizes the messages of Claude Code, except the one for
+// calls denied by a rule.
 func (c *ExecutedCall) Denied() bool {
 	if !c.IsError {
 		return false

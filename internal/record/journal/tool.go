@@ -112,7 +112,7 @@ type MCPNotification struct {
 	Progress float64 `json:"progress,omitempty"`
 	// Total is the final value of the progress; absent if unknown.
 	Total float64 `json:"total,omitempty"`
-	// Level is the level of a log message; absent if the line is about progress.
+	// Level is the level of a log message; absent for progress.
 	Level string `json:"level,omitempty"`
 	// Logger is the source of a log message, as the server names it.
 	Logger string `json:"logger,omitempty"`

@@ -24,9 +24,9 @@ type Attachment struct {
 	Attachment any `json:"attachment"`
 }
 
-// Context is the new text of a request in addition to its prompt or results, which no earlier request contained:
-// instruction files, an output style, instructions of MCP servers, texts of hooks, files that a prompt mentions.
-// Expressions see it as `context`.
+// Context is text that a request contains in addition to its prompt or results and that no earlier request contained:
+// instruction files, an output style, instructions of MCP servers, output of hooks, files that a prompt mentions. In
+// expressions it is `context`.
 type Context struct {
 	// Texts as the model receives them.
 	Texts []string `json:"texts"`
@@ -101,7 +101,7 @@ type Result struct {
 	IsError bool `json:"is_error"`
 	// Result is the result text.
 	Result *string `json:"result,omitempty"`
-	// Errors are the error texts.
+	// Errors are the error messages.
 	Errors []string `json:"errors,omitempty"`
 	// NumTurns counts the messages of the model.
 	NumTurns int `json:"num_turns"`

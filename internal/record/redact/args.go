@@ -11,7 +11,7 @@ func (r *Redactor) Args(args []string) []string {
 	inside := r.withValues(args)
 	found := inside.options(args)
 	out := make([]string, len(args))
-	option := "" // the option whose value may follow
+	option := "" // option that may be followed by its value
 	for i, arg := range args {
 		switch start := valueAt(option, arg); {
 		case start >= 0 && !isPlaceholder(arg[start:]):

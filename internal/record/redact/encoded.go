@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// findEncoded finds secrets in encoded form: in base64 texts and in words with percent
-// escapes.
+// findEncoded finds encoded secrets: in base64 strings and in words with percent escapes.
 func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Finding {
 	var found []Finding
 	for _, w := range encodedWords(s) {

@@ -50,8 +50,8 @@ func (FixedLabel) Placeholder(string, string) string { return "[redacted]" }
 // goroutines.
 type Numbered struct {
 	mu    sync.Mutex
-	names map[string]string // by secret
-	count map[string]int    // by kind
+	names map[string]string // label of each secret
+	count map[string]int    // number of labels of each kind
 }
 
 // Placeholder implements Label.
@@ -70,7 +70,7 @@ func (n *Numbered) Placeholder(kind, secret string) string {
 	return name
 }
 
-// Label makes the replacement of a secret.
+// Label creates the replacement for a secret.
 type Label interface {
 	// Placeholder returns the replacement of a secret of a kind such as "GITHUB_PAT". It
 	// must not contain characters that JSON escapes.

@@ -13,7 +13,7 @@ type Personal struct {
 	CWDs  []string // working directories
 	Users []string // account names; common ones are not redacted
 	Hosts []string
-	IDs   []string // of sessions, requests and messages
+	IDs   []string // ids of sessions, requests and messages
 }
 
 // personalFinder finds personal data.

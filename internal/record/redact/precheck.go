@@ -10,7 +10,7 @@ import (
 type rule struct {
 	id              string
 	expr            string
-	keywords        string  // in lower case, separated by bars
+	keywords        string  // keywords in lower case, separated by bars
 	entropy         float64 // minimum entropy of the secret in bits per character; 0 means any
 	group           int     // the group of the secret; 0 means the first group that matched, or the whole match
 	isGuess         bool    // based on the name of a value; see Finding.Certain
@@ -143,7 +143,7 @@ func (g precheck) passes(text string, start, end int) bool {
 		}
 		return n+end-start >= shortestPart && n < len(rest) && rest[n] == '.'
 	case precheckLongWord:
-		const length = 23 // in addition to the byte with which the keyword was expanded
+		const length = 23 // maximum length, without the byte by which the keyword was extended
 		return len(rest) >= length && !strings.ContainsFunc(rest[:length], func(r rune) bool { return r > 'z' || r == '_' || !isLetterOrDigit(byte(r)) })
 	default:
 		return true

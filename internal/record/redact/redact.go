@@ -16,17 +16,17 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Options say what is secret and how it is replaced. The zero value finds secrets
-// by form and replaces them by "[redacted]".
+// Options define what is secret and how it is replaced. The zero value recognizes secrets by their form and replaces
+// them by "[redacted]".
 type Options struct {
-	// Environ is an environment, as "K=V": values of variables whose names look secret are known values.
+	// Environ is an environment, as "K=V": values of variables with names that look secret are known secrets.
 	Environ []string
 	// Values are further known values. Values shorter than six bytes are ignored,
 	// because they would match too often.
 	Values []string
 	// Personal is the personal data to redact; nil means none.
 	Personal *Personal
-	// Label makes the replacements; nil means FixedLabel.
+	// Label creates the replacements; nil means FixedLabel.
 	Label Label
 }
 
@@ -139,7 +139,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage(r.redactText(string(raw)))
 	}
 	var out []byte // nil means nothing redacted so far
-	done := 0      // how much of raw was copied to out
+	done := 0      // number of bytes of raw that were copied to out
 	secret := false
 	for i := 0; i < len(raw); {
 		if raw[i] != '"' {
@@ -166,7 +166,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	return append(out, raw[done:]...)
 }
 
-// redactString redacts a string of JSON. whole says that all of it is secret.
+// redactString redacts a string of JSON. whole is true if all of it is secret.
 func (r *Redactor) redactString(text string, whole bool) string {
 	if whole && text != "" && !isPlaceholder(text) {
 		return r.label.Placeholder("VALUE", text)

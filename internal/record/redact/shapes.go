@@ -53,7 +53,7 @@ type secretFormFinder struct {
 	byWord []keyword
 
 	mu         sync.Mutex
-	exprs      []*regexp.Regexp // by rule; nil means not compiled yet
+	exprs      []*regexp.Regexp // expressions by rule; nil means not compiled yet
 	exclusions *guessExclusions
 }
 
@@ -246,7 +246,7 @@ func (r rule) nameStart(part string, start int) int {
 	return from
 }
 
-// guessExclusions are expressions and words whose presence makes a guess invalid.
+// guessExclusions are expressions and words that show that a guess is wrong.
 type guessExclusions struct {
 	match *regexp.Regexp
 	words []string

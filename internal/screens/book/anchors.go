@@ -24,7 +24,7 @@ var anchorsSource string
 // Anchor is a short label on a page.
 type Anchor struct {
 	Page  string `toml:"page"`  // TAPE.PAGE
-	State string `toml:"state"` // of the page
+	State string `toml:"state"` // state of the page
 	// Row counts from the bottom. 0 is the last row that is not empty.
 	Row   int    `toml:"row"`
 	Label string `toml:"label"`

@@ -32,7 +32,7 @@ const insideTmux = "-tmux"
 type Key struct {
 	Version  string `json:"version,omitempty"`
 	Renderer string `json:"renderer,omitempty"`
-	Tmux     bool   `json:"tmux,omitempty"` // captured inside tmux, where the CLI shows other texts
+	Tmux     bool   `json:"tmux,omitempty"` // captured inside tmux, where the CLI shows other messages
 	Cols     int    `json:"cols"`
 	Rows     int    `json:"rows"`
 }
@@ -64,8 +64,7 @@ type Book struct {
 // New returns the book with this key below root; it may have no pages yet.
 func New(root string, k Key) Book { return Book{Key: k, Dir: filepath.Join(root, k.Path())} }
 
-// List returns the books below root, those of older versions first. A root that does not exist
-// has none.
+// List returns the books below root, books of older versions first. A root that does not exist has none.
 func List(root string) ([]Book, error) {
 	dirs, err := filepath.Glob(filepath.Join(root, "*", "*", "*x*"))
 	if err != nil {

@@ -2,8 +2,8 @@ package book
 
 import "fmt"
 
-// CellCount says how many cells of a page are the same in two books, after masking. Cells that are empty in both are
-// not counted.
+// CellCount counts the cells of a page that are the same in two books, after masking. Cells that are empty in both
+// are not counted.
 type CellCount struct {
 	Page  string `json:"page"` // TAPE.PAGE
 	State string `json:"state"`

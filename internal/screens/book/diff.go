@@ -15,7 +15,7 @@ type ChangeKind string
 
 // The kinds of changes, the most important ones first.
 const (
-	ChangedOptions ChangeKind = "options" // of a dialog: its options, their order, the selected one, the effect of Enter
+	ChangedOptions ChangeKind = "options" // change of a dialog: its options, their order, the selected one, the effect of Enter
 	ChangedLabel   ChangeKind = "label"   // the state of the page, or its title
 	ChangedText    ChangeKind = "text"
 	ChangedPages   ChangeKind = "page" // the page is missing in one of the books

@@ -14,7 +14,7 @@ type Slot struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Row   int    `json:"row"`
-	Col   int    `json:"col"` // in characters from the beginning of the row
+	Col   int    `json:"col"` // column in characters from the beginning of the row
 }
 
 // volatilePart is a part that every page may have. It is the first group of the pattern.
@@ -95,7 +95,7 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 type lineSlots struct {
 	line   string
 	row    int
-	byByte []*Slot // by byte; nil means no slot
+	byByte []*Slot // slot at each byte; nil means none
 }
 
 // addText adds a slot wherever the line has the text.
@@ -149,7 +149,7 @@ func (p *Page) Masked() []string {
 	})
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
-		if strings.Trim(lines[i], " \u00a0") == "⎿" { // of a tip
+		if strings.Trim(lines[i], " \u00a0") == "⎿" { // continuation of a tip
 			lines[i] = ""
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// IsBusy reports whether a title says that claude works. Inside tmux it never does.
+// IsBusy reports whether a title shows that claude is working. Inside tmux titles never show that.
 func IsBusy(title string) bool {
 	return strings.HasPrefix(title, "◐") || strings.HasPrefix(title, "◑") || strings.HasPrefix(title, "◒") || strings.HasPrefix(title, "◓") ||
 		strings.ContainsFunc(firstRune(title), func(r rune) bool { return r >= 0x2801 && r <= 0x28ff }) // a Braille spinner, in older versions

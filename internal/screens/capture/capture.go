@@ -16,11 +16,11 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// Options say what is captured. All fields but Claude, Progress and Parallel are required.
+// Options specify what to capture. All fields but Claude, Progress and Parallel are required.
 type Options struct {
 	Self    string // the path of this binary
 	Claude  string // the path of the real CLI; empty means the simulated one
-	Root    string // of the books
+	Root    string // root directory of the books
 	Environ []string
 	Books   []book.Key
 	Tapes   []*tape.Tape
@@ -40,7 +40,7 @@ type Result struct {
 	Wrong    []string      `json:"wrong,omitempty"` // pages with a wrong label
 	Failure  string        `json:"failure,omitempty"`
 	Details  string        `json:"-"` // the screen and the end of the journal
-	duration time.Duration // of the tape
+	duration time.Duration // duration of the tape
 }
 
 // Failed reports whether the tape was not played to its end, or a label was wrong.
@@ -52,8 +52,8 @@ type job struct {
 	book book.Book
 }
 
-// Run captures all tapes for all books, in the order given. The error says that a
-// capture is impossible; failures of tapes are in the results.
+// Run captures all tapes for all books, in the order given. An error means that capturing is impossible; failures of
+// tapes are in the results.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	var jobs []job
 	for _, key := range o.Books {
@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	var failed error
 	var workers sync.WaitGroup
 	for range min(o.Parallel, len(jobs)) {
-		workers.Go(func() { // ends when next is closed
+		workers.Go(func() { // returns when next is closed
 			for i := range next {
 				r, err := o.run(ctx, jobs[i])
 				mu.Lock()

@@ -16,7 +16,7 @@ type castWriter struct {
 	cols, rows int
 	events     bytes.Buffer
 	raw        bytes.Buffer
-	partial    []byte // of a character
+	partial    []byte // incomplete bytes of a character
 	lastTime   float64
 }
 

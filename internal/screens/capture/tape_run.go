@@ -27,7 +27,7 @@ type tapeRun struct {
 	cast castWriter
 }
 
-// newTapeRun makes the directories and files of a tape.
+// newTapeRun creates the directories and files of a tape.
 func newTapeRun(o *Options, j job) (*tapeRun, error) {
 	temp, err := proc.MakeTempDir("claudeless-screens-")
 	if err != nil {

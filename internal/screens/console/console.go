@@ -18,8 +18,8 @@ import (
 
 // Settings are the options that a user chooses.
 type Settings struct {
-	// Size is the size of the pseudo-terminal; the zero value is that of this program's terminal, which it follows, or
-	// else 110x36.
+	// Size is the size of the pseudo-terminal; the zero value means the size of this program's terminal, including
+	// later changes, or else 110x36.
 	Size emulator.Size
 	// Screens is the directory that receives the screens; empty means none are kept.
 	Screens string
@@ -50,7 +50,7 @@ type Console struct {
 	o           Options
 	pair        emulator.Pair
 	recorder    *recorder
-	followsSize bool          // its size is that of this program's terminal
+	followsSize bool          // it always has the size of this program's terminal
 	keys        *os.File      // the terminal in raw mode; nil means none
 	savedState  *term.State   // state of keys before raw mode
 	output      chan struct{} // closed after the last output; nil means not connected
@@ -58,7 +58,7 @@ type Console struct {
 	stopped     bool
 }
 
-// Open makes the pseudo-terminal.
+// Open creates the pseudo-terminal.
 func Open(o Options) (*Console, error) {
 	c := &Console{o: o}
 	size := o.Size
@@ -110,9 +110,9 @@ func (c *Console) Connect() error {
 	}
 	_ = c.pair.Terminal.Close() // the program has its own
 	c.output = make(chan struct{})
-	go c.copyOutput() // ends when the pseudo-terminal is closed
+	go c.copyOutput() // returns when the pseudo-terminal is closed
 	if c.o.Keys != nil {
-		go c.copyKeys() // ends with the next key after Stop, or with this program
+		go c.copyKeys() // returns after the next key after Stop, or when this program exits
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ type recorderOptions struct {
 	Clock      Clock
 	// Dir receives the files; empty means none are written, and only the summary is made.
 	Dir string
-	// Environ and Secrets say what is secret, as in [redact.Options].
+	// Environ and Secrets define what is secret, as in [redact.Options].
 	Environ, Secrets []string
 	// Texts are parts of screens that depend on the run, by name.
 	Texts map[string]string
@@ -39,8 +39,8 @@ type recorderOptions struct {
 
 // Summary summarizes a recording.
 type Summary struct {
-	Screens int      // number of screens that were stable for a moment and differ from the one before
-	States  []string // in the order of their first appearance
+	Screens int      // number of screens that were stable for a moment and differ from the previous one
+	States  []string // states in the order of their first appearance
 	Dialogs []Dialog
 	// LostKeys counts the keys that were pressed before the screen could accept input.
 	LostKeys int

@@ -52,7 +52,7 @@ func New(cols, rows int) *Emulator {
 	return e
 }
 
-// answerQueries replaces the library's replies with those of tmux.
+// answerQueries replaces the library's replies by those that tmux sends.
 func (e *Emulator) answerQueries() {
 	reply := func(cmd int, text func(params ansi.Params) string) {
 		e.terminal.RegisterCsiHandler(cmd, func(params ansi.Params) bool {
@@ -103,7 +103,7 @@ func (e *Emulator) Replies() []byte {
 	return r
 }
 
-// Modes returns the terminal modes that change what a terminal sends.
+// Modes returns the terminal modes that affect the terminal's input.
 func (e *Emulator) Modes() Modes {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,7 +113,7 @@ func (e *Emulator) Modes() Modes {
 	}
 }
 
-// Modes are terminal modes that a program has set. They change what a terminal sends.
+// Modes are terminal modes that a program has set. They affect the terminal's input.
 type Modes struct {
 	BracketedPaste bool // pastes are marked
 	CursorKeys     bool // cursor keys send ESC O instead of ESC [

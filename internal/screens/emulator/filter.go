@@ -12,9 +12,9 @@ const (
 	maxPrinted = 4 << 10 // bytes that are passed on at once
 )
 
-// filter removes from the output of a program what the terminal library treats differently from real terminals: control
-// strings, because the library ends one at byte 9c, which occurs in UTF-8, and bytes that are not UTF-8. It holds back
-// incomplete characters, and characters that a later one may still combine with.
+// filter removes the parts of a program's output that the terminal library does not treat like real terminals: bytes
+// that are not UTF-8, and control strings, because for the library a control string ends at byte 9c, which also
+// occurs in UTF-8. It holds back incomplete characters, and characters that may still combine with a later one.
 type filter struct {
 	terminal io.Writer // never fails
 	title    string
@@ -23,8 +23,8 @@ type filter struct {
 	text    []byte // output that is complete but not passed on yet
 	held    []byte // the characters beyond ASCII at the end of the output
 	partial []byte // beginning of the next character
-	kind    byte   // of the control string
-	content []byte // of an OSC, at most maxTitle
+	kind    byte   // kind of the control string
+	content []byte // content of an OSC, at most maxTitle
 }
 
 type filterState int
@@ -32,7 +32,7 @@ type filterState int
 const (
 	inText   filterState = iota
 	inEscape             // after ESC
-	inString             // in a control string
+	inString             // inside a control string
 )
 
 const (
@@ -92,8 +92,8 @@ func (f *filter) appendText(b ...byte) {
 	}
 }
 
-// hold adds a byte beyond ASCII to those held back, and drops what is not UTF-8, and
-// the control characters of eight bits.
+// hold adds a byte beyond ASCII to the bytes that are held back. It drops bytes that are not UTF-8 and 8-bit control
+// characters.
 func (f *filter) hold(b byte) {
 	if utf8.RuneStart(b) {
 		f.partial = f.partial[:0]

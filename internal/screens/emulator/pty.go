@@ -98,8 +98,7 @@ type ProgramOptions struct {
 	Stderr io.Writer
 }
 
-// Program is a program in a pseudo-terminal. The caller must call Stop, even if the
-// program has ended.
+// Program is a program in a pseudo-terminal. The caller must call Stop, even if the program has exited.
 type Program struct {
 	attached *proc.Attached
 	pair     Pair
@@ -132,7 +131,7 @@ func (p *Program) Write(b []byte) (int, error) { return p.pair.Controller.Write(
 // Resize changes the size of the terminal.
 func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
 
-// Done is closed when the program has ended.
+// Done is closed when the program has exited.
 func (p *Program) Done() <-chan struct{} { return p.attached.Done() }
 
 // Exit waits for the end of the program and returns its exit status.

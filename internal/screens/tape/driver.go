@@ -14,7 +14,7 @@ import (
 // TerminalOptions describe a program. TMUX and TMUX_PANE are removed from its environment,
 // because its terminal is not one of tmux.
 type TerminalOptions struct {
-	Path       string   // of the program, or its name on PATH
+	Path       string   // path of the program, or its name on PATH
 	Args       []string // without the program's name
 	Env        []string // the complete environment
 	Cols, Rows int      // the size of the terminal
@@ -68,7 +68,7 @@ func (t *Terminal) DoStep(ctx context.Context, s Step) error {
 	return err
 }
 
-// Screen returns what the screen shows now.
+// Screen returns the current screen.
 func (t *Terminal) Screen() emulator.Screen { return t.screen.Screen() }
 
 // Resize changes the size of the terminal and notifies the program.

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Key returns the bytes that a key sends to a program. Names are those of tmux: "Enter", "Up", "C-c", "M-x"; a single
+// Key returns the bytes that a key sends to a program. Names are as in tmux: "Enter", "Up", "C-c", "M-x"; a single
 // character is the key of that character.
 func Key(name string) (sends string, ok bool) {
 	if sends, ok = namedKeys()[name]; ok {

@@ -15,7 +15,7 @@ import (
 // Program is a program with a terminal; [pty.Program] is one.
 type Program interface {
 	io.ReadWriter
-	// Done is closed when the program has ended; then Exit does not block.
+	// Done is closed when the program has exited; then Exit does not block.
 	Done() <-chan struct{}
 	Exit() proc.Exit
 }
@@ -73,7 +73,7 @@ const (
 // StepError reports which step of a tape failed and what the screen showed.
 type StepError struct {
 	Tape   string
-	Step   int // from 1
+	Step   int // number of the step, from 1
 	Line   int
 	Reason string
 	Screen emulator.Screen
@@ -84,8 +84,8 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("tape %s: step %d (line %d): %s", e.Tape, e.Step, e.Line, e.Reason)
 }
 
-// Play plays a tape to its end. The program may still run then. The error is a
-// [*StepError], or that of ctx, Page or OpenGate.
+// Play plays a tape to its end. After that, the program may still be running. The error is a [*StepError], or comes
+// from ctx, Page or OpenGate.
 func (p *Player) Play(ctx context.Context, t *Tape) error {
 	b := p.Start()
 	for i := range t.Steps {
@@ -106,11 +106,11 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 // steps. It may be called once.
 func (p *Player) Start() *Playback {
 	r := &Playback{Player: p, startedAt: p.Clock.Now(), changed: make(chan struct{}, 1)}
-	go r.read() // ends when the program has closed its terminal
+	go r.read() // returns when the program has closed its terminal
 	return r
 }
 
-// Do does one step, of a tape or of [NewStep]. The error is a [*StepError] without a place, or that of
+// Do performs one step, from a tape or from [NewStep]. The error is a [*StepError] without a position, or comes from
 // ctx, Page or OpenGate.
 func (r *Playback) Do(ctx context.Context, s *Step) error {
 	err := r.step(ctx, s)
@@ -128,12 +128,11 @@ type Playback struct {
 
 	mu     sync.Mutex
 	offset int       // bytes of output
-	last   time.Time // of output
-	closed bool      // no more output will come
+	last   time.Time // time of the last output
+	closed bool      // there will be no more output
 }
 
-// read passes output of the program to the screen, and what the terminal replies to
-// the program.
+// read passes output of the program to the screen, and the replies of the terminal to the program.
 func (r *Playback) read() {
 	buf := make([]byte, 32<<10)
 	for {
@@ -145,7 +144,7 @@ func (r *Playback) read() {
 			r.offset, r.last = r.offset+n, r.Clock.Now()
 			r.mu.Unlock()
 			if replies := r.Screen.Replies(); replies != nil {
-				_, _ = r.Program.Write(replies) // it may have ended
+				_, _ = r.Program.Write(replies) // the program may have exited
 			}
 		}
 		if err != nil {
@@ -190,8 +189,8 @@ func (r *Playback) quietSince() (last time.Time, closed bool) {
 
 var errTimeout = errors.New("timeout")
 
-// waitUntil waits until ok returns true. It calls ok again after each output. The error is errTimeout after the limit,
-// io.EOF if the program has ended, or that of ctx.
+// waitUntil waits until ok returns true. It calls ok again after each output. The error is errTimeout after the
+// limit, io.EOF if the program has exited, or the error of ctx.
 func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, ok func() bool) error {
 	deadline := r.Clock.After(limit)
 	for {

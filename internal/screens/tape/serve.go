@@ -31,7 +31,7 @@ type answer struct {
 	Screen *screen `json:"screen,omitempty"`
 }
 
-// screen is what the terminal shows, with its rows as text.
+// screen is the content of the terminal, with its rows as text.
 type screen struct {
 	emulator.Screen
 	Text string `json:"text"`

@@ -81,7 +81,7 @@ func (r *Playback) stepFailure(err error, what string, s *Step) error {
 	case errors.Is(err, errTimeout):
 		return failure(fmt.Sprintf("%s for %s", what, s.timeout()))
 	case errors.Is(err, io.EOF):
-		<-r.Program.Done() // its terminal is closed
+		<-r.Program.Done() // the program has closed its terminal, so it will exit
 		return failure(fmt.Sprintf("%s, but the program ended: %s", what, r.Program.Exit()))
 	}
 	return err

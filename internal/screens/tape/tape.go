@@ -16,9 +16,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// Tape is one file. Lists and texts may be empty.
+// Tape is one file. Lists and strings may be empty.
 type Tape struct {
-	Name string // of the file, without its extension
+	Name string // name of the file, without its extension
 
 	Doc string `toml:"doc"`
 	// Scenario is the text of a scenario, or the name of a file.
@@ -37,15 +37,14 @@ type Tape struct {
 	Setup string `toml:"setup"`
 	// Files are files of the working directory, by path.
 	Files map[string]string `toml:"files"`
-	// Slots are texts on the pages that belong to this tape, by name: "command",
-	// "answer", "prompt".
+	// Slots are the texts on the pages that depend on this tape, by name: "command", "answer", "prompt".
 	Slots map[string]string `toml:"slots"`
 	Steps []Step            `toml:"steps,required"`
 }
 
 // Step is one step. Its parts are done in the order of the fields; all are optional.
 type Step struct {
-	Line int // in the file
+	Line int // line in the file
 
 	Wait   string `toml:"wait"`    // wait until the screen contains this text
 	WaitRE string `toml:"wait_re"` // wait until this regular expression matches the screen
@@ -66,8 +65,8 @@ type Step struct {
 	Exit      *int `toml:"exit"`               // wait until the program ends, with this exit code
 	TimeoutMS int  `toml:"timeout_ms" min:"0"` // bounds each wait of the step; 0 means 15000
 
-	pattern *regexp.Regexp // of WaitRE
-	option  *regexp.Regexp // of Select
+	pattern *regexp.Regexp // compiled WaitRE
+	option  *regexp.Regexp // compiled Select
 	keys    []string       // bytes that the keys of Key send
 }
 
@@ -99,7 +98,7 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	b.Into(v, (*plain)(s))
 }
 
-// check collects what is wrong with the values of a tape.
+// check collects the problems with the values of a tape.
 type check struct {
 	index *diag.Index
 	list  diag.List
@@ -153,7 +152,7 @@ func (c *check) checkStep(s *Step, i int) {
 	}
 }
 
-// prepare compiles the expressions and keys of a step; add receives what is wrong with a key of the file.
+// prepare compiles the expressions and keys of a step; add receives the problem with a key of the file.
 func (s *Step) prepare(add func(key, hint, message string)) {
 	var err error
 	if s.pattern, err = regexp.Compile(s.WaitRE); err != nil {

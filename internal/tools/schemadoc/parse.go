@@ -105,8 +105,8 @@ func (f *format) collectTables(name string) {
 	}
 }
 
-// fields returns the keys of a struct type; those of embedded structs are
-// never required. Nil means that the type is not a table.
+// fields returns the keys of a struct type; keys of embedded structs are never required. Nil means that the type is
+// not a table.
 func (f *format) fields(name string) []field {
 	spec := f.types[name]
 	if spec == nil {
@@ -160,8 +160,8 @@ func keyOf(tag reflect.StructTag) (key, opts string) {
 	return key, opts
 }
 
-// describe rewrites a doc comment that begins with the Go name for a table whose rows begin with the key: "Name is
-// the label" becomes "The label", "Name of it" becomes "The name of it".
+// describe rewrites a doc comment that begins with a Go name, for a table in which the key is in another column:
+// "Name is the label" becomes "The label", "Name of it" becomes "The name of it".
 func describe(doc, name, key string) string {
 	doc = strings.Join(strings.Fields(doc), " ")
 	rest, ok := strings.CutPrefix(doc, name)

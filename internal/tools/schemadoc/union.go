@@ -85,7 +85,7 @@ func (f *format) linePage(head string) ([]byte, error) {
 	printer := comment.Printer{HeadingLevel: 1, HeadingID: func(*comment.Heading) string { return "" }}
 	var p comment.Parser
 	text := string(printer.Markdown(p.Parse("# " + intro)))
-	b.WriteString(strings.NewReplacer("\\`", "`", `\_`, "_", `\[`, "[").Replace(text)) // its Markdown is Markdown already
+	b.WriteString(strings.NewReplacer("\\`", "`", `\_`, "_", `\[`, "[").Replace(text)) // the text is already Markdown
 	f.writeSection(&b, "Every line", head, f.describeTable(head))
 	names, types := f.lineTypes()
 	told := map[string]bool{head: true, f.root: true}

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// Update is set if the tests rewrite what they generate instead of comparing it.
+// Update is set if the tests rewrite generated files instead of comparing them.
 var Update = flag.Bool("update", false, "rewrite what the tests generate: cmp files of scripts, the package table in docs/architecture.md")
 
 // Root is the root of the tree, seen from a directory of tests, and Module the path
@@ -99,7 +99,7 @@ func Files(t *testing.T) []string {
 			return nil
 		}
 		if rel == ".git" {
-			return nil // of a linked work tree, where it is a file
+			return nil // in a linked work tree, .git is a file
 		}
 		files = append(files, filepath.ToSlash(rel))
 		return nil

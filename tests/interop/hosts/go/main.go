@@ -1,5 +1,5 @@
-// Command go drives claudeless with the public API of a Go SDK for Claude Code. It is a separate module so that the SDK
-// is not a dependency of the one under test.
+// Command go drives claudeless with the public API of a Go SDK for Claude Code. It is a separate module so that the
+// SDK does not become a dependency of the main module.
 package main
 
 import (
