@@ -60,7 +60,7 @@ func TestExamples(t *testing.T) {
 			}
 			runs := transcript(text)
 			if len(runs) < 2 || !strings.Contains(text, "\nexit ") {
-				t.Error("its README shows no green and no red run")
+				t.Error("its README shows no passing and no failing run")
 			}
 			e.skipUnlessRunnable(t)
 			at := &page{dir: filepath.Join(t.TempDir(), e.name)}

@@ -36,7 +36,7 @@ func TestFlagTable(t *testing.T) {
 func supportLimits() map[string]string {
 	const (
 		outside = "accepted: belongs to a feature outside the process that is not simulated"
-		debug   = "partial: lines in the real CLI's form with texts of our own; the categories are not distinguished"
+		debug   = "partial: lines in the format of the real CLI, but worded differently; the categories are not distinguished"
 		screen  = "accepted: belongs to a part of the interactive terminal that is not simulated"
 	)
 	return map[string]string{

@@ -4,7 +4,7 @@ import asyncio
 from triage import triage
 
 
-def test_red(claude):
+def test_unused_rule(claude):
     claude.on("triage", "A bug in the parser.")
     claude.on("deploy", "Done.")
     asyncio.run(triage(7, claude.options()))

@@ -4,7 +4,7 @@ import "claudeless/vitest";
 import { triage } from "./triage";
 
 // This test fails: it scripts a prompt that the program never sends.
-test("red", async () => {
+test("a rule that no prompt matches", async () => {
   const claude = await scriptedClaude();
   claude.on("triage", "A bug in the parser.");
   claude.on("deploy", "Done.");

@@ -1,4 +1,4 @@
-//go:build red
+//go:build failing
 
 package triage
 
@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simtest"
 )
 
-// TestRed scripts a prompt that Triage never sends.
-func TestRed(t *testing.T) {
+// TestUnusedRule scripts a prompt that Triage never sends.
+func TestUnusedRule(t *testing.T) {
 	simtest.New(t).On("triage", "A bug in the parser.").On("deploy", "Done.")
 	if _, err := Triage(t.Context(), 7); err != nil {
 		t.Error(err)
