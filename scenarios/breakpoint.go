@@ -91,7 +91,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 		switch f.Key {
 		case "input", "result", "message", "replacement":
 			if f.Key != needs {
-				b.KeyHintf(f, "", "%s has no `%s`", what, f.Key)
+				b.KeyHintf(f, "", "%s cannot have `%s`", what, f.Key)
 			}
 		}
 	}

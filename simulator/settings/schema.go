@@ -62,7 +62,7 @@ func knownKeys() map[string]check {
 		"strictKnownMarketplaces": allowNull(listOf(isObject)),
 		"tui":                     oneOf("default", "fullscreen"),
 		"worktree":                checkObject(map[string]check{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
-		"hooks":                   validHooks,
+		"hooks":                   validGuardHooks,
 		"permissions": checkObject(map[string]check{
 			"allow": isList, "deny": isList, "ask": isList, "additionalDirectories": listOf(isText),
 			"defaultMode":                  oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"),
@@ -162,9 +162,9 @@ func requireFields(c check, keys ...string) check {
 	}
 }
 
-// validHooks validates the hooks of events that guard permissions. Invalid hooks of
+// validGuardHooks validates the hooks of events that guard permissions. Invalid hooks of
 // other events are removed one by one (see pruneHooks).
-func validHooks(v any) bool {
+func validGuardHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {
 		if isGuardEvent(event) && !validGroups(value) {

@@ -51,7 +51,7 @@ type ToolUse struct {
 	Input json.RawMessage
 }
 
-// contentPart is a text block, or the position of another block.
+// contentPart is one content block of a message, reduced to what is needed to interpret it.
 type contentPart struct {
 	kind           string // type of the block
 	text           string

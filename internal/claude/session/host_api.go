@@ -130,16 +130,16 @@ func (s *Session) Apply(o HostOptions) {
 // History returns the conversation that this session continues.
 func (s *Session) History() []transcript.Message { return s.records.transcript.History() }
 
-// AddPlugins loads the plugins of these directories. The value in the map is true if the plugin's servers are also
-// added; [Session.Connect] connects them.
-func (s *Session) AddPlugins(dirs []string, with map[string]bool) {
+// AddPlugins loads the plugins of these directories. withServers is true for those whose servers are also added;
+// [Session.Connect] connects them.
+func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.OpenDir, dirs...) {
 		if !s.hooks.disabled {
 			for _, w := range s.hooks.Add(pluginHooks(parts)) {
 				s.records.Warn(w.Text)
 			}
 		}
-		if with[parts.Dir] && !s.plan.Servers.NoPluginServers {
+		if withServers[parts.Dir] && !s.plan.Servers.NoPluginServers {
 			s.servers.addPluginServers(s.plan.PluginServers(parts))
 		}
 	}

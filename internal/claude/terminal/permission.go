@@ -172,7 +172,7 @@ func quotedRows(text string) []string {
 	return prefixedLines(mark, text)
 }
 
-// needsApproval reports whether a part of a command is asked about for another reason than the paths that it changes.
+// needsApproval reports whether a part of a command needs approval for a reason other than the paths that it changes.
 func needsApproval(suggestions []protocol.PermissionUpdate) bool {
 	other := false
 	for _, u := range suggestions {

@@ -116,7 +116,7 @@ func (c *command) addMarketplace(given string) error {
 	dir := c.absolutePath(given)
 	switch _, err := os.Stat(dir); {
 	case err != nil && !strings.HasPrefix(given, ".") && !filepath.IsAbs(given):
-		return ErrUnknown // a repository or an address
+		return ErrNotSimulated // a repository or an address
 	case err != nil:
 		return c.fail("Path does not exist: %s", dir)
 	}

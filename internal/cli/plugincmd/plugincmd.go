@@ -27,8 +27,8 @@ type Options struct {
 	Stderr io.Writer
 }
 
-// ErrUnknown is returned for commands that are not simulated.
-var ErrUnknown = errors.New("not simulated")
+// ErrNotSimulated is returned for commands that are not simulated.
+var ErrNotSimulated = errors.New("not simulated")
 
 // ErrFailed is returned if a command has failed and the failure has already been printed.
 var ErrFailed = errors.New("the plugin command failed")
@@ -47,7 +47,7 @@ func Run(o Options, words []string) error {
 	case len(words) == 1 && words[0] == "list":
 		return c.list()
 	case len(words) != 2 || strings.HasPrefix(words[1], "-"):
-		return ErrUnknown
+		return ErrNotSimulated
 	}
 	switch verb, name := words[0], words[1]; verb {
 	case "validate":
@@ -64,7 +64,7 @@ func Run(o Options, words []string) error {
 		}
 		return cmp.Or(c.printf("Plugin %q not found. Run `claude plugin list` to see installed plugins, or pass --plugin-dir <path> to load one from disk.\n", name), ErrFailed)
 	}
-	return ErrUnknown
+	return ErrNotSimulated
 }
 
 type command struct {
@@ -83,7 +83,7 @@ func (c *command) marketplace(verb string, words []string) error {
 	case (verb == "remove" || verb == "rm") && len(words) == 1:
 		return c.removeMarketplace(words[0])
 	}
-	return ErrUnknown
+	return ErrNotSimulated
 }
 
 // fail prints why a command failed.

@@ -170,7 +170,7 @@ func Loopback() error { return bringUp("lo") }
 // Closing the server ends it.
 func ServeName(name string) (io.Closer, error) {
 	r := newResolver()
-	r.addrs[name], r.isFixed = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
+	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	var sockets dnsSockets
 	for _, server := range nameServers() {
 		if !server.IsLoopback() {

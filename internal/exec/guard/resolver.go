@@ -15,7 +15,7 @@ type resolver struct {
 	mu      sync.Mutex
 	names   map[netip.Addr]string
 	addrs   map[string]netip.Addr
-	isFixed bool // no new addresses are assigned, so unknown names have none
+	onlyKnownNames bool // names without an entry in addrs are not resolved
 }
 
 func newResolver() *resolver {
@@ -82,7 +82,7 @@ func (r *resolver) answer(query []byte) []byte {
 	if kind != typeA || class != classIN {
 		return out
 	}
-	if r.isFixed && !r.addrs[name].IsValid() {
+	if r.onlyKnownNames && !r.addrs[name].IsValid() {
 		return out
 	}
 	binary.BigEndian.PutUint16(out[6:], oneEntry)

@@ -76,8 +76,7 @@ func compareDecisions(ours, theirs Decision) Status {
 	return StatusSame
 }
 
-// Stale reports the known decisions that excused nothing although their calls were
-// compared.
+// Stale reports the entries of known decisions that were not needed although their calls were compared.
 func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 	for i, k := range f.Known {
 		missed := slices.ContainsFunc(verdicts, func(v *Verdict) bool {

@@ -52,7 +52,7 @@ type Console struct {
 	recorder    *recorder
 	followsSize bool          // it always has the size of this program's terminal
 	keys        *os.File      // the terminal in raw mode; nil means none
-	savedState  *term.State   // state of keys before raw mode
+	savedState  *term.State   // terminal state before raw mode
 	output      chan struct{} // closed after the last output; nil means not connected
 	mu          sync.Mutex
 	stopped     bool
