@@ -37,7 +37,7 @@ func servePage(t *testing.T, d *debugger) *httptest.Server {
 func (d *debugger) paused() object {
 	d.t.Helper()
 	var all []any
-	until(d.t, "a pause", func() bool {
+	waitUntil(d.t, "a pause", func() bool {
 		all = d.rest("GET", "/api/paused", nil)["paused"].([]any)
 		return len(all) == 1
 	})
@@ -103,9 +103,9 @@ func TestForeignPage(t *testing.T) {
 	}
 }
 
-// TestNeighbourPage: a page of another server on this machine that is not allowed gets neither the client nor an
+// TestLocalForeignPage: a page of another server on this machine that is not allowed gets neither the client nor an
 // answer, and changes nothing.
-func TestNeighbourPage(t *testing.T) {
+func TestLocalForeignPage(t *testing.T) {
 	d := startDebugger(t)
 	s := servePage(t, d)
 	p := &page{newTab(t), t}
@@ -123,8 +123,8 @@ func TestNeighbourPage(t *testing.T) {
 	}
 }
 
-// TestBrowse: the pages that the live page links to, and the list of routes.
-func TestBrowse(t *testing.T) {
+// TestLinkedPages: the pages that the live page links to, and the list of routes.
+func TestLinkedPages(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("Tool")
 	id := d.call("Tool", object{"n": 20})

@@ -81,8 +81,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 type debugger struct {
 	t   *testing.T
 	url string
-	// mistakes allows its pages to send requests that are refused. The browser writes these to the console.
-	mistakes bool
+	// allowRefusals allows its pages to send requests that are refused. The browser writes these to the console.
+	allowRefusals bool
 }
 
 func startDebugger(t *testing.T, args ...string) *debugger {
@@ -99,15 +99,15 @@ func startDebugger(t *testing.T, args ...string) *debugger {
 		cmd.Wait()
 	})
 	var port []byte
-	until(t, "the port file", func() bool {
+	waitUntil(t, "the port file", func() bool {
 		port, _ = os.ReadFile(file)
 		return len(port) > 0
 	})
 	return &debugger{t: t, url: "http://127.0.0.1:" + strings.TrimSpace(string(port))}
 }
 
-// until polls until a condition holds.
-func until(t *testing.T, what string, holds func() bool) {
+// waitUntil polls until a condition holds.
+func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !holds(); {
 		if time.Now().After(end) {
@@ -195,14 +195,14 @@ func newTab(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context 
 
 // open shows the page of the debugger.
 func (d *debugger) open(width, height int64) *page {
-	p := openPage(d.t, d.url+"/", width, height, d.mistakes)
+	p := openPage(d.t, d.url+"/", width, height, d.allowRefusals)
 	p.wait(`document.querySelector("#state").textContent === "live"`)
 	return p
 }
 
 // openPage opens the page at url. The test fails if the page writes to the console or requests a URL outside the
-// directory of url. mistakes allows refused requests.
-func openPage(t *testing.T, url string, width, height int64, mistakes bool) *page {
+// directory of url. allowRefusals allows refused requests.
+func openPage(t *testing.T, url string, width, height int64, allowRefusals bool) *page {
 	t.Helper()
 	origin := url[:strings.LastIndex(url, "/")+1]
 	tab := newTab(t)
@@ -218,7 +218,7 @@ func openPage(t *testing.T, url string, width, height int64, mistakes bool) *pag
 		case *runtime.EventExceptionThrown:
 			wrong = append(wrong, "exception: "+e.ExceptionDetails.Text)
 		case *log.EventEntryAdded:
-			if !mistakes || !strings.Contains(e.Entry.Text, "status of 400") {
+			if !allowRefusals || !strings.Contains(e.Entry.Text, "status of 400") {
 				wrong = append(wrong, "log: "+e.Entry.Text+" "+e.Entry.URL)
 			}
 		case *network.EventRequestWillBeSent:
@@ -316,8 +316,8 @@ func quote(text string) string {
 	return string(raw)
 }
 
-// in returns the selector of an element in the card of a pause.
-func in(pause, rest string) string { return `[data-pause-id="` + pause + `"] ` + rest }
+// inPause returns the selector of an element in the card of a pause.
+func inPause(pause, rest string) string { return `[data-pause-id="` + pause + `"] ` + rest }
 
 // text returns the body of an answer, unchanged.
 func (d *debugger) text(path string) string {

@@ -42,10 +42,10 @@ func TestEditedRun(t *testing.T) {
 	}
 	p.wait(`document.querySelector("[data-pause-id]")`)
 	id := eval[string](p, `document.querySelector("[data-pause-id]").dataset.pauseId`)
-	if text := p.text(in(id, "h3")); text != "Bash" {
+	if text := p.text(inPause(id, "h3")); text != "Bash" {
 		t.Errorf("the call is of %q", text)
 	}
-	input := in(id, `[data-field="input"]`)
+	input := inPause(id, `[data-field="input"]`)
 	if !strings.Contains(p.value(input), `"command": "echo one"`) {
 		t.Errorf("input %q", p.value(input))
 	}
@@ -56,8 +56,8 @@ func TestEditedRun(t *testing.T) {
 		`{"timeout": 10}`: "lacks command",
 	} {
 		p.replace(input, text)
-		p.click(in(id, `[data-action="continue"]`))
-		if got := p.text(in(id, `[data-field="error"]`)); !strings.Contains(got, want) {
+		p.click(inPause(id, `[data-action="continue"]`))
+		if got := p.text(inPause(id, `[data-field="error"]`)); !strings.Contains(got, want) {
 			t.Errorf("%s: the page says %q, want %q", text, got, want)
 		}
 	}
@@ -65,13 +65,13 @@ func TestEditedRun(t *testing.T) {
 		t.Fatalf("broken input was sent: %v", paused)
 	}
 	p.replace(input, `{"command": "echo two", "timeout": 12345}`)
-	p.click(in(id, `[data-action="continue"]`))
+	p.click(inPause(id, `[data-action="continue"]`))
 	p.wait(`document.querySelector("[data-pause-id]")?.dataset.pauseId !== ` + quote(id) + ` && document.querySelector("[data-pause-id]")`)
 	after := eval[string](p, `document.querySelector("[data-pause-id]").dataset.pauseId`)
-	if got := p.value(in(after, `[data-field="result"]`)); got != "two" {
+	if got := p.value(inPause(after, `[data-field="result"]`)); got != "two" {
 		t.Errorf("after the call its result is %q", got)
 	}
-	p.replace(in(after, `[data-field="result"]`), "three")
+	p.replace(inPause(after, `[data-field="result"]`), "three")
 	p.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl))) // Ctrl
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -110,14 +110,14 @@ func TestDecisions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := d.call("Tool", object{"n": json.Number("98765432109876543210"), "list": []int{1, 2}})
-			p.wait(`document.querySelector(` + quote(in(id, "h3")) + `)`)
-			if got := p.value(in(id, `[data-field="input"]`)); !strings.Contains(got, `"n": 98765432109876543210`) {
+			p.wait(`document.querySelector(` + quote(inPause(id, "h3")) + `)`)
+			if got := p.value(inPause(id, `[data-field="input"]`)); !strings.Contains(got, `"n": 98765432109876543210`) {
 				t.Errorf("the input is shown as %s", got)
 			}
 			for field, text := range c.fields {
-				p.replace(in(id, `[data-field="`+field+`"]`), text)
+				p.replace(inPause(id, `[data-field="`+field+`"]`), text)
 			}
-			p.click(in(id, `[data-action="`+c.button+`"]`))
+			p.click(inPause(id, `[data-action="`+c.button+`"]`))
 			got := d.decision(id)
 			for key, want := range c.want {
 				a, _ := json.Marshal(got[key])
@@ -131,24 +131,24 @@ func TestDecisions(t *testing.T) {
 					t.Errorf("the number was changed: %s", record)
 				}
 			}
-			p.wait(`!document.querySelector(` + quote(in(id, "h3")) + `)`)
+			p.wait(`!document.querySelector(` + quote(inPause(id, "h3")) + `)`)
 		})
 	}
 }
 
-// TestTypingStays: changes elsewhere on the page do not change a field that the user edits.
-func TestTypingStays(t *testing.T) {
+// TestEditedFieldKept: changes elsewhere on the page do not change a field that the user edits.
+func TestEditedFieldKept(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("*")
 	first, mine := d.call("First", object{}), d.call("Mine", object{"x": 1})
 	p := d.open(1100, 900)
-	field := in(mine, `[data-field="input"]`)
+	field := inPause(mine, `[data-field="input"]`)
 	p.wait(`document.querySelector(` + quote(field) + `)`)
 	p.replace(field, `{"x": 2`)
 	third := d.call("Third", object{})
-	p.wait(`document.querySelector(` + quote(in(third, "h3")) + `)`)
+	p.wait(`document.querySelector(` + quote(inPause(third, "h3")) + `)`)
 	d.rest("POST", "/api/paused/"+first+"/continue", object{})
-	p.wait(`!document.querySelector(` + quote(in(first, "h3")) + `)`)
+	p.wait(`!document.querySelector(` + quote(inPause(first, "h3")) + `)`)
 	d.breakpoint("Another")
 	p.wait(`document.querySelectorAll("#breakpoints article").length === 2`)
 	p.do(chromedp.KeyEvent(", \"y\": 3}"))
@@ -163,8 +163,8 @@ func TestTypingStays(t *testing.T) {
 	p.wait(`document.activeElement.closest("[data-pause-id]")?.dataset.pauseId === ` + quote(third))
 }
 
-// TestAfter: a pause after the call offers to change the result but not to skip the call.
-func TestAfter(t *testing.T) {
+// TestPauseAfterCall: a pause after the call offers to change the result but not to skip the call.
+func TestPauseAfterCall(t *testing.T) {
 	d := startDebugger(t)
 	d.rest("POST", "/api/breakpoints", object{"function_name": "Tool", "behavior": "go", "after_behavior": "stop_exception"})
 	p := d.open(1100, 900)
@@ -174,16 +174,16 @@ func TestAfter(t *testing.T) {
 		begun := d.rest("POST", "/api/call/start", object{"client": "claudeless", "method_name": "Tool", "input": object{}})
 		poll, _ := d.rest("POST", "/api/call/complete", object{"call_id": begun["call_id"], "status": "exception", "exception_message": "it broke", "result": "it broke"})["poll_url"].(string)
 		id := strings.TrimPrefix(poll, "/api/poll/")
-		p.wait(`document.querySelector(` + quote(in(id, "h3")) + `)`)
-		if got := p.value(in(id, `[data-field="result"]`)); got != "it broke" {
+		p.wait(`document.querySelector(` + quote(inPause(id, "h3")) + `)`)
+		if got := p.value(inPause(id, `[data-field="result"]`)); got != "it broke" {
 			t.Errorf("the result is %q", got)
 		}
-		if eval[bool](p, `!document.querySelector(`+quote(in(id, `[data-action="skip"]`))+`).hidden`) {
+		if eval[bool](p, `!document.querySelector(`+quote(inPause(id, `[data-action="skip"]`))+`).hidden`) {
 			t.Error("a call that ran can be skipped")
 		}
-		p.replace(in(id, `[data-field="result"]`), "mended")
-		p.replace(in(id, `[data-field="message"]`), "worse")
-		p.click(in(id, `[data-action="`+action+`"]`))
+		p.replace(inPause(id, `[data-field="result"]`), "mended")
+		p.replace(inPause(id, `[data-field="message"]`), "worse")
+		p.click(inPause(id, `[data-action="`+action+`"]`))
 		got := d.decision(id)
 		for key, v := range want {
 			if got[key] != v {
@@ -209,14 +209,14 @@ func TestOlderClient(t *testing.T) {
 	poll, _ := begun["poll_url"].(string)
 	id := strings.TrimPrefix(poll, "/api/poll/")
 	p := d.open(1100, 900)
-	field := in(id, `[data-field="input"]`)
+	field := inPause(id, `[data-field="input"]`)
 	p.wait(`document.querySelector(` + quote(field) + `)`)
 	var shown object
 	if err := json.Unmarshal([]byte(p.value(field)), &shown); err != nil || len(shown["args"].([]any)) != 2 {
 		t.Fatalf("the input is shown as %s (%v)", p.value(field), err)
 	}
 	p.replace(field, `{"args": [4, "five"], "kwargs": {"k": []}}`)
-	p.click(in(id, `[data-action="continue"]`))
+	p.click(inPause(id, `[data-action="continue"]`))
 	args := d.decision(id)["modified_args"].([]any)
 	if len(args) != 2 || args[1].(object)["data"] != `"five"` {
 		t.Errorf("sent %v", args)
@@ -229,22 +229,22 @@ func TestEvaluator(t *testing.T) {
 	d.breakpoint("*")
 	id := d.call("Tool", object{"path": object{"name": "a b"}, "count": 3})
 	p := d.open(1100, 900)
-	p.click(in(id, "summary"))
-	field := in(id, `[data-field="expression"]`)
+	p.click(inPause(id, "summary"))
+	field := inPause(id, `[data-field="expression"]`)
 	p.do(chromedp.Focus(chromedp.CSS(field)), chromedp.KeyEvent("inp\tx"))
 	if got := p.value(field); got != "inputx" {
 		t.Fatalf("completed to %q", got)
 	}
 	p.replace(field, "input.")
-	p.wait(`[...document.querySelectorAll(` + quote(in(id, "li[role=option]")) + `)].map(o => o.textContent).join() === "count,path"`)
+	p.wait(`[...document.querySelectorAll(` + quote(inPause(id, "li[role=option]")) + `)].map(o => o.textContent).join() === "count,path"`)
 	p.do(chromedp.KeyEvent(kb.ArrowDown + kb.ArrowUp + "\t + 1" + kb.Enter))
-	p.wait(`document.querySelector(` + quote(in(id, "ol")) + `).innerText.endsWith("\n4")`)
+	p.wait(`document.querySelector(` + quote(inPause(id, "ol")) + `).innerText.endsWith("\n4")`)
 	p.do(chromedp.KeyEvent("total := 40" + kb.Enter))
-	p.wait(`document.querySelector(` + quote(in(id, "ol")) + `).children.length === 2 && !document.querySelector(` + quote(in(id, "ol")) + `).innerText.includes("…")`)
+	p.wait(`document.querySelector(` + quote(inPause(id, "ol")) + `).children.length === 2 && !document.querySelector(` + quote(inPause(id, "ol")) + `).innerText.includes("…")`)
 	p.do(chromedp.KeyEvent("vars.to\t + 2" + kb.Enter))
-	p.wait(`document.querySelector(` + quote(in(id, "ol")) + `).innerText.endsWith("\n42")`)
+	p.wait(`document.querySelector(` + quote(inPause(id, "ol")) + `).innerText.endsWith("\n42")`)
 	p.do(chromedp.KeyEvent("input +" + kb.Enter))
-	p.wait(`document.querySelector(` + quote(in(id, "ol li.error")) + `)?.innerText.includes("column")`)
+	p.wait(`document.querySelector(` + quote(inPause(id, "ol li.error")) + `)?.innerText.includes("column")`)
 }
 
 // TestSettings changes behaviours, conditions, replacements and the default. Changes by others appear on the page.
@@ -263,7 +263,7 @@ func TestSettings(t *testing.T) {
 		chromedp.SendKeys(chromedp.CSS(`.breakpoint [data-field="when"]`), "input.x > 1"+kb.Enter),
 		chromedp.SendKeys(chromedp.CSS(`.breakpoint [data-field="replacement"]`), "B"+kb.Enter),
 	)
-	until(t, "the settings", func() bool {
+	waitUntil(t, "the settings", func() bool {
 		b := d.rest("GET", "/api/breakpoints", nil)
 		return b["breakpoint_behaviors"].(object)["A"] == "go" && b["breakpoint_conditions"].(object)["A"] == "input.x > 1" && b["breakpoint_replacements"].(object)["A"] == "B"
 	})
@@ -283,11 +283,11 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestNewcomer: before the first agent connects, the page explains how to connect one, with the page's own address.
+// TestConnectInstructions: before the first agent connects, the page explains how to connect one, with the page's own address.
 // The explanation disappears afterwards. Options have readable labels, and errors appear at their field.
-func TestNewcomer(t *testing.T) {
+func TestConnectInstructions(t *testing.T) {
 	d := startDebugger(t)
-	d.mistakes = true
+	d.allowRefusals = true
 	p := d.open(1100, 900)
 	p.wait(`document.querySelector("#state").textContent === "live" && !document.querySelector("#paused .empty").hidden`)
 	for _, want := range []string{"--debugger " + d.url, `debug hook --debugger ` + d.url, `"--debugger", "` + d.url + `"`, "PostToolUseFailure"} {
@@ -323,8 +323,8 @@ func TestNewcomer(t *testing.T) {
 		t.Errorf("font %s", got)
 	}
 	id := d.call("mcp__t__echo", object{"text": "hi"})
-	p.wait(`document.querySelector(` + quote(in(id, "h3")) + `) && !document.querySelector("#attach").checkVisibility()`)
-	if got := eval[string](p, `getComputedStyle(document.querySelector(`+quote(in(id, "textarea"))+`)).fontFamily`); !strings.Contains(got, "monospace") {
+	p.wait(`document.querySelector(` + quote(inPause(id, "h3")) + `) && !document.querySelector("#attach").checkVisibility()`)
+	if got := eval[string](p, `getComputedStyle(document.querySelector(`+quote(inPause(id, "textarea"))+`)).fontFamily`); !strings.Contains(got, "monospace") {
 		t.Errorf("font of the editor %s", got)
 	}
 	d.rest("POST", "/api/paused/"+id+"/continue", object{"action": "skip"})
@@ -376,9 +376,9 @@ func TestManyRecords(t *testing.T) {
 	}
 }
 
-// TestLooks: the page is readable at a width of 400 px and in both colour schemes. With -update its screenshots are
+// TestNarrowAndDark: the page is readable at a width of 400 px and in both colour schemes. With -update its screenshots are
 // written to docs/.
-func TestLooks(t *testing.T) {
+func TestNarrowAndDark(t *testing.T) {
 	d := startDebugger(t)
 	d.rest("POST", "/api/functions", object{"function_name": "mcp__files__read_file", "signature": `{"type":"object"}`})
 	d.rest("POST", "/api/breakpoints", object{"function_name": "mcp__files__*", "after_behavior": "go", "when": `input.path startsWith "/etc"`})
@@ -392,10 +392,10 @@ func TestLooks(t *testing.T) {
 	}
 	id := d.call("mcp__files__read_file", object{"path": "/etc/hosts", "limit": 20, "encoding": "utf-8"})
 	p := d.open(960, 640)
-	p.wait(`document.querySelector(` + quote(in(id, "h3")) + `) && document.querySelectorAll(".call").length === 3`)
-	p.click(in(id, "summary"))
-	p.do(chromedp.Focus(chromedp.CSS(in(id, `[data-field="expression"]`))), chromedp.KeyEvent(`input.path contains "hosts"`+kb.Enter))
-	p.wait(`document.querySelector(` + quote(in(id, "ol")) + `).innerText.endsWith("true")`)
+	p.wait(`document.querySelector(` + quote(inPause(id, "h3")) + `) && document.querySelectorAll(".call").length === 3`)
+	p.click(inPause(id, "summary"))
+	p.do(chromedp.Focus(chromedp.CSS(inPause(id, `[data-field="expression"]`))), chromedp.KeyEvent(`input.path contains "hosts"`+kb.Enter))
+	p.wait(`document.querySelector(` + quote(inPause(id, "ol")) + `).innerText.endsWith("true")`)
 	if got := eval[string](p, `[...document.querySelectorAll('.call [data-field="preview"]')].filter(e => e.checkVisibility()).map(e => e.textContent).join("|")`); !strings.Contains(got, `"command":"ls"`) && !strings.Contains(got, `"command": "ls"`) {
 		t.Errorf("the rows of the history show of inputs: %s", got)
 	}

@@ -70,8 +70,8 @@ func TestReportPage(t *testing.T) {
 	p.wait(`document.querySelector(".stream pre")?.textContent === "done"`)
 }
 
-// TestReportNarrow: nothing is wider than the screen of a telephone, in the dark colour scheme too.
-func TestReportNarrow(t *testing.T) {
+// TestReportNarrowAndDark: nothing is wider than the screen of a telephone, in the dark colour scheme too.
+func TestReportNarrowAndDark(t *testing.T) {
 	p := openPage(t, failedReport(t), 400, 800, false)
 	p.dark()
 	if wide := eval[float64](p, `document.documentElement.scrollWidth`); wide > 400 {
@@ -168,8 +168,8 @@ func TestReportTimeLine(t *testing.T) {
 	p.wait(`document.querySelector(".stream.hit") && document.querySelector("#found").textContent === "0 of 6 events, output of 1 streams"`)
 }
 
-// TestReportLooks takes the screenshot for docs/report-page.png: a failed run whose cause is on the first screen.
-func TestReportLooks(t *testing.T) {
+// TestReportScreenshot takes the screenshot for docs/report-page.png: a failed run whose cause is on the first screen.
+func TestReportScreenshot(t *testing.T) {
 	cmd := command(t, "exec", "-s", "triage.toml", "--html", "report.html", "--", "sh", "test.sh")
 	const scenario = `[[responses]]
 pattern = { type = "regex", pattern = "triage issue (?P<n>\\d+)" }
