@@ -9,18 +9,18 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// matchesCall reports whether the expectation is about a call, "server/tool".
+// matchesCall reports whether the expectation applies to a call, written as "server/tool".
 func (m *ExpectMCP) matchesCall(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
 	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
 }
 
-// expectsNotification reports whether the expectation is about what the server says, not about calls.
+// expectsNotification reports whether the expectation is about notifications from the server, not about calls.
 func (m *ExpectMCP) expectsNotification() bool {
 	return m.Progress != "" || m.Log != "" || m.Level != ""
 }
 
-// matchesNotification reports whether the expectation is about a notification.
+// matchesNotification reports whether the expectation applies to a notification.
 func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
 	if !matchesToolName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
 		return false
@@ -31,7 +31,7 @@ func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
 	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatches(m.Log, n.Text))
 }
 
-// subject describes what the expectation is about.
+// subject describes the expected call or notification.
 func (m *ExpectMCP) subject() string {
 	of := "the MCP server " + m.Server
 	if m.Tool != "" {
@@ -72,7 +72,7 @@ type ObservedOAuthRequest struct {
 	Result                 string
 }
 
-// matches reports whether the expectation is about a request.
+// matches reports whether the expectation applies to a request.
 func (x *ExpectOAuth) matches(r ObservedOAuthRequest) bool {
 	return r.Request == cmp.Or(x.Request, "token") && (x.Grant == "" || x.Grant == r.Grant) && (x.Client == "" || globMatches(x.Client, r.Client)) &&
 		(x.Scope == "" || slices.Contains(r.Scopes, x.Scope)) && (x.Result == "" || x.Result == r.Result)
@@ -107,7 +107,7 @@ func (x *ExpectOAuth) nearMiss(seen []ObservedOAuthRequest) string {
 	return "; there were " + strings.Join(others, ", ")
 }
 
-// globMatches matches a glob that was checked when the scenario was compiled.
+// globMatches reports whether a glob matches. Invalid globs were reported when the scenario was compiled.
 func globMatches(glob, text string) bool {
 	g, err := match.Glob(glob)
 	if err != nil {
@@ -119,8 +119,8 @@ func globMatches(glob, text string) bool {
 
 // ObservedScreen is a state of the interactive screen that waited for the user.
 type ObservedScreen struct {
-	State string // permission, question, plan or dialog
-	Kind  string // of the state: bash, trust
+	State string // "permission", "question", "plan" or "dialog"
+	Kind  string // refines the state, such as "bash" or "trust"
 	// Answer is yes or no.
 	Answer string
 }
@@ -128,8 +128,8 @@ type ObservedScreen struct {
 // AddScreen records a screen that was answered.
 func (s *RunRecord) AddScreen(seen ObservedScreen) { s.screens = append(s.screens, seen) }
 
-// MarkRealCLI means that a real claude ran, whose screens are not recorded. Expectations of
-// screens are then not judged.
+// MarkRealCLI records that a real claude ran. Its screens are not recorded, so expectations about screens are not
+// checked.
 func (s *RunRecord) MarkRealCLI() { s.realCLI = true }
 
 // isScreenState reports whether a text names a state of the screen, with or without a kind.

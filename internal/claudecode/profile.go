@@ -142,8 +142,8 @@ type Pace struct {
 // needs only 10 ms for an answer.
 func (p Profile) Pace() Pace { return Pace{Start: 540 * time.Millisecond, Answer: time.Second} }
 
-// DefaultMode returns the permission mode of a session without a setting for it. model is that of a session on a
-// terminal; empty means the session has none.
+// DefaultMode returns the permission mode of a session without a setting for it. model is the model of a session on a
+// terminal; empty means that the session is not on a terminal.
 func (p Profile) DefaultMode(model string) protocol.PermissionMode {
 	if model != "" {
 		if p.Has(TerminalStartsInAuto) && FactsOfModel(model).HasAutoMode() {

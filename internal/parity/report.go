@@ -253,8 +253,8 @@ const (
 	screenWidth = 160
 )
 
-// OneScreen shortens the texts of a report to one screen: it truncates long lines and long texts, and counts the
-// omitted texts.
+// OneScreen shortens the items of a report to one screen: it truncates long lines and long items, and counts the
+// omitted items.
 func OneScreen(texts []string) string {
 	if len(texts) == 0 {
 		return ""

@@ -15,7 +15,7 @@ type HookMatcher struct {
 type HookConfig struct {
 	Type          string  `json:"type"`              // command, http, mcp_tool, prompt, agent
 	If            string  `json:"if,omitempty"`      // permission rule; tool events only
-	Timeout       float64 `json:"timeout,omitempty"` // seconds; 0 means the default
+	Timeout       float64 `json:"timeout,omitempty"` // in seconds; 0 means the default
 	OnFailure     string  `json:"onFailure,omitempty"`
 	StatusMessage string  `json:"statusMessage,omitempty"`
 	Once          bool    `json:"once,omitempty"`

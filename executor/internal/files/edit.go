@@ -246,7 +246,7 @@ func withReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// matchQuotes adapts the quotes of a search text to those of the file, if nothing else differs.
+// matchQuotes adapts the quotes of a search text to the quotes in the file, if nothing else differs.
 func matchQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after

@@ -65,8 +65,8 @@ func NonNil[T any](s []T) []T {
 // escapePattern matches backslashes and what follows them: an even number, an escape \uXXXX, or another one.
 var escapePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
 
-// DecodeEscapes replaces \uXXXX in the texts of an input by the character, as the real CLI does, and
-// reports whether it changed one. An escaped backslash does not begin such an escape.
+// DecodeEscapes replaces \uXXXX in the strings of an input by the character, as the real CLI does, and reports
+// whether it changed one. An escaped backslash does not begin such an escape.
 func DecodeEscapes(in *Keys) bool {
 	changed := false
 	for i, k := range *in {

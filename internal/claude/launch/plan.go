@@ -23,13 +23,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// Plan contains all decisions that are made before the run starts. It does not change; the session has the changing
-// state.
+// Plan contains all decisions that are made before the run starts. It does not change; the session holds the state
+// that does.
 type Plan struct {
 	Directories
 	Identity
 	DebugStreams
-	Environ []string // of the programs that are started
+	Environ []string // environment of the programs that are started
 	Clock   *clock.Source
 
 	Scenario      Scenario
@@ -46,7 +46,7 @@ type Plan struct {
 	Output        Output
 	Records       Records
 	Host          Host
-	Worktree      *Worktree // that the run has moved into; nil means none
+	Worktree      *Worktree // worktree that the run has entered; nil means none
 }
 
 // Worktree is the git worktree of --worktree.
@@ -60,43 +60,43 @@ type Worktree struct {
 // Directories are the working directory of the run and the directories where it stores files.
 type Directories struct {
 	CWD        string // absolute
-	Start      string // where the program was started: the base of relative paths in flags; empty means CWD
+	Start      string // directory in which the program was started, to which paths in flags are relative; empty means CWD
 	State      string // state directory; empty means no state is kept
 	Home       string
-	Temp       string // for sockets
-	TaskTemp   string // for the output of tasks; empty means a directory that is removed at the end of the run
+	Temp       string // directory for sockets
+	TaskTemp   string // directory for the output of tasks; empty means a directory that is removed at the end of the run
 	Store      mcpcmd.Store
-	Executable string // this very program; empty means unknown
+	Executable string // path of this program; empty means unknown
 	UID, PID   int
 	Started    time.Time
 }
 
 // DebugStreams are the outputs of a run other than its events.
 type DebugStreams struct {
-	Stdout   io.Writer // for faults that spoil it
-	Stderr   io.Writer // for warnings
-	Progress io.Writer // for a temporary line about what the run waits for; nil means none
+	Stdout   io.Writer // for faults that corrupt it
+	Stderr   io.Writer // output for warnings
+	Progress io.Writer // shows a temporary line about what the run is waiting for; nil means none
 }
 
 func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
 
-// Identity describes the run to others: ids, version and entry point.
+// Identity is how the run identifies itself: ids, version and entry point.
 type Identity struct {
-	Version      string             // of claude
+	Version      string             // version of claude
 	Profile      claudecode.Profile // behaviour of that version
 	Entrypoint   string
 	AsClaude     bool   // the program runs under the name claude: it offers only what the real CLI has and prints no hints of its own
 	RustCompat   bool   // the behaviour of the older Rust tool is kept
-	APIKeySource string // "none" or the variable
+	APIKeySource string // "none", or the name of the variable
 }
 
 // Scenario is the scripted model.
 type Scenario struct {
 	*scenarios.Scenario
-	Name    string // as given; empty means it was found by its default name
-	Path    string // of its file; empty means not from a file
+	Name    string // as given; empty means that it was found by its default name
+	Path    string // path of its file; empty means that it is not from a file
 	Engine  scenarios.EngineOptions
-	Failure *scenarios.Failure // every request fails with it; nil means as the scenario says
+	Failure *scenarios.Failure // failure of every request; nil means that the scenario decides
 }
 
 // Settings are the settings at the start of the run, and the options with which they were read.
@@ -107,39 +107,39 @@ type Settings struct {
 
 // Customization specifies which additions of the user apply.
 type Customization struct {
-	Agent      string // that the session is; empty means none
+	Agent      string // agent that the session runs as; empty means none
 	Title      string // --name
 	Setup      string // trigger of Setup hooks; empty means they are not run
 	NoCommands bool   // --disable-slash-commands
 	Bare       bool
 	Restricted bool
 	SafeMode   bool
-	Memories   []catalog.Memory // the files of instructions
+	Memories   []catalog.Memory // instruction files
 	// MemorySources specifies where to find further instruction files; nil means nowhere.
 	MemorySources *catalog.MemoryOptions
 }
 
 // Servers are the MCP servers of the run.
 type Servers struct {
-	Configs         []mcp.ServerConfig        // those that are started
+	Configs         []mcp.ServerConfig        // servers that are started
 	InHost          []mcp.ServerConfig        // servers inside the host, which can be reached only after initialize
 	Errors          []protocol.MCPServerError // entries that were skipped
-	Client          mcp.Options               // how they are reached, without its callbacks
-	Required        bool                      // the run ends if one of them is missing
-	NoPluginServers bool                      // --strict-mcp-config: plugins bring none
+	Client          mcp.Options               // options for connecting to them, without callbacks
+	Required        bool                      // the run fails if one of them is missing
+	NoPluginServers bool                      // --strict-mcp-config: servers of plugins are not added
 }
 
 // Model is the model at start.
 type Model struct {
-	Requested string // by a flag or by the agent that the session is; empty means not set
+	Requested string // requested by a flag or by the agent that the session runs as; empty means not set
 	Name      string // at start
-	// a flag, an agent or the environment chose it; otherwise a continued session keeps its own model
+	// it was chosen by a flag, an agent or the environment; otherwise a resumed session keeps its own model
 	IsExplicit bool
-	Fallbacks  []string // asked in order when the model is overloaded or absent
+	Fallbacks  []string // models to try in order if the model is overloaded or not available
 	Effort     string
-	Betas      []string // of the flags, as far as they are known
+	Betas      []string // known beta headers from the flags
 	Aliases    Aliases
-	Subagents  string // model of agents that name none; empty means Name
+	Subagents  string // model of agents without their own; empty means Name
 }
 
 // Aliases are the models that the environment sets for short names; an empty one is not set.
@@ -150,16 +150,16 @@ type Prompt struct {
 	System, Append string
 	Schema         string // JSON Schema of the answer; empty means none
 	SchemaFlag     bool   // the schema was given by a flag
-	SchemaAttempts int    // answers that do not fit before the turn fails; 0 means the default
+	SchemaAttempts int    // number of invalid answers before the turn fails; 0 means the default
 }
 
-// Limits bound a run in turns, money, attempts and time. Zero means the default of the part that uses the limit.
+// Limits bound a run in turns, money, attempts and time. Zero means the default of the package that uses the limit.
 type Limits struct {
 	MaxTurns          int
 	MaxBudgetUSD      float64
 	MaxRetries        int             // -1 means none
 	RetryScale        float64         // factor for the waits between retries; 1 means as in the real CLI
-	ResponseDelay     time.Duration   // before every prompt's first reply
+	ResponseDelay     time.Duration   // wait before the first reply to every prompt
 	Pace              claudecode.Pace // minimum times
 	StopBlockCap      int
 	ContextWindow     int    // tokens to which a conversation may grow; 0 means the model's limit
@@ -177,17 +177,17 @@ type Tools struct {
 	Restricted bool     // only the tools in Requested are available, even if it is empty
 	Allowed    []string // --allowedTools, which makes some optional tools available
 	Disallowed []string // --disallowedTools
-	Hidden     []string // tools that the session's agent may not use
-	NoTasks    bool     // TodoWrite instead of the task list
+	Hidden     []string // tools that the session's agent must not use
+	NoTasks    bool     // the session has TodoWrite instead of the task list
 }
 
 // Permission has the rules and modes at the start, and the prompter.
 type Permission struct {
 	Mode          protocol.PermissionMode
 	Rules         []permission.Rule
-	Directories   []permission.Directory // besides the working directory
+	Directories   []permission.Directory // working directories in addition to CWD
 	NoPrompts     bool                   // the run asks no permission questions
-	PromptTool    string                 // who answers questions: stdio = the host, otherwise a tool of an MCP server; empty means no one
+	PromptTool    string                 // who answers questions: "stdio" means the host, another value is a tool of an MCP server, and empty means no one
 	BypassAllowed bool
 }
 
@@ -198,20 +198,20 @@ type Output struct {
 	PartialMessages          bool   // write the parts of messages as they arrive
 	ReplayPrompts            bool   // echo the prompts
 	HookEvents               bool
-	AgentText                bool   // write the texts of sub-agents that a turn waits for
+	AgentText                bool   // write the text of sub-agents for which a turn waits
 	ThinkingDisplay          string // how events mark thinking; empty means they do not
 	FailOnMissedExpectations bool   // a missed expectation of the scenario gives an exit code
-	DeferVerdict             bool   // another process judges the expectations
+	DeferVerdict             bool   // another process checks the expectations
 	MirrorTranscript         bool   // repeat the transcript lines on stdout
 }
 
-// Records say where a run is recorded, and which debugger its calls go to.
+// Records specify where a run is recorded, and which debugger receives its calls.
 type Records struct {
 	Capture       string // the journal's file; empty means none
-	Gates         string // directory of the gates that steps wait at; empty means none
+	Gates         string // directory of the gates; empty means none
 	Run           journal.Run
 	Debug         bool   // a debug log is written
-	DebugFile     string // where to; empty means stderr, or next to the sessions
+	DebugFile     string // file of the debug log; empty means stderr, or next to the sessions
 	DebugToStderr bool
 	DebuggerURL   string // empty means no debugger
 	DebuggerToken string
@@ -224,12 +224,12 @@ type Host struct {
 	SeparateTurns       bool // prompts are never merged
 	Checkpoints         bool // keep copies of changed files
 	StateEvents         bool // the state of the session is reported
-	StateEventsHostOnly bool // the same, but not for users
+	StateEventsHostOnly bool // state events are marked as not meant for users
 }
 
 // resolver fills in a plan step by step; each step reads only what earlier steps have set.
 type resolver struct {
-	sys   *process.System // with the environment of the settings once these are read
+	sys   *process.System // includes the environment from the settings once these are read
 	flags *flags.Flags
 	plan  *Plan
 }

@@ -44,11 +44,11 @@ type Session struct {
 // conversation holds the simulator and what is recorded between its turns.
 type conversation struct {
 	records  *recorder
-	endCause func() error // the cause of the end of Start's context; nil means it has not ended
+	endCause func() error // returns the cause of the cancellation of Start's context, or nil if it is not cancelled
 
 	mu     sync.Mutex // guards what follows
 	sim    *simulator.Simulator
-	cost   slash.Cost // when the last turn had ended
+	cost   slash.Cost // costs at the end of the last turn
 	titles []string   // set by the host and not written to the transcript yet
 }
 
@@ -218,14 +218,14 @@ func (c *conversation) writeTitles() {
 	}
 }
 
-// updateCost records what the session costs now.
+// updateCost records the current costs of the session.
 func (c *conversation) updateCost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cost = c.sim.Cost()
 }
 
-// lastCost returns what the session had cost at the end of the last turn.
+// lastCost returns the costs of the session up to the end of the last turn.
 func (c *conversation) lastCost() slash.Cost {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +238,7 @@ func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) {
 	return s.conversation.sim.DeferredPrompt()
 }
 
-// Turn plays one prompt. When ctx ends, the turn still ends with its result.
+// Turn runs one prompt. If ctx is cancelled, the turn still ends with a result.
 func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		s.conversation.writeTitles()
@@ -298,8 +298,7 @@ func holdResults(s *Session, events Events) Events {
 	}
 }
 
-// recordEvents passes each event to the recorder before it yields it. It stops when the run has
-// ended.
+// recordEvents passes each event to the recorder before it yields it. It stops when the run is over.
 func (s *Session) recordEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {

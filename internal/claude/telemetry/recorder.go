@@ -40,7 +40,7 @@ type Hook struct{ Event, Kind, Source, Matcher string }
 
 // HookRun counts the hooks that ran for one event.
 type HookRun struct {
-	Event, Name string // Name has the matched subject: "PreToolUse:Read"
+	Event, Name string // Name includes the matched subject, such as "PreToolUse:Read"
 	Hooks       int
 	Blocked     int
 	Failed      int // without blocking

@@ -54,7 +54,7 @@ func (f *Accept) addRules(ctx context.Context, s *process.System, unmatched []ve
 	if !f.Accept {
 		return nil
 	}
-	prompts := map[string][]string{} // by file
+	prompts := map[string][]string{} // prompts by file
 	for _, u := range unmatched {
 		if u.File != "" {
 			prompts[u.File] = append(prompts[u.File], u.Prompt)

@@ -90,8 +90,8 @@ func MissingValue(file string, line int, path string) Finding {
 	}
 }
 
-// EndlessRule returns the finding about a rule that answers texts of the CLI with
-// calls that cause the next such text.
+// EndlessRule returns the finding about a rule that answers prompts of the CLI itself with calls that cause the next
+// such prompt.
 func EndlessRule(rule, file string, line int) Finding {
 	return Finding{
 		ID: "S21", Level: "error", File: file, Line: line,
@@ -109,7 +109,8 @@ func MissingServer(server, reason string) Finding {
 	}
 }
 
-// UnreleasedGate returns the finding about a gate at which a step waited in vain; release says how it is released.
+// UnreleasedGate returns the finding about a gate at which a step waited in vain; release describes how to release
+// it.
 func UnreleasedGate(gate, reason, release, file string, line int) Finding {
 	return Finding{
 		ID: "T01", Level: "error", Text: "the gate " + gate + " was not released: " + reason, File: file, Line: line,
