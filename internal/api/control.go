@@ -75,7 +75,7 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n')) // fails if the client has gone
 }
 
-// journalLines returns the journal of a namespace in the form of a file.
+// journalLines returns the journal of a namespace as the lines of a file.
 func (s *service) journalLines(ns *namespace) []byte {
 	ns.mu.Lock()
 	entries := append([]journalLine(nil), ns.journalLines...)

@@ -69,7 +69,7 @@ func (l *findings) unusedRules(warnings diag.List) []Finding {
 	return all
 }
 
-// checkRejectedInputs adds S12 findings: calls whose input the tool rejected.
+// checkRejectedInputs adds S12 findings: calls with an input that the tool rejected.
 func (l *findings) checkRejectedInputs(runs []*process, warnings diag.List) {
 	for _, p := range runs {
 		var rule journal.Match // the rule that answered last
@@ -127,8 +127,8 @@ func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
 	}
 }
 
-// rejection returns the reason if the tool rejected the input: recognized by the texts of the built-in tools, by the
-// JSON-RPC code of an MCP server, and by the texts of our fixtures.
+// rejection returns the reason if the tool rejected the input: recognized by the messages of the built-in tools and
+// of our fixtures, and by the JSON-RPC code of an MCP server.
 func rejection(c scriptedCall) (why string, ok bool) {
 	if _, issue, found := strings.Cut(c.result, "<tool_use_error>InputValidationError: "); found {
 		_, issue, _ = strings.Cut(strings.TrimSuffix(issue, "</tool_use_error>"), ":\n")
@@ -172,7 +172,7 @@ func unplayedFindings(in Input) []Finding {
 type playback struct {
 	in       *Input
 	findings []Finding
-	progress map[string]*sequenceProgress // by session id
+	progress map[string]*sequenceProgress // progress by session id
 	sessions []*sequenceProgress
 	hasHost  bool // a host drove one of the sessions
 }
@@ -230,7 +230,8 @@ func wasInterrupted(q *journal.Request) bool {
 	return false
 }
 
-// callInterrupted reports by the text of Claude Code whether the process ended before the call did.
+// callInterrupted reports whether the process exited before the call returned. It recognizes the message of Claude
+// Code.
 func callInterrupted(c journal.ExecutedCall) bool {
 	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
 }
@@ -270,11 +271,11 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 	}
 }
 
-// sequence is a rule whose turns are being played.
+// sequence is a rule with turns, while its turns are expected.
 type sequence struct {
 	rule      int
 	nextTurn  int             // index of the next turn
-	positions []diag.Position // of the turns
+	positions []diag.Position // positions of the turns
 }
 
 // parseRuleName parses the name of a rule: -1 for a rule outside [[responses]], and for the turn of a rule's own
@@ -310,7 +311,7 @@ func (in *Input) remainingTurns(rule, at int) *sequence {
 	return &sequence{rule: rule, nextTurn: at, positions: turns}
 }
 
-// checkEarlyEnd adds finding S05 for a process that a signal ended before the script was finished.
+// checkEarlyEnd adds finding S05 for a process that was killed by a signal before the script was finished.
 func (l *findings) checkEarlyEnd(p *process) {
 	signal, code := p.endSignal()
 	if signal == "" || slices.Contains(l.input.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
@@ -358,7 +359,7 @@ func (p *process) endSignal() (signal string, code int) {
 	return "", 0
 }
 
-// interruptedRule returns the rule whose answer the process had not finished; nil means none.
+// interruptedRule returns the rule with the answer that the process had not finished; nil means none.
 func (p *process) interruptedRule() *journal.Match {
 	var rule *journal.Match
 	more := false

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// Process is a server that is started as a child process and speaks over its pipes.
+// Process is a server that is started as a child process and communicates over pipes.
 type Process struct {
 	Command  string
 	Args     []string
@@ -33,7 +33,7 @@ type Redactor interface {
 	Redact(text string) string
 }
 
-// exitLinger is how long output of an ended process may still arrive.
+// exitLinger is how long output may still arrive after a process has exited.
 const exitLinger = 50 * time.Millisecond
 
 // ExitWait is how long the exit of a process that closed its output is awaited. Only a process that keeps running
@@ -71,7 +71,7 @@ type process struct {
 
 func (p *process) close(ctx context.Context) { p.Stop(ctx) }
 
-// watch waits for the end of the process or of the connection, and then closes the pipes.
+// watch waits until the process exits or the connection is closed, and then closes the pipes.
 func (p *process) watch() {
 	select {
 	case <-p.Done():
@@ -130,8 +130,8 @@ func (p *process) exitReason(patience time.Duration) string {
 	return p.redactor.Redact(reason)
 }
 
-// stdin lets the transport close the server's input without dropping queued data. Writing to a server that is gone is
-// not an error, which the transport would log: the end of its output reports it.
+// stdin lets the transport close the server's input without dropping queued data. Writing to a server that has exited
+// is not an error, because the transport would log it: EOF of the output already reports the exit.
 type stdin struct{ *proc.Queue }
 
 func (s stdin) Write(p []byte) (int, error) {
