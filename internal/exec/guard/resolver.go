@@ -12,9 +12,9 @@ import (
 // resolver is the name server of a network without external connections: it assigns an address to every name, so that
 // a later connection to that address reveals the name.
 type resolver struct {
-	mu      sync.Mutex
-	names   map[netip.Addr]string
-	addrs   map[string]netip.Addr
+	mu             sync.Mutex
+	names          map[netip.Addr]string
+	addrs          map[string]netip.Addr
 	onlyKnownNames bool // names without an entry in addrs are not resolved
 }
 
