@@ -36,7 +36,7 @@ func printVersion(s *process.System, f *flags.Flags) error {
 // versionCmd is `claudeless version`.
 type versionCmd struct {
 	JSON bool   `name:"json" help:"Print one JSON object"`
-	Of   string `placeholder:"VERSION" help:"Print whether this version of claude can be simulated, and which features it lacks"`
+	Of   string `placeholder:"VERSION" help:"Print whether the behaviour of this version of claude was measured, and which features it lacks"`
 }
 
 // Run prints the version.
