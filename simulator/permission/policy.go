@@ -22,7 +22,7 @@ type Options struct {
 	Mode           protocol.PermissionMode // empty means default
 	CWD            string                  // absolute
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
-	Home           string                  // / in path patterns means; empty means such patterns match nothing~home directory, for ~/ in path patterns; empty means that such patterns match nothing~/ in path patterns means; empty means such patterns match nothing
+	Home           string                  // home directory, for ~/ in path patterns; empty means that such patterns match nothing
 	Rules          []Rule
 	// AutoApprove names the tools that the scenario allows in every mode and against all rules; nil means none.
 	AutoApprove func(tool string) bool

@@ -49,8 +49,8 @@ func (s *Shell) Dir() string {
 	return s.dir
 }
 
-// /" from the home directory.~Path returns the absolute form of a path. Relative paths are relative to the current
-// directory, and "~/" is the home directory.~/" from the home directory.
+// Path returns the absolute form of a path. Relative paths are relative to the current directory, and "~/" is the home
+// directory.
 func (s *Shell) Path(p string) string {
 	p = strings.TrimSpace(p)
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
