@@ -66,7 +66,7 @@ func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, erro
 		o.Start = &start
 	}
 	if f.Continue || f.Resume != "" {
-		// Another part of the session must not repeat the ids of the first.
+		// A later process of the session must not generate the same ids as the first one.
 		o.Salt = sys.Now().String()
 	}
 	return clock.New(o), nil
