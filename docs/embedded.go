@@ -1,6 +1,5 @@
-// Package docs carries the files of this directory that the binary contains: the
-// JSON Schemas of the file formats, which are generated from the Go types, and
-// the list of known differences between claudeless and the real CLI.
+// Package docs carries the files of this directory that the binary contains: the JSON Schemas of the file formats,
+// which are generated from the Go types, and the list of known differences between claudeless and the real CLI.
 package docs
 
 import (

@@ -21,8 +21,7 @@ const (
 	ModeMock
 )
 
-// CannedTool is the entry of a scenario for all calls of one tool
-// (tool_execution.tools.NAME).
+// CannedTool is the entry of a scenario for all calls of one tool (tool_execution.tools.NAME).
 type CannedTool struct {
 	Result *string // nil means none
 	// Error refuses the calls unless AutoApprove is set.

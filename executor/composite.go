@@ -33,8 +33,7 @@ func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return all, nil
 }
 
-// Execute runs the call with the first member that has the tool. If no member has
-// it, the error is [ErrUnknownTool].
+// Execute runs the call with the first member that has the tool. If no member has it, the error is [ErrUnknownTool].
 func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	for _, member := range c {
 		result, err := member.Execute(ctx, call)

@@ -7,8 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Hide removes tools: they are not listed, and calling one returns
-// [ErrUnknownTool].
+// Hide removes tools: they are not listed, and calling one returns [ErrUnknownTool].
 func Hide(hidden func(protocol.Tool) bool) Middleware {
 	return func(next Executor) Executor { return &hidingExecutor{next: next, hidden: hidden} }
 }

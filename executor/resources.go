@@ -23,9 +23,8 @@ const (
 // noResources is the result of listing no resources.
 const noResources = "No resources found. MCP servers may still provide tools even if they have no resources."
 
-// Resources are the tools for the resources of MCP servers. They exist while a
-// connected server offers resources (spec: cli-observed 3). The caller owns the
-// manager.
+// Resources are the tools for the resources of MCP servers. They exist while a connected server offers resources
+// (spec: cli-observed 3). The caller owns the manager.
 type Resources struct {
 	Manager *mcp.Manager
 	// SaveBlob saves the bytes of a binary resource, the index-th part of a result, and returns the path. If it is

@@ -107,8 +107,7 @@ func searchResult(out SearchOutput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: blocks}, Output: out}
 }
 
-// search finds names. `select:` also finds loaded tools: requesting one again is
-// harmless.
+// search finds names. `select:` also finds loaded tools: requesting one again is harmless.
 func search(query string, limit int, all, deferred []protocol.Tool) []string {
 	if names, ok := strings.CutPrefix(query, "select:"); ok {
 		return selectTools(names, all)
@@ -184,8 +183,7 @@ func matchScore(t protocol.Tool, words []string) int {
 	return total
 }
 
-// nameParts splits a name at underscores, hyphens and capital letters, in lower
-// case.
+// nameParts splits a name at underscores, hyphens and capital letters, in lower case.
 func nameParts(name string) []string {
 	var spaced strings.Builder
 	lower := false

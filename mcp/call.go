@@ -45,7 +45,7 @@ type Progress = connection.Progress
 
 // Call runs one tool and returns the result as the model sees it. If the tool or the server fails, the result has
 // IsError set. Call returns an error only for routing errors, in which case nothing was sent. A lost stdio server is
-// restarted first. If ctx is cancelled, so is the call, and the result says so.
+// restarted first. If ctx is cancelled, so is the call, and its result reports that.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
 	tool, result, err := m.call(ctx, c)
 	if isRoutingError(err) {

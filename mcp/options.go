@@ -29,8 +29,7 @@ const (
 type Options struct {
 	Servers       []ServerConfig // in config order
 	ClientVersion string         // clientInfo.version
-	// Environ is the environment of stdio servers ("K=V"), before their own
-	// Env and the CLAUDE variables are added.
+	// Environ is the environment of stdio servers ("K=V"), before their own Env and the CLAUDE variables are added.
 	Environ []string
 	CWD     string   // the working directory of the servers, and the default root
 	Roots   []string // absolute paths for roots/list; empty means CWD

@@ -40,9 +40,8 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", taggedKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
 }
 
-// bindShorthand reads the most common form of a pattern, a type and its text, and
-// reports whether v has that form. It avoids reflection, because scenarios may have
-// thousands of patterns.
+// bindShorthand reads the most common form of a pattern, a type and its text, and reports whether v has that form.
+// It avoids reflection, because scenarios may have thousands of patterns.
 func (p *Pattern) bindShorthand(v diag.Value) bool {
 	if v.Kind != diag.KindTable {
 		return false
@@ -115,8 +114,7 @@ func (t *Canned) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// BindValue reads a step and checks that `blocks` is not combined with other
-// content.
+// BindValue reads a step and checks that `blocks` is not combined with other content.
 func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Step
 	b.Into(v, (*plain)(s))

@@ -18,8 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// EngineOptions configure an engine in addition to the scenario. The zero value
-// works.
+// EngineOptions configure an engine in addition to the scenario. The zero value works.
 type EngineOptions struct {
 	// Env is `env` in expressions, as "K=V"; of duplicate keys the last one wins.
 	Env []string
@@ -76,8 +75,7 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	return e
 }
 
-// ScriptError reports that an expression or a template of a rule failed at run
-// time.
+// ScriptError reports that an expression or a template of a rule failed at run time.
 type ScriptError struct {
 	Rule RuleRef
 	Err  error
@@ -360,8 +358,7 @@ func (e *Engine) ruleRef(rule, turn int) RuleRef {
 	return ref
 }
 
-// convertResults converts results for expressions. Their content is decoded only if an
-// expression uses it.
+// convertResults converts results for expressions. Their content is decoded only if an expression uses it.
 func (e *Engine) convertResults(results []Result) []fill.Result {
 	vars := make([]fill.Result, len(results))
 	for i, r := range results {
@@ -414,8 +411,7 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	return sub
 }
 
-// UnmetResults returns the results that did not match the `expect` of their call,
-// including those of sub-agents.
+// UnmetResults returns the results that did not match the `expect` of their call, including those of sub-agents.
 func (e *Engine) UnmetResults() []ExpectationResult {
 	misses := slices.Clone(e.unmetResults)
 	e.agents.mu.Lock()
@@ -426,8 +422,7 @@ func (e *Engine) UnmetResults() []ExpectationResult {
 	return misses
 }
 
-// scriptedAnswer returns the answer to the first prompt of a scripted sub-agent; nil for
-// other prompts.
+// scriptedAnswer returns the answer to the first prompt of a scripted sub-agent; nil for other prompts.
 func (e *Engine) scriptedAnswer(r Request) *matchedRule {
 	h := e.subagentScript
 	if h == nil {

@@ -54,8 +54,7 @@ func (x excerpts) split(s string, at int) (before, after string) {
 	return parts[0].String(), parts[1].String()
 }
 
-// explainMiss explains why a pattern does not match and, if possible, at which position
-// matching fails.
+// explainMiss explains why a pattern does not match and, if possible, at which position matching fails.
 func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	why := t.Explain(prompt, x)
 	m, ok := t.FirstMismatch(prompt)

@@ -176,8 +176,7 @@ func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
 	return text, ""
 }
 
-// ExpectsTool reports whether an expectation refers to a tool, by its canonical
-// name.
+// ExpectsTool reports whether an expectation refers to a tool, by its canonical name.
 func (s *Scenario) ExpectsTool(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesTool(name) })
 }
@@ -192,8 +191,7 @@ func (s *Scenario) ExpectsExitCode(code int) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
-// ExpectsInput reports whether an expectation refers to a tool, by its canonical
-// name, with an input that matches.
+// ExpectsInput reports whether an expectation refers to a tool, by its canonical name, with an input that matches.
 func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	var seen RunRecord
 	seen.AddCall(tool, input)
@@ -366,8 +364,7 @@ func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 	return "; the prompt " + s.excerpts.shorten(best) + " does not match: " + s.excerpts.explainMiss(x.prompt, best)
 }
 
-// nearestCall describes how the nearest call of the right tool differs, or which
-// tools were called instead.
+// nearestCall describes how the nearest call of the right tool differs, or which tools were called instead.
 func (x *Expectation) nearestCall(calls []observedCall) string {
 	best, least, others := "", -1, []string{}
 	for _, c := range calls {

@@ -58,7 +58,7 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 	return s
 }
 
-// hiddenBy returns the rule that hides another one, and how it does so, or "" if there is none.
+// hiddenBy returns the rule that hides another one, and how it does so, or "" if none exists.
 func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	p := &s.rules[i].Pattern
 	if s.rules[i].AnswersNotifications() { // earlier rules may not answer notifications, so they do not hide this one

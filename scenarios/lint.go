@@ -17,8 +17,7 @@ import (
 type LintOptions struct {
 	// Tools are the built-in tools; nil means calls of them are not checked.
 	Tools []protocol.Tool
-	// Server returns the problems of an entry of [mcp.servers]; nil means they are not
-	// checked.
+	// Server returns the problems of an entry of [mcp.servers]; nil means they are not checked.
 	Server func(name string, entry map[string]any) []string
 	// Placeholder is an answer that still has to be written by hand; empty means none.
 	Placeholder string
@@ -133,8 +132,7 @@ func (l *linter) lintRules() {
 	}
 }
 
-// lintBackspaces warns of a pattern with a control character, which "\b" is in a basic
-// TOML string.
+// lintBackspaces warns of a pattern with a control character, which "\b" is in a basic TOML string.
 func (l *linter) lintBackspaces(p location, pattern *Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
 		l.report(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace character: "\b" in double quotes is not a word boundary`)

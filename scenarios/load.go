@@ -93,8 +93,7 @@ import (
 
 // LoadOptions configure loading. The zero value works.
 type LoadOptions struct {
-	// ReadFile reads a scenario, an included one or a `$file`; nil reads regular
-	// files of at most 64 MiB.
+	// ReadFile reads a scenario, an included one or a `$file`; nil reads regular files of at most 64 MiB.
 	ReadFile func(path string) ([]byte, error)
 }
 
@@ -129,8 +128,7 @@ func filesNear(path string) (names []string) {
 	return names
 }
 
-// Parse is [Load] for source text; path is used in messages and to resolve relative
-// files.
+// Parse is [Load] for source text; path is used in messages and to resolve relative files.
 func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 	return newLoader(o).load(path, string(src))
 }
@@ -283,8 +281,7 @@ func Library() []string {
 	return names
 }
 
-// LoadLibrary loads an embedded scenario. For an unknown name the error is a
-// [diag.List] with the nearest name.
+// LoadLibrary loads an embedded scenario. For an unknown name the error is a [diag.List] with the nearest name.
 func LoadLibrary(name string) (*Scenario, error) {
 	file := path.Join("library", name+".toml")
 	src, err := libraryFiles.ReadFile(file)

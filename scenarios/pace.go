@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tokens estimates the tokens of a number of bytes of text: four bytes per token,
-// at least one.
+// Tokens estimates the tokens of a number of bytes of text: four bytes per token, at least one.
 func Tokens(bytes int) int { return max(1, (bytes+3)/4) }
 
 // Estimate returns the estimated usage of a message, if the scenario sets none: the tokens of the last input and of
@@ -33,8 +32,7 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 	return Usage{InputTokens: Tokens(r.size()), OutputTokens: Tokens(out)}
 }
 
-// size returns the length of the prompt, or of the results' texts joined by
-// newlines.
+// size returns the length of the prompt, or of the results' texts joined by newlines.
 func (r Request) size() int {
 	if r.Results == nil {
 		return len(r.Prompt)
@@ -78,8 +76,7 @@ func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	return b
 }
 
-// Pace is the speed at which one message is streamed; it does not wait itself. The
-// zero value takes no time.
+// Pace is the speed at which one message is streamed; it does not wait itself. The zero value takes no time.
 type Pace struct {
 	Stream
 
@@ -101,8 +98,7 @@ func (p Pace) TTFT() time.Duration { return time.Duration(p.TTFTMS) * time.Milli
 // After returns the time of a chunk, with jitter from the seeded source.
 func (p Pace) After(chunk string) time.Duration { return p.Wait(chunk, p.random) }
 
-// Wait returns the time of a piece of a message. random, if set, returns numbers in
-// [0, 1) for the jitter.
+// Wait returns the time of a piece of a message. random, if set, returns numbers in [0, 1) for the jitter.
 func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 	if s.TokensPerSecond <= 0 {
 		return 0

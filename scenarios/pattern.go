@@ -19,8 +19,7 @@ type Pattern struct {
 	Type PatternType `toml:"type,required" enum:"exact,contains,regex,glob,any,all,any_of,not"`
 	// Text is the text of `exact` and `contains`.
 	Text string `toml:"text"`
-	// Pattern is the expression of `regex` and `glob`; for `not` it is the pattern
-	// to negate.
+	// Pattern is the expression of `regex` and `glob`; for `not` it is the pattern to negate.
 	Pattern string `toml:"pattern" schema:"string|Pattern"`
 	// Patterns are the parts of `all` and `any_of`.
 	Patterns []Pattern `toml:"patterns"`

@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Request is a request to the model: a prompt, or the results of the tool calls of
-// its last reply.
+// Request is a request to the model: a prompt, or the results of the tool calls of its last reply.
 type Request struct {
 	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
@@ -45,8 +44,7 @@ type Result struct {
 	Tool      string // canonical name
 	Text      string // text for the model
 	IsError   bool
-	// Content is the content sent to the model: a JSON string or an array of
-	// blocks; nil means unknown.
+	// Content is the content sent to the model: a JSON string or an array of blocks; nil means unknown.
 	Content json.RawMessage
 	// Structured is the structured form of the result; nil means none.
 	Structured any
@@ -133,8 +131,7 @@ type Reply struct {
 
 // RuleRef identifies the part of a scenario that answered.
 type RuleRef struct {
-	// Name is "responses[2]", "responses[2].turns[0]", "default_response" or "" for
-	// none.
+	// Name is "responses[2]", "responses[2].turns[0]", "default_response" or "" for none.
 	Name string
 	File string // "" means not from a file
 	Line int    // 0 means unknown

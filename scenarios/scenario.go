@@ -19,12 +19,10 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Matcher returns the rule's compiled pattern; before loading it matches every
-// text.
+// Matcher returns the rule's compiled pattern; before loading it matches every text.
 func (r *Rule) Matcher() match.Text { return r.match }
 
-// Locate returns a diagnostic for a part of the rule, in its file. offset counts
-// characters within a string.
+// Locate returns a diagnostic for a part of the rule, in its file. offset counts characters within a string.
 func (r *Rule) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	return r.source.Locate(append(diag.Path{"responses", r.index}, path...), offset, message)
 }
@@ -76,8 +74,7 @@ func (r *Response) hasFailure() bool {
 	return r != nil && slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Failure != nil || s.Fault != "" })
 }
 
-// ScriptsAgents reports whether a call of the scenario scripts the agent that it
-// starts.
+// ScriptsAgents reports whether a call of the scenario scripts the agent that it starts.
 func (s *Scenario) ScriptsAgents() bool {
 	if s.DefaultResponse.scriptsAgents() {
 		return true
@@ -159,8 +156,7 @@ func rankRules(rules []Rule, prompt string) []int {
 // patternMatchScore exceeds the number of words of any prompt.
 const patternMatchScore = 1 << 20
 
-// similarity is a quick estimate of similarity: whether the pattern matches, then the
-// number of shared words.
+// similarity is a quick estimate of similarity: whether the pattern matches, then the number of shared words.
 func similarity(r *Rule, prompt string, words map[string]bool) int {
 	if _, ok := r.match.Match(prompt); ok {
 		return patternMatchScore

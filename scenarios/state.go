@@ -49,9 +49,8 @@ type savedResponse struct {
 	Results []fill.Result     `json:"results,omitempty"`
 }
 
-// State returns the state that continues in the next process, as JSON: match
-// counts, the active turn sequence, and the response whose calls wait for their
-// results.
+// State returns the state that continues in the next process, as JSON: match counts, the active turn sequence, and
+// the response whose calls wait for their results.
 func (e *Engine) State() ([]byte, error) {
 	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedCount{}}
 	for i, n := range e.counts {
@@ -188,9 +187,8 @@ func (e *Engine) Fork() *Engine {
 	return n
 }
 
-// Unplayed returns a description and the position of the next step of the last
-// response; ok is false if none remains, or if a scripted failure ended the
-// response.
+// Unplayed returns a description and the position of the next step of the last response; ok is false if none
+// remains, or if a scripted failure ended the response.
 func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
 	r := e.running
 	if r == nil || r.hasFailed || r.rule.failure != nil || r.rule.ref.Name == "" {

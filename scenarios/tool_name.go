@@ -17,8 +17,7 @@ func toolGlobs(name string) []string {
 	return []string{name, "mcp__*__" + name}
 }
 
-// canonicalTool returns the canonical name of a tool written as server/tool; other
-// names are unchanged.
+// canonicalTool returns the canonical name of a tool written as server/tool; other names are unchanged.
 func canonicalTool(name string) string {
 	if server, tool, ok := strings.Cut(name, "/"); ok {
 		return "mcp__" + wordName(server) + "__" + wordName(tool)
@@ -36,8 +35,7 @@ func wordName(s string) string {
 	}, s)
 }
 
-// canonicalToolPart converts a server or tool name to a part of a canonical name. Glob
-// characters are unchanged.
+// canonicalToolPart converts a server or tool name to a part of a canonical name. Glob characters are unchanged.
 func canonicalToolPart(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (isWordByte(byte(r)) || strings.ContainsRune("-*?[]!", r)) {

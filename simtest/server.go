@@ -17,8 +17,7 @@ import (
 
 // API is a script as the Messages API, in the process of the test.
 type API struct {
-	// URL is the base URL for an Anthropic SDK, or for the real claude; it never
-	// ends in /v1.
+	// URL is the base URL for an Anthropic SDK, or for the real claude; it never ends in /v1.
 	URL string
 
 	script *scenarioScript

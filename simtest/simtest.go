@@ -14,8 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Claude is the claude of one test. Its methods may be called from many
-// goroutines.
+// Claude is the claude of one test. Its methods may be called from many goroutines.
 type Claude struct {
 	// Path is the program: the first claude on PATH, where PATH was set.
 	Path string
@@ -66,8 +65,7 @@ func File(tb testing.TB, path string) *Claude {
 	return open(tb, newScript(tb, callerPosition(), abs))
 }
 
-// On adds a rule: a prompt that contains the text (or matches a *regexp.Regexp)
-// is answered by these steps.
+// On adds a rule: a prompt that contains the text (or matches a *regexp.Regexp) is answered by these steps.
 func (c *Claude) On(prompt any, steps ...any) *Claude {
 	c.script.tb.Helper()
 	c.script.addSteps(prompt, steps, callerPosition())

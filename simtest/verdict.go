@@ -69,8 +69,7 @@ func withSuffix(mark, text string) string {
 	return mark + text
 }
 
-// positionText returns the position of a finding: the line of the test that wrote the rule, or the line of the
-// file.
+// positionText returns the position of a finding: the line of the test that wrote the rule, or the line of the file.
 func (s *scenarioScript) positionText(file string, line int) string {
 	switch {
 	case file == "":

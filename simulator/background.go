@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// backgroundWork shows the events of background tasks while a turn runs, and lists the tasks for
-// hooks and results.
+// backgroundWork shows the events of background tasks while a turn runs, and lists the tasks for hooks and results.
 type backgroundWork struct {
 	sim    *Simulator
 	out    *emitter

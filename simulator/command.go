@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// localCommands answers prompts without the model: the conversation's own slash commands, and blank
-// prompts.
+// localCommands answers prompts without the model: the conversation's own slash commands, and blank prompts.
 type localCommands struct{ *turnContext }
 
 // parse reads the prompt as a slash command.
@@ -85,8 +84,7 @@ func (k *localCommands) refuseBlank(ctx context.Context) error {
 	return endWithoutModel(blankText)
 }
 
-// emitAnswer ends the turn with the output of a command: it emits init and a synthetic assistant
-// message.
+// emitAnswer ends the turn with the output of a command: it emits init and a synthetic assistant message.
 func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, said slash.Outcome, usage *slash.Context) error {
 	if said.IsPrompt {
 		k.prompts.recordedContent = protocol.Content{Text: "/" + c.Name}
@@ -114,8 +112,7 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, said slash
 	return k.emitReply(c, said, usage)
 }
 
-// runWork runs the agent of a skill. The frames of its task are emitted at once; the returned events
-// follow init.
+// runWork runs the agent of a skill. The frames of its task are emitted at once; the returned events follow init.
 func (k *localCommands) runWork(ctx context.Context, work func(context.Context) (string, error)) (text string, held []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
 	if tasks == nil {

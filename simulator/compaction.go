@@ -27,8 +27,7 @@ const (
 // blockingBuffer is the number of tokens that must be free before a request is sent.
 const blockingBuffer = 23_000
 
-// makeRoom compacts the conversation if the context is nearly full, and reports whether the request
-// fits.
+// makeRoom compacts the conversation if the context is nearly full, and reports whether the request fits.
 func (c *compaction) makeRoom(ctx context.Context, req scenarios.Request) (bool, error) {
 	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
 	blocked := left < blockingBuffer
@@ -81,8 +80,7 @@ type summaryOutcome struct {
 	tooShort     bool     // the conversation has no reply of the model
 }
 
-// summarize asks the model for a summary, runs the compaction hooks around the request, and emits
-// the status.
+// summarize asks the model for a summary, runs the compaction hooks around the request, and emits the status.
 func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.context)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}

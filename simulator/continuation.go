@@ -16,8 +16,7 @@ import (
 // maxStopBlocks is how many times in a row Stop hooks may continue a turn (spec: cli-observed 11).
 const maxStopBlocks = 8
 
-// maxTruncations is how many times in a turn the model is asked to continue after a truncated
-// reply.
+// maxTruncations is how many times in a turn the model is asked to continue after a truncated reply.
 const maxTruncations = 3
 
 // Prompts with which the real CLI asks the model to continue.

@@ -20,7 +20,7 @@ import (
 type exchange struct {
 	*turnContext
 	round     *toolRound
-	current   *message // the message being streamed; nil if there is none
+	current   *message // the message being streamed; nil if none exists
 	lastReply replyInfo
 	// replyComplete is true if the next reply arrives without streaming, because a stream broke off or a model is not
 	// available.
@@ -117,8 +117,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	return calls, nil
 }
 
-// beforeReply emits the request status, the matched rule and scripted frames, and waits for the
-// reply's delay.
+// beforeReply emits the request status, the matched rule and scripted frames, and waits for the reply's delay.
 func (x *exchange) beforeReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
 	x.emitRequesting()
 	if err := x.emitMatched(req, reply); err != nil {
@@ -177,8 +176,7 @@ func (x *exchange) emitRequesting() {
 	x.out.emitSystem("status", fields...)
 }
 
-// emitMatched reports which rule answered. It ends the turn if the scenario treats an unmatched
-// prompt as an error.
+// emitMatched reports which rule answered. It ends the turn if the scenario treats an unmatched prompt as an error.
 func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
 		return nil // no question is asked about these
@@ -343,8 +341,7 @@ func (x *exchange) brokenUsage(f *scenarios.Failure) replyUsage {
 	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})}
 }
 
-// failureUsedUp reports whether a failure with a limited number of repetitions has occurred that
-// often.
+// failureUsedUp reports whether a failure with a limited number of repetitions has occurred that often.
 func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }
@@ -456,8 +453,7 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	}
 }
 
-// streamPartial streams the beginning of a reply that breaks off. The unfinished block is
-// abandoned.
+// streamPartial streams the beginning of a reply that breaks off. The unfinished block is abandoned.
 func (x *exchange) streamPartial(ctx context.Context, f *scenarios.Failure) error {
 	if f.PartialText == "" {
 		return nil

@@ -17,8 +17,7 @@ import (
 // sourceCompact is the source of the SessionStart event after a compaction.
 const sourceCompact = "compact"
 
-// hookPoints runs the hooks of a turn. Hooks around tool calls are run by a layer of the tools
-// instead.
+// hookPoints runs the hooks of a turn. Hooks around tool calls are run by a layer of the tools instead.
 type hookPoints struct {
 	sim           *Simulator
 	out           *emitter
@@ -27,9 +26,8 @@ type hookPoints struct {
 	displayTurnID string // turn id for MessageDisplay hooks; empty until the first one
 }
 
-// hookBase returns the common fields of hook inputs. Events before the prompt have no prompt id,
-// events that do not concern the model's work have no permission mode, and only events after a
-// model request have an effort.
+// hookBase returns the common fields of hook inputs. Events before the prompt have no prompt id, events that do not
+// concern the model's work have no permission mode, and only events after a model request have an effort.
 func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	base := p.sim.hookBase()
 	event, subject := protocol.HookEvent(in)
@@ -249,8 +247,7 @@ func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.O
 	return out, err
 }
 
-// Lifetime of the API's prompt cache, and the price of writing to it relative to an
-// uncached read.
+// Lifetime of the API's prompt cache, and the price of writing to it relative to an uncached read.
 const (
 	cacheLifetime, longCacheLifetime       = 5 * time.Minute, time.Hour
 	cacheWriteFactor, longCacheWriteFactor = 1.25, 2
@@ -265,8 +262,7 @@ func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook 
 	return in
 }
 
-// fillInput sets how long ago the last reply was, and the cost of sending its context again
-// (observed with 2.1.329).
+// fillInput sets how long ago the last reply was, and the cost of sending its context again (observed with 2.1.329).
 func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(h.At))
 	kept, factor := cacheLifetime, float64(cacheWriteFactor)

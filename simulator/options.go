@@ -31,8 +31,7 @@ type Clock interface {
 	NewID() string
 }
 
-// Location reports the current directory and permission mode of a conversation. It is safe for
-// concurrent use.
+// Location reports the current directory and permission mode of a conversation. It is safe for concurrent use.
 type Location interface {
 	// Dir returns the shell's current directory; empty means the directory in which the session began.
 	Dir() string
@@ -162,8 +161,7 @@ type PreviousReply struct {
 	Replies int    // number of replies in the conversation up to it
 }
 
-// Transcript stores the events of a session. Its first error becomes a warning and does not fail
-// the run.
+// Transcript stores the events of a session. Its first error becomes a warning and does not fail the run.
 type Transcript interface {
 	// Record is called for every event before it is yielded.
 	Record(ev protocol.Event) error
@@ -188,8 +186,7 @@ type Schema interface {
 	Validate(value json.RawMessage) error
 }
 
-// Commands are the slash commands of a session that the conversation does not handle itself
-// ([HandlesCommand]).
+// Commands are the slash commands of a session that the conversation does not handle itself ([HandlesCommand]).
 type Commands interface {
 	// Find returns the command with a name. It takes precedence over a command of the conversation with
 	// the same name.

@@ -1,11 +1,10 @@
 // Package simulator runs conversations: it turns one user message into an ordered stream of events.
 //
-// [Simulator.Turn] asks the scripted model, runs its tool calls through the executor chain and
-// yields every event exactly once, in the order of the real CLI, ending with exactly one result.
-// Text, JSON, stream-json and SDK hosts read that one stream; transcripts and the journal record
-// each event before it is yielded. The package does not depend on output formats, the control
-// protocol, the command line or the operating system: the clock, ids, randomness and waiting are
-// injected.
+// [Simulator.Turn] asks the scripted model, runs its tool calls through the executor chain and yields every event
+// exactly once, in the order of the real CLI, ending with exactly one result. Text, JSON, stream-json and SDK hosts
+// read that one stream; transcripts and the journal record each event before it is yielded. The package does not
+// depend on output formats, the control protocol, the command line or the operating system: the clock, ids,
+// randomness and waiting are injected.
 package simulator
 
 import (
@@ -153,7 +152,7 @@ const (
 	sourceDeferred = "deferred"
 )
 
-// CrashError is returned by a turn that makes the process exit, because the scenario says so or a hook failed. It
+// CrashError is returned by a turn that makes the process exit, because of the scenario or of a failed hook. It
 // follows all other events of the turn.
 type CrashError struct {
 	ExitCode int
@@ -182,8 +181,7 @@ func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 	}
 }
 
-// Context returns how much of the model's context window the session uses. It may be called while a
-// turn runs.
+// Context returns how much of the model's context window the session uses. It may be called while a turn runs.
 func (s *Simulator) Context() slash.Context {
 	name := s.modelName()
 	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: s.options.Limits.ContextWindow > 0, NoAutoCompact: s.options.Limits.DisableAutoCompact}, int(s.totals.contextTokens.Load()), s.commands.Loaded())

@@ -179,8 +179,7 @@ func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *hear
 	return batch, nil
 }
 
-// execute runs one call through the executor chain. Its err is set only when the turn was
-// interrupted or must end.
+// execute runs one call through the executor chain. Its err is set only when the turn was interrupted or must end.
 func (d *toolRound) execute(ctx context.Context, i int, c preparedCall) executedCall {
 	r := executedCall{index: i, started: d.sim.options.Clock.Now()}
 	r.result, r.err = d.callResult(ctx, c)

@@ -379,7 +379,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 }
 
 // NextNotice removes and returns the next prompt that tells the model about a finished background task. It returns
-// false if there is none.
+// false if none exists.
 func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	if s.main.Tasks == nil {
 		return protocol.UserMessage{}, false

@@ -88,9 +88,8 @@ func askUserQuestion(_ context.Context, a answers, in askInput) protocol.ToolRes
 	return tool.Text(out.modelText(questions), out)
 }
 
-// modelText returns the text for the model: a reply that replaces all answers, or
-// the answers, which are marked as the user's own words unless each is one of the
-// options.
+// modelText returns the text for the model: a reply that replaces all answers, or the answers, which are marked as
+// the user's own words unless each is one of the options.
 func (o askOutput) modelText(questions []question) string {
 	if o.Response != "" {
 		return "The user responded: " + o.Response

@@ -91,8 +91,7 @@ func (n *counterClock) NewID() string {
 	return fmt.Sprintf("%08d", n.last)
 }
 
-// Tools are the built-in tools of one session. Methods may be called from many
-// goroutines.
+// Tools are the built-in tools of one session. Methods may be called from many goroutines.
 type Tools struct {
 	allowed     func(name string) bool
 	registry    map[string]tool.Tool
@@ -157,8 +156,7 @@ func newShell(o Options) *tool.Shell {
 // Close ends the background processes of finished commands. It may be called more than once; later commands fail.
 func (t *Tools) Close() { t.shell.Close() }
 
-// Tools lists the tools of this session by name, including those that are not
-// simulated.
+// Tools lists the tools of this session by name, including those that are not simulated.
 func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	definitions := t.definitions()
 	out := make([]protocol.Tool, 0, len(definitions))
@@ -272,15 +270,14 @@ func (t *Tools) Changes(agent *protocol.AgentRef) []ChangedFile {
 	return t.files.ForAgent(agent).Changes()
 }
 
-// ReadFile reads a file as the Read tool does, whether or not the session has that
-// tool; 0 for first and lines means the whole file. Edits may follow, as after a
-// Read.
+// ReadFile reads a file as the Read tool does, whether or not the session has that tool; 0 for first and lines means
+// the whole file. Edits may follow, as after a Read.
 func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) protocol.ToolResult {
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
 // snapshotFor returns the snapshot of repositories for Bash. Results tell the model what a command has changed only
-// in modes in which nobody is asked.
+// in modes in which the user is not asked.
 func (t *Tools) snapshotFor(o Options) func(context.Context, string) *gitworktree.Snapshot {
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
 		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {

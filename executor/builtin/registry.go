@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolStates holds the tools of one session, grouped by the state that they
-// share.
+// toolStates holds the tools of one session, grouped by the state that they share.
 type toolStates struct {
 	files     *files.Files
 	finder    *files.Finder
@@ -49,8 +48,7 @@ func (f toolStates) runnableTools() []tool.Tool {
 	)
 }
 
-// currentName returns the current name of a tool that older clients call by another
-// name.
+// currentName returns the current name of a tool that older clients call by another name.
 func currentName(name string) string {
 	if t := claudecode.ToolNamed(name); t.Name == "TaskStop" {
 		return t.Name
@@ -68,9 +66,8 @@ func Definitions() []protocol.Tool {
 	return out
 }
 
-// ReadOnlyCall reports that the call may run in parallel with others: its tool only
-// reads, or it is a Bash command that only reads. MCP tools declare this themselves
-// ([protocol.Tool.ReadOnly]).
+// ReadOnlyCall reports that the call may run in parallel with others: its tool only reads, or it is a Bash command
+// that only reads. MCP tools declare this themselves ([protocol.Tool.ReadOnly]).
 func ReadOnlyCall(use protocol.ToolUse) bool {
 	return use.Name == "Bash" && bash.ReadOnly(use.Input) || claudecode.ToolNamed(use.Name).ReadOnly
 }

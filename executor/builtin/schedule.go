@@ -233,8 +233,7 @@ func (s *cronJobs) allJobs() []storedCronJob {
 	return all
 }
 
-// storedJob is a job in the file. The creator fields are set if the session knows
-// them.
+// storedJob is a job in the file. The creator fields are set if the session knows them.
 type storedJob struct {
 	ID        string `json:"id"`
 	Cron      string `json:"cron"`

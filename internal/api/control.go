@@ -23,8 +23,7 @@ type healthAnswer struct {
 // namespaceState is the state of a namespace.
 type namespaceState struct {
 	Namespace string `json:"namespace"`
-	// Requests is the number of answered conversation requests, including scripted
-	// failures.
+	// Requests is the number of answered conversation requests, including scripted failures.
 	Requests int `json:"requests"`
 	// Unmet lists the expectations of the scenario that are not met yet.
 	Unmet []string `json:"unmet"`
@@ -34,8 +33,7 @@ type namespaceState struct {
 	Dropped int `json:"dropped_lines"`
 }
 
-// serveControl handles /_claudeless/… for test code. The namespace comes from the
-// path, the header, or the query.
+// serveControl handles /_claudeless/… for test code. The namespace comes from the path, the header, or the query.
 func (s *service) serveControl(w http.ResponseWriter, r *http.Request, name, route string) {
 	if q := r.URL.Query().Get("namespace"); q != "" {
 		name = q

@@ -74,8 +74,7 @@ func (x *exchange) serveConversation() error {
 	return nil
 }
 
-// answerSideRequest answers a request outside the conversation. It uses no rule and
-// changes no count.
+// answerSideRequest answers a request outside the conversation. It uses no rule and changes no count.
 func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	last := r.Messages[len(r.Messages)-1]
 	text := x.service.sideRequestText(kind, last)
@@ -137,8 +136,7 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	return scenarios.NewEngine(x.service.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.scenarioRequest.Prompt})
 }
 
-// recordTemplateErrors writes errors and missing values of an answer's templates to
-// the journal.
+// recordTemplateErrors writes errors and missing values of an answer's templates to the journal.
 func (x *exchange) recordTemplateErrors(f *replay, err error) {
 	note := func(found journal.Finding) {
 		x.findings = append(x.findings, found.Text)

@@ -64,8 +64,7 @@ func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema jso
 	return len(schema) > 0 && json.Unmarshal(schema, &s) == nil && equalIgnoringDefaults(x, y, s)
 }
 
-// equalIgnoringDefaults reports whether y equals x, where keys that x lacks may have the default of the
-// schema.
+// equalIgnoringDefaults reports whether y equals x, where keys that x lacks may have the default of the schema.
 func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 	switch x := x.(type) {
 	case map[string]any:
@@ -122,8 +121,7 @@ func equalJSON(x, y any) bool {
 	return x == y
 }
 
-// describeCalls formats calls as Bash(echo one): the name and the only text of the input, or else the
-// whole input.
+// describeCalls formats calls as Bash(echo one): the name and the only text of the input, or else the whole input.
 func describeCalls(calls []history.ToolUse) string {
 	if len(calls) == 0 {
 		return "no call"

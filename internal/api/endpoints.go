@@ -41,8 +41,7 @@ func (x *exchange) chooseEndpoint(path string) {
 	}
 }
 
-// serveTokenCount handles POST /v1/messages/count_tokens, with the same estimate as
-// usage.
+// serveTokenCount handles POST /v1/messages/count_tokens, with the same estimate as usage.
 func (x *exchange) serveTokenCount() {
 	r, err := x.readRequest()
 	if err == nil {

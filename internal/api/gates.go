@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// gates are points at which answers wait until they are released. A gate stays
-// reached or released.
+// gates are points at which answers wait until they are released. A gate stays reached or released.
 type gates interface {
 	reach(name string) error
 	await(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrTimeout]
@@ -34,8 +33,7 @@ type localGates struct {
 	released map[string]chan struct{} // the channel of each gate, which is closed when the gate is released
 }
 
-// gateChannel returns the channel that is closed when a gate is released. The mutex
-// must be held.
+// gateChannel returns the channel that is closed when a gate is released. The mutex must be held.
 func (o *localGates) gateChannel(name string) chan struct{} {
 	if o.released == nil {
 		o.released = map[string]chan struct{}{}

@@ -45,8 +45,7 @@ type attemptCount struct {
 	failed bool // the last answer was a failure
 }
 
-// lastConversation is the last known state of a session. A history that was cut (compacted)
-// continues from it.
+// lastConversation is the last known state of a session. A history that was cut (compacted) continues from it.
 type lastConversation struct {
 	state *state
 	roots []historyRoot
@@ -89,8 +88,7 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 
 // attemptCounter counts attempts for several servers.
 type attemptCounter interface {
-	// Next returns the number of the next attempt for that name, which is higher
-	// than after.
+	// Next returns the number of the next attempt for that name, which is higher than after.
 	Next(name string, after int) (int, error)
 }
 

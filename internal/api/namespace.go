@@ -34,8 +34,7 @@ type journalLine struct {
 	body journal.Body
 }
 
-// maxLines is the number of journal lines that a namespace keeps for the control
-// routes.
+// maxLines is the number of journal lines that a namespace keeps for the control routes.
 const maxLines = 2000
 
 // keepLine stores a journal line for the control routes.

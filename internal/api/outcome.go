@@ -51,8 +51,7 @@ func (f *replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok boo
 	return f.finalState.answer.firstRequest, f.finalState.answer.reply, true
 }
 
-// NextStep returns the next step of the script and its place in the file. The text is empty if
-// it has none.
+// NextStep returns the next step of the script and its place in the file. The text is empty if it has none.
 func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
 	text, at, _ := f.finalState.engine.Fork().Unplayed(ctx)
 	return text, at.File, at.Line

@@ -7,13 +7,11 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// promptCache computes how many tokens of a request the API's prompt cache would
-// have read and written. It stores digests, not prompts, and is safe for
-// concurrent use.
+// promptCache computes how many tokens of a request the API's prompt cache would have read and written. It stores
+// digests, not prompts, and is safe for concurrent use.
 //
-// A prefix is a hit if the same tools, system prompt and blocks came before a
-// cache mark of an earlier request that has not expired. The position of the
-// marks in the current request does not matter.
+// A prefix is a hit if the same tools, system prompt and blocks came before a cache mark of an earlier request that
+// has not expired. The position of the marks in the current request does not matter.
 type promptCache struct {
 	mu      sync.Mutex
 	expires history.BoundedMap[history.Digest, time.Time]

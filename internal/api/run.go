@@ -243,8 +243,7 @@ func (f *replay) checkAnswer(st *state, g *replayedGroup) (*state, error) {
 	return &next, nil
 }
 
-// bindRequestVars sets the variables that expressions can read from the request, if the scenario
-// uses any.
+// bindRequestVars sets the variables that expressions can read from the request, if the scenario uses any.
 func (f *replay) bindRequestVars() {
 	r, scenario := f.request, f.replayer.scenario
 	var volatile []string

@@ -1,11 +1,10 @@
 // Package api serves a scenario as the Messages API (/v1/messages) over HTTP,
 // for the real CLI, SDKs and any other client.
 //
-// Every request is answered from its own history: a fresh engine of the
-// scenario receives the history in order and answers the last message. Three
-// bounded caches (attempts at a history, the position of a session whose
-// history was cut, the scripts of running sub-agents) are the only state kept
-// between requests. The package runs no tools and starts no listener.
+// Every request is answered from its own history: a fresh engine of the scenario receives the history in order and
+// answers the last message. Three bounded caches (attempts at a history, the position of a session whose history was
+// cut, the scripts of running sub-agents) are the only state kept between requests. The package runs no tools and
+// starts no listener.
 package api
 
 import (

@@ -47,8 +47,7 @@ type Options struct {
 	// State is a directory in which several servers share gates and the counts of
 	// request attempts; "" means not shared.
 	State string
-	// Memory is the number of entries of each cache of a namespace: 0 means 4096,
-	// negative means none.
+	// Memory is the number of entries of each cache of a namespace: 0 means 4096, negative means none.
 	Memory int
 	// Strict refuses prompts that no rule matches, like `unmatched = "error"`.
 	Strict bool
@@ -122,8 +121,7 @@ func (s *service) newGates() gates {
 	return directoryGates(dir)
 }
 
-// attemptClaims returns the attempt counters that all servers share for a
-// namespace.
+// attemptClaims returns the attempt counters that all servers share for a namespace.
 func (s *service) attemptClaims(namespace string) gate.Claims {
 	sum := sha256.Sum256([]byte(namespace))
 	return gate.Claims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}

@@ -10,9 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startState returns the state from which the history continues, and the first group that is not
-// part of it. The state is the beginning, the script of a sub-agent, or the last state of a session
-// whose history was cut.
+// startState returns the state from which the history continues, and the first group that is not part of it. The
+// state is the beginning, the script of a sub-agent, or the last state of a session whose history was cut.
 func (f *replay) startState() (*state, int) {
 	start := &state{engine: f.initialEngine()}
 	if f.request.Session == "" {

@@ -11,7 +11,7 @@ import (
 // state is a conversation after part of its history. It is immutable: each step creates a new one.
 type state struct {
 	engine         *scenarios.Engine
-	answer         *answer        // answer to the last group; nil means that there is none
+	answer         *answer        // answer to the last group; nil means that none exists
 	pendingPrompts []string       // prompts that were added during a turn and are not answered yet
 	context        []string       // texts that accompany the prompt and the results, for expressions
 	failureCounts  map[string]int // failures so far, by rule, since the last success

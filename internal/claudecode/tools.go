@@ -113,7 +113,7 @@ var tools = [...]Tool{
 	{Name: "Write", Class: ClassWrite, Listing: ListAlways, Subject: "file_path"},
 }
 
-// ToolNamed returns the tool with this name or alias, or the zero Tool if there is none.
+// ToolNamed returns the tool with this name or alias, or the zero Tool if none exists.
 func ToolNamed(name string) Tool {
 	for i := range tools {
 		if tools[i].Name == name || slices.Contains(tools[i].Aliases, name) {

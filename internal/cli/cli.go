@@ -53,8 +53,7 @@ func Run(ctx context.Context, s *process.System) int {
 	return end(dispatch(ctx, s))
 }
 
-// actsAsClaude reports whether the process acts as claude and not as a claudeless
-// command.
+// actsAsClaude reports whether the process acts as claude and not as a claudeless command.
 func actsAsClaude(s *process.System) bool {
 	return len(s.Args) < 2 || hasPrintFlag(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || command(s, s.Args[1]) == nil
 }
@@ -97,8 +96,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 	return runPrint(ctx, s, f)
 }
 
-// hasPrintFlag reports whether -p precedes "--": then even the name of a command is a
-// prompt.
+// hasPrintFlag reports whether -p precedes "--": then even the name of a command is a prompt.
 func hasPrintFlag(words []string) bool {
 	if end := slices.Index(words, "--"); end >= 0 {
 		words = words[:end]
@@ -115,9 +113,8 @@ func lacksSeparator(s *process.System, words []string) bool {
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
-// misspelledCommand returns the claudeless command that the first word resembles;
-// empty means that the words are a prompt. Words with white space, and flags that
-// claude accepts, belong to a prompt.
+// misspelledCommand returns the claudeless command that the first word resembles; empty means that the words are a
+// prompt. Words with white space, and flags that claude accepts, belong to a prompt.
 func misspelledCommand(s *process.System, words []string, refused bool) string {
 	isFlag := func(word string) bool { return strings.HasPrefix(word, "-") }
 	isSentence := func(word string) bool { return strings.ContainsAny(word, " \t\n") }

@@ -11,7 +11,7 @@ import (
 var commandHelpText string
 
 // commandHelp returns the help of a command of the real CLI and its subcommands; empty if the words
-// do not ask for it, or there is none.
+// do not ask for it, or none exists.
 func commandHelp(words []string) string {
 	flags := func(w string) bool { return w == "-h" || w == "--help" }
 	if !slices.ContainsFunc(words, flags) {

@@ -73,9 +73,8 @@ func commandEntryFor(name string) commandEntry {
 	return commandEntry{}
 }
 
-// command returns the command that a first word selects; nil means that the word is
-// a prompt or a flag. Commands of the real CLI are available under every name of
-// the program.
+// command returns the command that a first word selects; nil means that the word is a prompt or a flag. Commands of
+// the real CLI are available under every name of the program.
 func command(s *process.System, word string) runner {
 	for _, c := range commandTable() {
 		if c.name == word && (c.inClaude || !s.CalledAsClaude() || s.StartedByClaudeless()) {
@@ -101,8 +100,7 @@ func command(s *process.System, word string) runner {
 	}
 }
 
-// kongCommand runs the Run method of a kong struct. The methods may take a
-// context.Context and a *process.System.
+// kongCommand runs the Run method of a kong struct. The methods may take a context.Context and a *process.System.
 func kongCommand[C any](name string) runner {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		var c C

@@ -103,9 +103,8 @@ func helpProgram(s *process.System) *help.Program {
 	return p
 }
 
-// printHelp prints help in the structure of the real CLI when the program runs as
-// claude: usage, description, arguments, options, commands. Otherwise it prints the
-// help of claudeless.
+// printHelp prints help in the structure of the real CLI when the program runs as claude: usage, description,
+// arguments, options, commands. Otherwise it prints the help of claudeless.
 func printHelp(s *process.System) error {
 	p := helpProgram(s)
 	if !s.CalledAsClaude() {

@@ -64,8 +64,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	return writeWarnings(sys, &warnings, err)
 }
 
-// exitTerminal converts the end of an interactive session to an exit code, and reports missed
-// expectations.
+// exitTerminal converts the end of an interactive session to an exit code, and reports missed expectations.
 func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, runErr error) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](runErr); ok {
 		return crash(context.WithoutCancel(ctx), sys, s, crashed)

@@ -16,9 +16,8 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/plugincmd"
 )
 
-// statusCommands are commands of the real CLI that hosts run at their start to inspect it.
-// They respond as on a machine with an API key and default settings; commands that
-// would change an account are refused.
+// statusCommands are commands of the real CLI that hosts run at their start to inspect it. They respond as on a
+// machine with an API key and default settings; commands that would change an account are refused.
 func statusCommands() map[string]runner {
 	return map[string]runner{"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "install": runInstall, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdate, "upgrade": runUpdate}
 }
@@ -99,7 +98,7 @@ func runPlugins(_ context.Context, s *process.System, words []string) error {
 	return err
 }
 
-// runAgents lists the agents that work in the background of this machine; there are none.
+// runAgents lists the agents that work in the background of this machine; none exist.
 func runAgents(_ context.Context, s *process.System, words []string) error {
 	if slices.Contains(words, "--json") {
 		return printJSON(s, []struct{}{})

@@ -10,9 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// readPrompt returns the prompt of a text run: the argument, the content of stdin,
-// or both separated by a newline. Do not call it for stream-json input. If ctx ends
-// first, the error is its cause.
+// readPrompt returns the prompt of a text run: the argument, the content of stdin, or both separated by a newline.
+// Do not call it for stream-json input. If ctx ends first, the error is its cause.
 func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
 	prompt, err := promptText(ctx, s, f)
 	switch {

@@ -48,8 +48,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	return exitWithResult(ctx, turns, sessionEnd{sys, s, err})
 }
 
-// runStream runs claude for SDK hosts: prompts and requests arrive as frames on
-// stdin until it ends.
+// runStream runs claude for SDK hosts: prompts and requests arrive as frames on stdin until it ends.
 func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
@@ -67,8 +66,7 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	return exitWithResult(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 
-// withVersion returns the system with a stdout that lacks the keys which the version of the plan
-// does not have.
+// withVersion returns the system with a stdout that lacks the keys which the version of the plan does not have.
 func withVersion(sys *process.System, plan *launch.Plan) *process.System {
 	filter := plan.Profile.Events()
 	if filter == nil || plan.Output.Format != "json" && plan.Output.Format != "stream-json" {
@@ -107,10 +105,9 @@ type sessionEnd struct {
 	err     error
 }
 
-// exitWithResult converts the end of a run to an exit code: a closed stdout and an
-// interrupt count as success, otherwise the last result decides (spec: cli-observed
-// 2 and 10). The expectations are checked in any case; they are reported if the run
-// was not interrupted.
+// exitWithResult converts the end of a run to an exit code: a closed stdout and an interrupt count as success,
+// otherwise the last result decides (spec: cli-observed 2 and 10). The expectations are checked in any case; they
+// are reported if the run was not interrupted.
 func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](e.err); ok {
 		return crash(context.WithoutCancel(ctx), e.sys, e.session, crashed)
@@ -147,8 +144,7 @@ func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupt
 	return err, false
 }
 
-// crash ends the process as the scenario says. It sends a signal to its own
-// process.
+// crash ends the process as the scenario says. It sends a signal to its own process.
 func crash(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
 	if c.Signal == "" {
 		s.MissedExpectations(c.ExitCode)
@@ -175,9 +171,8 @@ func signalByName(name string) (syscall.Signal, bool) {
 	return sig, ok
 }
 
-// reportStartError ends a run that could not start. For a session that cannot be resumed, or
-// an invalid configuration file, stream-json output has a result in addition to the
-// text on stderr (spec: cli-observed 8).
+// reportStartError ends a run that could not start. For a session that cannot be resumed, or an invalid
+// configuration file, stream-json output has a result in addition to the text on stderr (spec: cli-observed 8).
 func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	result := simulator.FailedResult(err.Error())
 	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == plan.Transcript.Resume {

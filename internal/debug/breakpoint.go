@@ -309,8 +309,7 @@ func (p *breakpointSet) breakpointsFor(tool string) []*breakpoint {
 	return slices.Concat(exact, aliased, globs)
 }
 
-// nameMatches reports whether a name or a pattern matches a tool; p.mu must be
-// held.
+// nameMatches reports whether a name or a pattern matches a tool; p.mu must be held.
 func (p *breakpointSet) nameMatches(name string, glob *match.Text, tool, alias string) bool {
 	if glob == nil {
 		return name == tool || p.tools.canonical(name) == tool
@@ -395,8 +394,7 @@ func (p *breakpointSet) Rules() []Rule {
 	return all
 }
 
-// HasLimitedRule reports whether a rule with a limited number of pauses matches a
-// tool.
+// HasLimitedRule reports whether a rule with a limited number of pauses matches a tool.
 func (p *breakpointSet) HasLimitedRule(tool string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

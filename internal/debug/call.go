@@ -43,8 +43,7 @@ type calls struct {
 	bytes     int                // size of the values in byID
 }
 
-// add stores a call until it completes. Over the limit, the oldest calls are
-// dropped.
+// add stores a call until it completes. Over the limit, the oldest calls are dropped.
 func (c *calls) add(k *call) {
 	k.size = callOverhead + k.data.bytes()
 	c.bytes += k.size
@@ -166,8 +165,7 @@ func (c *core) conditionHolds(ctx context.Context, when *eval.Program, k *call, 
 	c.mu.Lock()
 	data := k.data
 	c.mu.Unlock()
-	// Evaluation is bounded in steps; cancelling the caller must not change its
-	// value.
+	// Evaluation is bounded in steps; cancelling the caller must not change its value.
 	ok, err := when.Bool(context.WithoutCancel(ctx), c.variables(k, data, phase, r))
 	return err == nil && ok, err
 }

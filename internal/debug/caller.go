@@ -10,8 +10,7 @@ import (
 
 // Caller encodes decisions for one kind of caller and reports which actions it supports.
 type Caller interface {
-	// Actions lists the actions that the caller can carry out in one phase of a
-	// call.
+	// Actions lists the actions that the caller can carry out in one phase of a call.
 	Actions(Phase) []Action
 	// Encode writes a decision in the caller's format. If it returns an *[Error],
 	// the decision is refused and the pause stays open.
@@ -152,8 +151,7 @@ type Decision struct {
 	InputCID string
 }
 
-// ResumeRequest is a decision as a front end sends it. The zero value continues the
-// call.
+// ResumeRequest is a decision as a front end sends it. The zero value continues the call.
 type ResumeRequest struct {
 	// Action is continue, modify, skip, raise or replace. Empty means continue, or
 	// modify if there are new arguments.
@@ -172,8 +170,7 @@ type ResumeRequest struct {
 	ExceptionMessage   string          `json:"exception_message"`
 	// ReplacementFunction takes precedence over Action.
 	ReplacementFunction string `json:"replacement_function"`
-	// Raw is the whole request, for callers that support further members; nil =
-	// none.
+	// Raw is the whole request, for callers that support further members; nil = none.
 	Raw json.RawMessage `json:"-"`
 }
 

@@ -16,8 +16,7 @@ import (
 type Gate interface {
 	// Register adds tools with their schemas.
 	Register(ctx context.Context, tools []protocol.Tool) error
-	// Before reports a call that is about to run and returns its id and the
-	// decision.
+	// Before reports a call that is about to run and returns its id and the decision.
 	Before(ctx context.Context, c Call) (callID string, d Decision, err error)
 	// After reports the outcome of a call and returns the decision about it.
 	After(ctx context.Context, callID string, o Outcome) (Decision, error)
@@ -77,8 +76,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	})
 }
 
-// breakpointDecisions returns a decision for the record; nil if the call was not
-// stopped.
+// breakpointDecisions returns a decision for the record; nil if the call was not stopped.
 func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision {
 	if d.PauseID == "" && d.BreakpointName == "" && d.Action == ActionContinue {
 		return nil

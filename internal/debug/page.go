@@ -54,8 +54,7 @@ func read(name string) []byte {
 	return body
 }
 
-// WritePage responds with a page, or a file of one, that may load only from its own
-// origin.
+// WritePage responds with a page, or a file of one, that may load only from its own origin.
 func WritePage(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)

@@ -80,8 +80,7 @@ func completeOutcome(store *cas.Store, o Outcome) (Outcome, error) {
 	return o, err
 }
 
-// record stores the outcome of a call and notifies the observers; r.mu must be
-// held.
+// record stores the outcome of a call and notifies the observers; r.mu must be held.
 func (r *records) record(k *call, o Outcome) {
 	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, Ending: Ending{
 		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: k.pausedTime.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,

@@ -134,8 +134,7 @@ func (g *ScriptedGate) decide(ctx context.Context, pauseID string) (Decision, er
 	return d, err
 }
 
-// resumeRequest builds the decision that a breakpoint makes about one of its
-// pauses.
+// resumeRequest builds the decision that a breakpoint makes about one of its pauses.
 func (g *ScriptedGate) resumeRequest(ctx context.Context, b *scenarios.Breakpoint, pauseID string) (ResumeRequest, error) {
 	names, err := g.hub.Variables(pauseID)
 	if err != nil {

@@ -44,10 +44,9 @@ type ServerManagerOptions struct {
 	Version string // clientInfo.version
 }
 
-// ServerManager connects additional MCP servers to the debugger, at start-up or later, so that users of the
-// debugger can call their tools and read their resources. These calls are recorded and never paused. A server that
-// fails affects only calls to it, which return an error with a code. All methods may be called from many
-// goroutines.
+// ServerManager connects additional MCP servers to the debugger, at start-up or later, so that users of the debugger
+// can call their tools and read their resources. These calls are recorded and never paused. A server that fails
+// affects only calls to it, which return an error with a code. All methods may be called from many goroutines.
 type ServerManager struct {
 	hub *Hub
 	now func() time.Time
@@ -166,8 +165,7 @@ func (m *ServerManager) statusWord(s mcp.ServerStatus) string {
 	}
 }
 
-// statuses returns the states of the servers and records since when each is
-// connected.
+// statuses returns the states of the servers and records since when each is connected.
 func (m *ServerManager) statuses() []mcp.ServerStatus {
 	all := m.mcp.Servers()
 	m.mu.Lock()
@@ -206,9 +204,8 @@ func (m *ServerManager) checkConnected(name string) error {
 	return nil
 }
 
-// Connect adds a server under an unused name and returns its tools. config is its
-// entry in the configuration format. A server that cannot be reached stays
-// configured.
+// Connect adds a server under an unused name and returns its tools. config is its entry in the configuration format.
+// A server that cannot be reached stays configured.
 func (m *ServerManager) Connect(ctx context.Context, name string, config json.RawMessage) ([]string, error) {
 	if !mcp.ValidName(name) {
 		return nil, nameError(name)
@@ -414,8 +411,7 @@ type ExternalContents struct {
 	MIMEType string `json:"mime_type"`
 }
 
-// Read reads one resource. If the server returns several contents, Read returns the
-// first.
+// Read reads one resource. If the server returns several contents, Read returns the first.
 func (m *ServerManager) Read(ctx context.Context, server, uri string) (ExternalContents, error) {
 	if err := m.checkConnected(server); err != nil {
 		return ExternalContents{}, err

@@ -144,8 +144,7 @@ func (h *Hub) completeCall(c Completion, r Outcome) *call {
 	return k
 }
 
-// Before calls [Hub.Start] and waits for the decision. When ctx ends, the pause is
-// abandoned.
+// Before calls [Hub.Start] and waits for the decision. When ctx ends, the pause is abandoned.
 func (h *Hub) Before(ctx context.Context, c Call) (string, Decision, error) {
 	begun, err := h.Start(ctx, c)
 	if err != nil || begun.PauseID == "" {

@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Values are the arguments of a call in the form of its caller. They are never
-// modified.
+// Values are the arguments of a call in the form of its caller. They are never modified.
 type Values interface {
 	// Input returns the value of "input" in expressions.
 	Input() json.RawMessage
@@ -31,8 +30,7 @@ func (in JSONInput) Input() json.RawMessage { return in.JSON }
 // Truncated replaces an object that is too large.
 func (in JSONInput) Truncated() Values { return JSONInput{TruncationMarker(in.JSON, in.CID), in.CID} }
 
-// MarshalJSON writes the input, also under the name that other callers use for
-// arguments.
+// MarshalJSON writes the input, also under the name that other callers use for arguments.
 func (in JSONInput) MarshalJSON() ([]byte, error) {
 	pretty := in.JSON
 	if pretty == nil {
@@ -72,8 +70,7 @@ type PauseInfo struct {
 	Capabilities []Action `json:"capabilities,omitempty"` // actions that the caller supports
 }
 
-// CallData is a call as front ends see it. A value is not modified after it was
-// published.
+// CallData is a call as front ends see it. A value is not modified after it was published.
 type CallData struct {
 	MethodName string `json:"method_name"`
 	CallID     string `json:"call_id"`

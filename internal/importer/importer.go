@@ -1,10 +1,8 @@
-// Package importer turns recorded sessions into a scenario, fixtures for the
-// MCP servers that were used, their configuration and, on request, the files
-// that the session read.
+// Package importer turns recorded sessions into a scenario, fixtures for the MCP servers that were used, their
+// configuration and, on request, the files that the session read.
 //
-// Secrets and personal data are replaced before anything is written, and calls
-// with side effects are never played live unless a user edits the scenario to
-// do so. The same input produces the same bytes. Package session reads the
+// Secrets and personal data are replaced before anything is written, and calls with side effects are never played
+// live unless a user edits the scenario to do so. The same input produces the same bytes. Package session reads the
 // recordings.
 package importer
 

@@ -27,8 +27,7 @@ type Case struct {
 	Dir string `json:"dir"`
 	// Runs are executed in order in the same directories.
 	Runs []CaseRun `json:"runs"`
-	// Settings are the user's settings, MCP the servers of --mcp-config; nil =
-	// none.
+	// Settings are the user's settings, MCP the servers of --mcp-config; nil = none.
 	Settings []byte `json:"settings,omitempty"`
 	MCP      []byte `json:"mcp,omitempty"`
 	// Files and Home are files in the working and in the home directory, by path.

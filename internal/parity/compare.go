@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Compare compares two recordings of one case path by path, and reports each path
-// once.
+// Compare compares two recordings of one case path by path, and reports each path once.
 func Compare(ours, theirs *Recording) []Difference {
 	c := &comparison{pair: newPair(ours, theirs), seen: map[differenceForm]int{}}
 	for _, side := range []*Recording{ours, theirs} {

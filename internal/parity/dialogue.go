@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// CaseStep is one line of a dialogue: an action of the host, or a condition it waits
-// for.
+// CaseStep is one line of a dialogue: an action of the host, or a condition it waits for.
 //
 //	prompt TEXT          sends a prompt
 //

@@ -47,9 +47,8 @@ type block struct {
 	ToolUseID string `json:"tool_use_id"`
 }
 
-// kindOf returns the kind of an event, such as "system/init",
-// "assistant[tool_use]", "result/success" or "stream_event/message_start". The kind
-// of a hook's input is its event; the kind of an MCP message is its side and
+// kindOf returns the kind of an event, such as "system/init", "assistant[tool_use]", "result/success" or
+// "stream_event/message_start". The kind of a hook's input is its event; the kind of an MCP message is its side and
 // method.
 func kindOf(raw json.RawMessage) (kind, key string) {
 	var h eventHead

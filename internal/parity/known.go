@@ -28,8 +28,7 @@ type KnownDifference struct {
 	Right string `toml:"right" enum:"real,ours"`
 	// Proved is the date of the last run in which the entry excused something. An older entry than [maxAge] fails the run.
 	Proved string `toml:"proved"`
-	// Version of the real CLI with the difference, may contain `*`; empty means every
-	// version.
+	// Version of the real CLI with the difference, may contain `*`; empty means every version.
 	Version string `toml:"version"`
 	// Reason is shown to users.
 	Reason string `toml:"reason,required"`
@@ -198,8 +197,7 @@ func (f *KnownFile) Overdue(now time.Time) diag.List {
 	return list
 }
 
-// NeedsRetry reports whether a case should be compared once more before an entry
-// that names it is reported as stale.
+// NeedsRetry reports whether a case should be compared once more before an entry that names it is reported as stale.
 func (f *KnownFile) NeedsRetry(name, file, version string) bool {
 	whole := f.hasComparedAll(version)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {

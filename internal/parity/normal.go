@@ -106,8 +106,7 @@ func (n *Normaliser) numbered(expr *regexp.Regexp, s string) string {
 	return b.String() + s[end:]
 }
 
-// keyPlaceholders are replacements of values by key; an empty placeholder means an
-// id.
+// keyPlaceholders are replacements of values by key; an empty placeholder means an id.
 var keyPlaceholders = [...]struct{ key, word string }{
 	{"uuid", ""},
 	{"session_id", ""},

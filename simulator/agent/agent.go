@@ -1,6 +1,5 @@
-// Package agent runs sub-agents: an Agent (or Task) call starts a separate
-// conversation with the same tools, whose events appear in the conversation of the
-// caller.
+// Package agent runs sub-agents: an Agent (or Task) call starts a separate conversation with the same tools, whose
+// events appear in the conversation of the caller.
 //
 // An agent is a [simulator.Simulator]. Its events pass through its task, which
 // keeps the events of one agent in order while several agents run.
@@ -47,7 +46,7 @@ type DefinitionSource interface {
 	Find(name string) (Definition, bool)
 	// Names lists the types, for messages.
 	Names() []string
-	// Denied returns the rule that forbids an agent type, and its source; both are empty if there is none.
+	// Denied returns the rule that forbids an agent type, and its source; both are empty if none exists.
 	Denied(name string) (rule, source string)
 }
 
@@ -121,9 +120,8 @@ type input struct {
 	Isolation    string  `json:"isolation"`
 }
 
-// Execute runs an Agent call to its end, or starts the agent in the background. It
-// also runs ListAgents, SendMessage and skills that run in an agent. For other calls it returns
-// [executor.ErrUnknownTool].
+// Execute runs an Agent call to its end, or starts the agent in the background. It also runs ListAgents, SendMessage
+// and skills that run in an agent. For other calls it returns [executor.ErrUnknownTool].
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	a.recordTool(conversationOf(call), call.Name, call.Round)
 	switch {
@@ -271,8 +269,7 @@ type ForkedSkill struct {
 	Model       string // empty means the model of the agent type
 }
 
-// runSkill runs a skill in an agent. For other skills it returns
-// [executor.ErrUnknownTool].
+// runSkill runs a skill in an agent. For other skills it returns [executor.ErrUnknownTool].
 func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	var in struct {
 		Skill string `json:"skill"`

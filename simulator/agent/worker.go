@@ -17,8 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// stopBlockCap is how many times in a row SubagentStop hooks may make an agent
-// continue.
+// stopBlockCap is how many times in a row SubagentStop hooks may make an agent continue.
 const stopBlockCap = 8
 
 // agentRun is one run of an agent.
@@ -444,8 +443,7 @@ func (w *agentRun) setRecipient(ev *protocol.User) {
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 }
 
-// runStopHooks runs the SubagentStop hooks; if one blocks, the agent continues with the
-// feedback.
+// runStopHooks runs the SubagentStop hooks; if one blocks, the agent continues with the feedback.
 func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback string, again bool) {
 	out := w.runHooks(ctx, protocol.SubagentStopHook{
 		AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(),

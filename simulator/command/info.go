@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// fixedText returns the text of commands without effect; empty means the command is a
-// prompt for the model.
+// fixedText returns the text of commands without effect; empty means the command is a prompt for the model.
 func fixedText(o Options, name string) string {
 	switch name {
 	case "agents":

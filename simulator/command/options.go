@@ -1,6 +1,5 @@
-// Package command implements the slash commands of a session: those of the CLI,
-// custom commands and skills, and the prompts of MCP servers. Commands that change
-// the conversation itself are part of package simulator.
+// Package command implements the slash commands of a session: those of the CLI, custom commands and skills, and the
+// prompts of MCP servers. Commands that change the conversation itself are part of package simulator.
 package command
 
 import (
@@ -50,9 +49,8 @@ type Session interface {
 
 // Shell runs the shell commands of command files.
 type Shell interface {
-	// Print runs a command under the rules of the session and the given ones, and
-	// returns its output. pattern is the command as written in the file; the error
-	// is shown to the user.
+	// Print runs a command under the rules of the session and the given ones, and returns its output. pattern is the
+	// command as written in the file; the error is shown to the user.
 	Print(ctx context.Context, rules []string, command, pattern string) (string, error)
 	// ProjectDir returns the directory of the session.
 	ProjectDir() string

@@ -18,8 +18,7 @@ type Set struct {
 // New makes the commands of a session.
 func New(o Options) *Set { return &Set{options: o} }
 
-// Find returns a command: a custom one or a skill, one of the CLI, or an MCP
-// prompt.
+// Find returns a command: a custom one or a skill, one of the CLI, or an MCP prompt.
 func (s *Set) Find(name string) (simulator.Command, bool) {
 	k, isCustom := s.options.Catalog.Command(name)
 	switch {

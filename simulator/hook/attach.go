@@ -145,7 +145,7 @@ func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	})
 }
 
-// attachStop records in the transcript that a hook ends the turn. For prompts, the user is told instead.
+// attachStop records in the transcript that a hook ends the turn. For prompts, the message goes to the user.
 func (t *Trace) attachStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
@@ -165,8 +165,7 @@ func (t *Trace) addStop(c *hookCall, reason, otherwise string) {
 	t.setRendered(c.name + " hook stopped continuation: " + reason)
 }
 
-// attachContext records in the transcript the context that a hook adds for the
-// model.
+// attachContext records in the transcript the context that a hook adds for the model.
 func (t *Trace) attachContext(c *hookCall, text string) {
 	named := *c
 	switch {

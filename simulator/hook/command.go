@@ -25,8 +25,7 @@ import (
 // exitNotFound is the exit status of a shell for an unknown command.
 const exitNotFound = 127
 
-// drainLimit bounds the wait for output that a remaining process of the hook holds
-// open.
+// drainLimit bounds the wait for output that a remaining process of the hook holds open.
 const drainLimit = 100 * time.Millisecond
 
 // outputLimit bounds the stored standard output of a command, in bytes.

@@ -90,8 +90,7 @@ type Input struct {
 	ToolUseID string
 }
 
-// Runner holds the hooks of a session. Its methods may be called from many
-// goroutines.
+// Runner holds the hooks of a session. Its methods may be called from many goroutines.
 type Runner struct {
 	options Options
 	closing chan struct{} // closed by Close to end asynchronous hooks
@@ -106,8 +105,7 @@ type Runner struct {
 	daemons []*proc.Process // commands that have exited but left processes in the background
 }
 
-// New reads the hooks of the settings. Invalid entries are omitted, each with a
-// warning.
+// New reads the hooks of the settings. Invalid entries are omitted, each with a warning.
 func New(o Options) (*Runner, []protocol.Warning) {
 	if o.DefaultTimeout <= 0 {
 		o.DefaultTimeout = 600 * time.Second
@@ -354,8 +352,7 @@ func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
 	return entries, fault
 }
 
-// hookTimeout converts seconds to a duration; zero and negative values select the
-// default.
+// hookTimeout converts seconds to a duration; zero and negative values select the default.
 func (r *Runner) hookTimeout(seconds float64) time.Duration {
 	if d := milliseconds(seconds * 1000); d > 0 {
 		return d

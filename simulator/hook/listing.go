@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Listing is the list of hooks from settings files for a host (SDK type
-// SDKControlGetHooksListingResponse).
+// Listing is the list of hooks from settings files for a host (SDK type SDKControlGetHooksListingResponse).
 type Listing struct {
 	Events  []ListedEvent  `json:"events"`
 	Hooks   []ListedHook   `json:"hooks"`
@@ -67,9 +66,8 @@ type Policy struct {
 	PolicyHooks      int  `json:"policyHookCount"`
 }
 
-// List lists the hooks of settings files, which are in rising precedence: events in
-// the order of a session, matchers by the first file that contains them (observed
-// with 2.1.329). Invalid files and unknown events are omitted.
+// List lists the hooks of settings files, which are in rising precedence: events in the order of a session, matchers
+// by the first file that contains them (observed with 2.1.329). Invalid files and unknown events are omitted.
 func List(sources []Source, p Policy) Listing {
 	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: p}
 	for _, event := range l.Catalog {

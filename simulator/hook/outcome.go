@@ -14,7 +14,7 @@ import (
 // effect. Its events have no session and uuid; the caller sets them.
 type Outcome struct {
 	// Block is true if a hook blocked. The effect depends on the event: the action is refused (PreToolUse,
-	// UserPromptSubmit, …), the turn continues (Stop, SubagentStop), or the model is told the reason (PostToolUse).
+	// UserPromptSubmit, …), the turn continues (Stop, SubagentStop), or the model receives the reason (PostToolUse).
 	Block bool
 	// Reason is the reason of the first hook that blocked. For a decision other than deny it is the reason of the
 	// hook whose decision is used. The reason of a command is "[command]: stderr".

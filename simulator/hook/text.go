@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tool results of calls that were stopped because a PreToolUse hook gave no valid
-// answer.
+// Tool results of calls that were stopped because a PreToolUse hook gave no valid answer.
 const (
 	timeoutText         = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; other configured hooks may not have completed."
 	unexpectedErrorText = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."

@@ -15,8 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// HookOptions configures [Hooks]. Runner is required; a nil interface provides no
-// information.
+// HookOptions configures [Hooks]. Runner is required; a nil interface provides no information.
 type HookOptions struct {
 	Runner   *hook.Runner
 	State    *simulator.SessionState // nil means no session state is passed to hooks
@@ -174,8 +173,7 @@ func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *exec
 	}
 }
 
-// applyRewrite replaces a tool's result by the output of a hook. The output of an MCP
-// tool may be any value.
+// applyRewrite replaces a tool's result by the output of a hook. The output of an MCP tool may be any value.
 func (h *hooks) applyRewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
 	output, ours := out.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
 	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
@@ -272,8 +270,7 @@ func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	return nil
 }
 
-// replace sets the input from a hook, or returns the error if the tool does not
-// accept it.
+// replace sets the input from a hook, or returns the error if the tool does not accept it.
 func (h *hooks) replace(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
 	use, bad := h.o.Tools.ReplaceInput(ctx, withInput(use, input))
 	if bad == nil {

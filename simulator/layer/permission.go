@@ -304,8 +304,7 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 // failedResult returns a tool error with this text.
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// invalidUpdateResult returns the result of a call whose changed input the tool does not
-// accept.
+// invalidUpdateResult returns the result of a call whose changed input the tool does not accept.
 func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
 	issue, _ := issueOf(bad)
 	r := executor.ResultOf(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
@@ -330,8 +329,7 @@ const hookPromptSource = "hook:PreToolUse"
 // hookSource is the source of decisions by hooks.
 const hookSource = "hook"
 
-// applyUpdates changes the session's rules and returns the status event if the mode
-// changed, otherwise nil.
+// applyUpdates changes the session's rules and returns the status event if the mode changed, otherwise nil.
 func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) protocol.Event {
 	if len(updates) == 0 {
 		return nil

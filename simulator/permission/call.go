@@ -243,7 +243,7 @@ type Verdict struct {
 	RuleSource string
 }
 
-// Denial returns the result of a denied call and the event to show before it, or nil if there is none. An Ask counts
+// Denial returns the result of a denied call and the event to show before it, or nil if none exists. An Ask counts
 // as denied, for the case that no one can be asked.
 func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	var r protocol.ToolResult

@@ -37,8 +37,7 @@ type Options struct {
 	HasAsker bool
 	// NoPrompts turns every question into a denial (--permission-prompts none).
 	NoPrompts bool
-	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when
-	// the session starts in that mode.
+	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when the session starts in that mode.
 	BypassAllowed bool
 	// AskSkill reports whether loading a skill needs permission, because the skill brings its own permissions; nil
 	// means that none does.
@@ -47,8 +46,7 @@ type Options struct {
 	PlanDir string
 	// NoBypass and NoAuto are true if the settings forbid the mode.
 	NoBypass, NoAuto bool
-	// OnDirectories receives the working directories, CWD first, when an update
-	// changed them; nil means none.
+	// OnDirectories receives the working directories, CWD first, when an update changed them; nil means none.
 	OnDirectories func(dirs []string)
 }
 

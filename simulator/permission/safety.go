@@ -120,8 +120,7 @@ func (c commandLine) sensitivePath(path string) *approval {
 	return c.sensitiveFileApproval(abs)
 }
 
-// sensitiveChangeApproval asks about the first sensitive file that the command line
-// changes.
+// sensitiveChangeApproval asks about the first sensitive file that the command line changes.
 func (c commandLine) sensitiveChangeApproval() *approval {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {

@@ -310,8 +310,7 @@ func unclearApproval(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
-// uncertainApproval asks about a command line that the shell may read differently, in
-// every mode.
+// uncertainApproval asks about a command line that the shell may read differently, in every mode.
 func uncertainApproval() approval {
 	q := *unclearApproval("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous

@@ -8,9 +8,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Block is one content block of a message (Messages API "content"). The set
-// is closed: [TextBlock], [ThinkingBlock], [ToolUse], [ToolResultBlock],
-// [ImageBlock], [ServerToolCall] and [RawBlock] for every other kind.
+// Block is one content block of a message (Messages API "content"). The set is closed: [TextBlock], [ThinkingBlock],
+// [ToolUse], [ToolResultBlock], [ImageBlock], [ServerToolCall] and [RawBlock] for every other kind.
 type Block interface{ block() }
 
 // TextBlock is plain text. [Text] creates one with Type set.
@@ -107,8 +106,7 @@ type ToolResultBlock struct {
 	ToolUseID string  `json:"tool_use_id"`
 	Type      string  `json:"type"`
 	Content   Content `json:"content"`
-	// IsError is absent for most successes, false for Bash successes, true
-	// for errors (spec: cli-observed 2).
+	// IsError is absent for most successes, false for Bash successes, true for errors (spec: cli-observed 2).
 	IsError *bool `json:"is_error,omitempty"`
 }
 
@@ -125,8 +123,7 @@ type ImageSource struct {
 	Data      string `json:"data"`
 }
 
-// ServerToolCall is a call of a tool that the API itself runs. Its result is another block of the
-// same message.
+// ServerToolCall is a call of a tool that the API itself runs. Its result is another block of the same message.
 type ServerToolCall struct {
 	Type  string          `json:"type"` // "server_tool_use"
 	ID    string          `json:"id"`

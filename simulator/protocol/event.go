@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Event is one frame of a turn. The set of types is closed. An event with a wire form marshals to
-// exactly one stream-json line; [Trace] events have none and are only for transcripts, journals and
-// debuggers.
+// Event is one frame of a turn. The set of types is closed. An event with a wire form marshals to exactly one
+// stream-json line; [Trace] events have none and are only for transcripts, journals and debuggers.
 type Event interface{ event() }
 
 // Init is system/init: the state of the session at the start of a turn.
@@ -125,8 +124,7 @@ type Assistant struct {
 	Final *MessageSummary `json:"-"`
 }
 
-// MessageSummary holds the final stop reason and usage of a message, and the position of a block in
-// it.
+// MessageSummary holds the final stop reason and usage of a message, and the position of a block in it.
 type MessageSummary struct {
 	StopReason                 string
 	StopSequence               *string
@@ -188,8 +186,7 @@ type User struct {
 	Summary bool `json:"-"`
 	// Companion marks text that the CLI adds to a turn after an incomplete reply; for transcripts.
 	Companion bool `json:"-"`
-	// SourceUUID is the uuid of the assistant event with the call whose result this is; for
-	// transcripts.
+	// SourceUUID is the uuid of the assistant event with the call whose result this is; for transcripts.
 	SourceUUID string `json:"-"`
 }
 
@@ -207,8 +204,7 @@ type ToolResultMeta struct {
 	DeniedBeforeRun    bool                `json:"-"` // only in transcripts
 }
 
-// Result ends a turn; each prompt has exactly one. The success subtype has Result, the error
-// subtypes have Errors.
+// Result ends a turn; each prompt has exactly one. The success subtype has Result, the error subtypes have Errors.
 type Result struct {
 	DurationAPIMS          int                    `json:"duration_api_ms"`
 	StopReason             *string                `json:"stop_reason"`
@@ -382,7 +378,7 @@ type CompactMetadata struct {
 	PostTokens int    `json:"post_tokens"`
 	DurationMS int    `json:"duration_ms"`
 	Dropped    int    `json:"cumulative_dropped_tokens"`
-	// The messages that are kept unchanged after the summary; nil if there are none.
+	// The messages that are kept unchanged after the summary; nil if none exist.
 	Segment  *PreservedSegment  `json:"preserved_segment,omitempty"`
 	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
 }

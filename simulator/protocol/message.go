@@ -7,13 +7,11 @@ type UserMessage struct {
 	Content Content
 	// UUID is the host's id for the prompt; if it is empty, a new one is generated.
 	UUID string
-	// UUIDs are the host's ids of all prompts that were merged into this one, in order; nil means UUID
-	// alone.
+	// UUIDs are the host's ids of all prompts that were merged into this one, in order; nil means UUID alone.
 	UUIDs []string
 	// Origin is copied to the result if its kind is "human"; it may be nil.
 	Origin json.RawMessage
-	// NoQuery adds the message to the conversation without asking the model (the host's
-	// shouldQuery:false).
+	// NoQuery adds the message to the conversation without asking the model (the host's shouldQuery:false).
 	NoQuery bool
 	// Verbatim turns off slash commands and file mentions in the text (the host's client_composed).
 	Verbatim bool

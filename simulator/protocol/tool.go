@@ -153,8 +153,7 @@ type PermissionAnswer struct {
 	Before []Event
 }
 
-// PermissionUpdate changes the session's rules, mode or directories (SDK type
-// of the same name).
+// PermissionUpdate changes the session's rules, mode or directories (SDK type of the same name).
 type PermissionUpdate struct {
 	Type        string           `json:"type"` // addRules, replaceRules, removeRules, setMode, addDirectories, removeDirectories
 	Rules       []PermissionRule `json:"rules,omitempty"`

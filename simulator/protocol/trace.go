@@ -12,8 +12,7 @@ type Trace interface {
 	trace()
 }
 
-// PromptQueued means that a prompt was accepted into the queue. It precedes all other events of the
-// turn.
+// PromptQueued means that a prompt was accepted into the queue. It precedes all other events of the turn.
 type PromptQueued struct {
 	Content   Content
 	Timestamp string
@@ -90,7 +89,7 @@ type ToolExecuted struct {
 // hook.
 type AttachmentAdded struct {
 	Attachment any    // an object with a type
-	Role       string // role of the message with this text for the model, "system" or "user"; empty if there is none
+	Role       string // role of the message with this text for the model, "system" or "user"; empty if none exists
 	Rendered   string // text for the model; empty if it is not recorded
 	Tool       string // built-in tool that counts as used; empty means none
 	AgentID    string // agent to whose conversation it belongs; empty for the main conversation
@@ -115,8 +114,7 @@ type CLIRetry struct {
 // Warning is text for the user on stderr.
 type Warning struct{ Text string }
 
-// ContextAdded is context that a request adds to its prompt or results and that no earlier request
-// contained.
+// ContextAdded is context that a request adds to its prompt or results and that no earlier request contained.
 type ContextAdded struct{ Texts []string }
 
 // StopHooks summarizes the hooks at the end of a turn, for transcripts.
@@ -138,8 +136,7 @@ type VerbatimOutput struct {
 // sub-agent whose output was not requested.
 type HiddenEvent struct{ Event Event }
 
-// AgentUsage is the usage of a sub-agent. It counts in the session's costs, not in the turn's
-// usage.
+// AgentUsage is the usage of a sub-agent. It counts in the session's costs, not in the turn's usage.
 type AgentUsage struct {
 	Models map[string]ModelUsage
 	APIMS  int // time spent waiting for the model

@@ -356,8 +356,7 @@ type LinePreservedMessages struct {
 	All    []string `json:"allUuids"`
 }
 
-// LocalCommandLine is system/local_command: the output of a slash command that ran without the
-// model.
+// LocalCommandLine is system/local_command: the output of a slash command that ran without the model.
 type LocalCommandLine struct {
 	LineHead
 	Type    string `json:"type"`    // "system"

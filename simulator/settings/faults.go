@@ -146,8 +146,7 @@ func kindOf(v any) string {
 	return plainjson.TypeOf(raw)
 }
 
-// ruleFault reports why a permission rule of a file is ignored; empty means it is
-// valid.
+// ruleFault reports why a permission rule of a file is ignored; empty means it is valid.
 func ruleFault(text, behavior string) string {
 	rule := claudecode.ParseRuleText(text)
 	name, content := rule.Tool, rule.Content
@@ -266,8 +265,7 @@ type invalidHook struct {
 	problem string
 	// validTypes lists the types that would be valid; empty means that the type is not the problem.
 	validTypes []string
-	// field is a key with a value of type got instead of a string; empty means another
-	// problem.
+	// field is a key with a value of type got instead of a string; empty means another problem.
 	field, actualType string
 }
 

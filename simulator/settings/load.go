@@ -17,8 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Load reads and merges all sources. The error is a [*FlagError] or a
-// [*ManagedError].
+// Load reads and merges all sources. The error is a [*FlagError] or a [*ManagedError].
 func Load(o Options) (Settings, error) {
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
@@ -109,8 +108,7 @@ func (o Options) flagLayer() (Layer, error) {
 	return layer, nil
 }
 
-// flagFile reads --settings: a JSON object is used directly, everything else is a
-// path.
+// flagFile reads --settings: a JSON object is used directly, everything else is a path.
 func (o Options) flagFile() (Layer, error) {
 	layer := Layer{Source: SourceFlag, Root: o.CWD}
 	value := strings.TrimSpace(o.FlagValue)

@@ -10,8 +10,7 @@ import (
 // ServerList selects MCP servers that are allowed or denied. Nil means that no list is set.
 type ServerList struct{ entries []serverEntry }
 
-// serverEntry selects servers by name, by the command line that starts them, or by
-// URL, in which * matches any text.
+// serverEntry selects servers by name, by the command line that starts them, or by URL, in which * matches any text.
 type serverEntry struct {
 	Name    string   `json:"serverName"`
 	Command []string `json:"serverCommand"`

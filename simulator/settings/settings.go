@@ -34,8 +34,7 @@ type Options struct {
 	Managed []byte
 	// ManagedDir is the directory of the machine's managed-settings.json and managed-settings.d; empty means none.
 	ManagedDir string
-	// GlobalFile is .claude.json, which records trusted folders; empty means in
-	// StateDir.
+	// GlobalFile is .claude.json, which records trusted folders; empty means in StateDir.
 	GlobalFile string
 	// ReadFile reads a file; nil means os.ReadFile.
 	ReadFile func(path string) ([]byte, error)

@@ -47,7 +47,7 @@ func fillPlaceholders(body, args string, names []string) (text string, used bool
 }
 
 // placeholderValue returns the value of the placeholder at the start of s and the length of the placeholder; or 0 if
-// there is none. The longest name is used, and names before numbers.
+// none exists. The longest name is used, and names before numbers.
 func placeholderValue(s, args string, words, names []string) (value string, n int) {
 	for i, name := range names {
 		if n < 1+len(name) && hasName(s[1:], name) {

@@ -1,5 +1,4 @@
-// Package slash parses slash commands and produces the messages of the local
-// ones.
+// Package slash parses slash commands and produces the messages of the local ones.
 package slash
 
 import (

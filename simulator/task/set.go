@@ -18,8 +18,7 @@ import (
 type Options struct {
 	NewID func() string    // uuid v4; required
 	Now   func() time.Time // nil means always time.Time{}
-	// Dir returns the current directory of output files; nil or empty means no output
-	// files.
+	// Dir returns the current directory of output files; nil or empty means no output files.
 	Dir func() string
 	// Ordered makes runs repeatable: background agents run one at a time between
 	// turns, and their events are shown then.
@@ -40,8 +39,7 @@ type Killer int
 
 const notKilled Killer = 0
 
-// A task is stopped by the model that started it, by the host, or by the end of the
-// session.
+// A task is stopped by the model that started it, by the host, or by the end of the session.
 const (
 	KilledByParent Killer = iota + 1
 	KilledByUser
@@ -296,8 +294,7 @@ func (s *Set) StartNextAgent() {
 	go run() // returns when its work is done; Close waits for it
 }
 
-// NextNotice removes and returns the oldest notification that the model has not
-// received.
+// NextNotice removes and returns the oldest notification that the model has not received.
 func (s *Set) NextNotice() (Notification, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

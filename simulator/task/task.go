@@ -194,9 +194,8 @@ func create(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
-// End ends the task and queues its final frames. For a background task it also
-// queues a [Notification], unless the task was stopped. Further calls have no
-// effect.
+// End ends the task and queues its final frames. For a background task it also queues a [Notification], unless the
+// task was stopped. Further calls have no effect.
 func (t *Task) End(e End) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
@@ -364,8 +363,7 @@ func optionalField(key, value string) []protocol.Field {
 
 func (s *Set) newID(k Kind) string { return NewTaskID(k, s.options.NewID()) }
 
-// NewTaskID derives an id from a uuid as the real CLI does: a1a34411e849f1b0c for an
-// agent, bgxo6nxdd for a command.
+// NewTaskID derives an id from a uuid as the real CLI does: a1a34411e849f1b0c for an agent, bgxo6nxdd for a command.
 func NewTaskID(k Kind, uuid string) string {
 	hex := strings.ReplaceAll(uuid, "-", "")
 	if k == KindAgent {
@@ -385,8 +383,7 @@ func (s *Set) newRunID() string {
 	return padOrTrim(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
 }
 
-// padOrTrim makes text exactly n characters long, with leading zeros, or by keeping its
-// end.
+// padOrTrim makes text exactly n characters long, with leading zeros, or by keeping its end.
 func padOrTrim(text string, n int) string {
 	if len(text) >= n {
 		return text[len(text)-n:]

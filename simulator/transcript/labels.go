@@ -99,8 +99,7 @@ func (l *sessionLabels) toolsUsedLine() protocol.ToolsUsedLine {
 	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.conversation.id}
 }
 
-// recordPrompt records the prompt that lists of sessions show. A fork begins with the first prompt of
-// its source.
+// recordPrompt records the prompt that lists of sessions show. A fork begins with the first prompt of its source.
 func (l *sessionLabels) recordPrompt(ev *protocol.PromptAccepted) {
 	typed := l.rawPrompt
 	l.rawPrompt = protocol.Content{}

@@ -10,7 +10,7 @@ type lineWriter struct {
 	endsInPartialLine bool  // the transcript ends within a line
 	waitingLines      []any // lines that wait for the next ones
 	// pending returns the history that is copied before the first line of a fork, with the id of the fork's first
-	// prompt; nil means that there is nothing to copy.
+	// prompt; nil means nothing to copy.
 	pending func(promptID string) []byte
 }
 

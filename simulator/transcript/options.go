@@ -119,7 +119,7 @@ type SessionContext struct {
 	// ShellMode is the permission mode, or empty if the model does not have Bash and Edit. In some modes the model is
 	// asked to prefer Bash.
 	ShellMode protocol.PermissionMode
-	Deferred  []string  // tools of which the model is told only the names
+	Deferred  []string  // tools of which the model receives only the names
 	Agents    []Listing // agents listed for the tool Agent
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
@@ -133,7 +133,7 @@ type Listing struct {
 	BuiltIn bool
 }
 
-// NotFoundError means that there is no conversation with the value of --resume. It has the message of the real CLI.
+// NotFoundError means that no conversation has the value of --resume. It has the message of the real CLI.
 type NotFoundError struct{ ID string }
 
 func (e *NotFoundError) Error() string { return "No conversation found with session ID: " + e.ID }
@@ -260,9 +260,8 @@ func transcriptFiles(dir string) []transcriptFile {
 // slugLimit is the length at which the name of a project folder is cut.
 const slugLimit = 200
 
-// Slug names the project folder of a directory, given with its symbolic links
-// resolved: every UTF-16 unit outside [a-zA-Z0-9] becomes a dash. A longer name
-// is cut and ends in a hash of the whole path (spec: cli-contract 8.2).
+// Slug names the project folder of a directory, given with its symbolic links resolved: every UTF-16 unit outside
+// [a-zA-Z0-9] becomes a dash. A longer name is cut and ends in a hash of the whole path (spec: cli-contract 8.2).
 func Slug(realpath string) string {
 	var b strings.Builder
 	var hash int32

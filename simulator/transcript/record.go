@@ -103,8 +103,7 @@ func endsReply(ev protocol.Event) bool {
 	return false
 }
 
-// recordQueued records that a prompt was queued and taken; the lines are written together with the next
-// ones.
+// recordQueued records that a prompt was queued and taken; the lines are written together with the next ones.
 func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.timestampOr(ev.Timestamp), SessionID: r.conversation.id}
 	out := in

@@ -291,7 +291,7 @@ func (m *inputMessage) countReminders() int {
 	return max(n, 0)
 }
 
-// requestLines returns the lines about the request that a message of the model answers; nil if there are none, or if
+// requestLines returns the lines about the request that a message of the model answers; nil if none exist, or if
 // they were written with an earlier block of the message.
 func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any {
 	c := l.inputOf(agentID)

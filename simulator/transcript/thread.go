@@ -7,8 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// conversation is the state of one transcript file: its session, its origin, and the parent of its
-// next line.
+// conversation is the state of one transcript file: its session, its origin, and the parent of its next line.
 type conversation struct {
 	options     Options
 	id          string

@@ -1,8 +1,7 @@
 // Package transcript writes and reads the files of a conversation: transcripts
 // (JSONL), resuming and forking, and the state of the scenario.
 //
-// Every transcript line is appended with a single write, and the line of an
-// event has the UUID of that event.
+// Every transcript line is appended with a single write, and the line of an event has the UUID of that event.
 package transcript
 
 import (
@@ -208,8 +207,7 @@ func (s *Transcript) ToolResultsDir() string {
 	return filepath.Join(s.conversation.dir(), "tool-results")
 }
 
-// HistoryDir returns the directory for copies of changed files; empty if none are kept. It may not
-// exist yet.
+// HistoryDir returns the directory for copies of changed files; empty if none are kept. It may not exist yet.
 func (s *Transcript) HistoryDir() string {
 	if s.conversation.writer.isDisabled {
 		return ""
@@ -249,12 +247,10 @@ func (s *Transcript) Costs() map[string]protocol.ModelUsage {
 // caller must not change it.
 func (s *Transcript) History() []Message { return s.history }
 
-// PreviousReply returns the last reply of the conversation that is continued, or nil in a
-// fresh session.
+// PreviousReply returns the last reply of the conversation that is continued, or nil in a fresh session.
 func (s *Transcript) PreviousReply() *PreviousReply { return s.previousReply }
 
-// InstructionFiles lists the instruction files that the model read between the calls of the resumed
-// conversation.
+// InstructionFiles lists the instruction files that the model read between the calls of the resumed conversation.
 func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }
 
 // ReadFiles returns the content of the files that the resumed conversation has read or written, by path.
@@ -264,7 +260,7 @@ func (s *Transcript) ReadFiles() map[string]string { return s.readFiles }
 func (s *Transcript) HookTexts() []string { return s.hookTexts }
 
 // Deferred returns the call that a hook deferred at the end of the history, and the uuid of its message. It returns
-// false if there is none.
+// false if none exists.
 func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) {
 	if s.deferred == "" || len(s.history) == 0 {
 		return use, "", false
@@ -278,9 +274,8 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 	return use, "", false
 }
 
-// ScenarioState returns the state last stored with [Transcript.SetScenarioState] for this session,
-// by any process; nil if none exists. A fork starts with the state of its source. The caller must
-// not change it.
+// ScenarioState returns the state last stored with [Transcript.SetScenarioState] for this session, by any process;
+// nil if none exists. A fork starts with the state of its source. The caller must not change it.
 func (s *Transcript) ScenarioState() []byte {
 	if s.state == nil && s.conversation.resumed {
 		for _, id := range []string{s.conversation.id, s.conversation.startSource} {

@@ -1,5 +1,4 @@
-// Package bash implements the tools that run and stop commands: Bash, Monitor and
-// TaskStop.
+// Package bash implements the tools that run and stop commands: Bash, Monitor and TaskStop.
 //
 // A background command is registered as a task, and closing the tasks ends it.
 package bash
@@ -28,8 +27,7 @@ type Options struct {
 	OutputDir string
 }
 
-// Commands runs the commands of a session. Its methods may be called from many
-// goroutines.
+// Commands runs the commands of a session. Its methods may be called from many goroutines.
 type Commands struct {
 	options Options
 	differ  gitworktree.Differ

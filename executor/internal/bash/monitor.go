@@ -155,8 +155,7 @@ func (m *watcher) watch(ctx context.Context) task.End {
 	}
 }
 
-// taskEnd returns the end of the task; event holds the lines that were not reported
-// yet.
+// taskEnd returns the end of the task; event holds the lines that were not reported yet.
 func (m *watcher) taskEnd(ctx context.Context, event string, told int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)

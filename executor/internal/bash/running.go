@@ -31,8 +31,7 @@ type runningCommand struct {
 	repository     *gitworktree.Snapshot // before the command; nil means the result does not contain changes
 }
 
-// start starts the command in the shell's directory. Its output goes to the file of
-// a task, since it may become one.
+// start starts the command in the shell's directory. Its output goes to the file of a task, since it may become one.
 func (r *runningCommand) start(ctx context.Context) (err error) {
 	output := ""
 	if r.commands.options.Tasks != nil {
@@ -71,8 +70,7 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 		r.close(task.StatusKilled, protocol.ToolResult{})
 		return interruptedResult()
 	default:
-		// A command that begins with a sleep is not worth continuing in the
-		// background.
+		// A command that begins with a sleep is not worth continuing in the background.
 		if r.commands.options.Tasks != nil && r.commands.options.Shell.Getenv(noBackgroundVariable) == "" && !tool.BeginsWithSleep(r.in.Command) {
 			return r.moveToBackground(ctx)
 		}

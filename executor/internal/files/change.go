@@ -31,8 +31,7 @@ func abridgedOriginal(original *string) *string {
 	return original
 }
 
-// structuredPatch returns the difference for results, with each leading tab shown as two
-// spaces.
+// structuredPatch returns the difference for results, with each leading tab shown as two spaces.
 func structuredPatch(before, after string) []textdiff.Hunk {
 	return textdiff.Hunks(expandLeadingTabs(before), expandLeadingTabs(after), contextLines)
 }

@@ -33,8 +33,7 @@ type Options struct {
 // Tools returns the tools of this package.
 func Tools(f *Files) []tool.Tool { return []tool.Tool{Edit(f), NotebookEdit(f), Read(f), Write(f)} }
 
-// Files holds what a session knows about files. Its methods may be called from many
-// goroutines.
+// Files holds what a session knows about files. Its methods may be called from many goroutines.
 type Files struct {
 	options Options
 	seen    *seenFiles

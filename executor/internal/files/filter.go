@@ -25,8 +25,7 @@ func splitGlobs(list string) []string {
 	return out
 }
 
-// matchGlob matches as ignore files do: a pattern without a slash matches at every
-// depth.
+// matchGlob matches as ignore files do: a pattern without a slash matches at every depth.
 func matchGlob(pattern, rel string) bool {
 	name := rel
 	if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {

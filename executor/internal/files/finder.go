@@ -21,8 +21,7 @@ type FinderOptions struct {
 	Access SearchAccess // nil means nothing is hidden
 }
 
-// Finder searches files for a session. Its methods may be called from many
-// goroutines.
+// Finder searches files for a session. Its methods may be called from many goroutines.
 type Finder struct{ options FinderOptions }
 
 // NewFinder creates a Finder; it accesses no file.

@@ -107,8 +107,7 @@ func classEnd(whole string, i int) int {
 	return i
 }
 
-// groupStart returns the last byte of the opening of a group, with its name and
-// flags.
+// groupStart returns the last byte of the opening of a group, with its name and flags.
 func groupStart(whole string, i int) int {
 	if strings.HasPrefix(whole[i+1:], "?") {
 		if n := strings.IndexAny(whole[i:], ":>)"); n > 0 {
@@ -231,8 +230,7 @@ func errorEnd(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-// unbalancedGroups returns the position of the unclosed group and of the unmatched closing
-// parenthesis.
+// unbalancedGroups returns the position of the unclosed group and of the unmatched closing parenthesis.
 func unbalancedGroups(whole string) (unclosed, unopened int) {
 	var open []int
 	class := false

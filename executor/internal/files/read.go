@@ -124,9 +124,8 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	return r
 }
 
-// ReadLines reads a file as the Read tool does, whether or not the session has that
-// tool; 0 for first and lines means the whole file. Edits may follow, as after a
-// Read.
+// ReadLines reads a file as the Read tool does, whether or not the session has that tool; 0 for first and lines
+// means the whole file. Edits may follow, as after a Read.
 func (f *Files) ReadLines(ctx context.Context, path string, first, lines int) protocol.ToolResult {
 	in := readInput{FilePath: path}
 	if first > 0 {

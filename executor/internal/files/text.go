@@ -83,8 +83,7 @@ const (
 		"anyway, delete it first, then Write it."
 )
 
-// encodingProblem explains why Edit and Write must not replace a file's content; empty means they
-// may.
+// encodingProblem explains why Edit and Write must not replace a file's content; empty means they may.
 func encodingProblem(data []byte) string {
 	content := decodeText(data)
 	switch {

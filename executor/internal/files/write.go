@@ -55,8 +55,7 @@ func Write(f *Files) tool.Tool {
 	}
 }
 
-// checkWritable refuses files that Write cannot replace or that the session has not
-// read.
+// checkWritable refuses files that Write cannot replace or that the session has not read.
 func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegular(path)

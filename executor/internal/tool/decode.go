@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Number decodes any JSON number to an int: fractions are cut, large values are
-// clamped.
+// Number decodes any JSON number to an int: fractions are cut, large values are clamped.
 type Number int
 
 const maxNumber = 1 << 40

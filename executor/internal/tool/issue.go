@@ -133,9 +133,8 @@ var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, 
 // maxIssues limits the issues listed in one message.
 const maxIssues = 20
 
-// issueSentences describes the issues that the model can fix immediately: missing
-// values, unknown keys, wrong types. Other issues are described only together with
-// those.
+// issueSentences describes the issues that the model can fix immediately: missing values, unknown keys, wrong types.
+// Other issues are described only together with those.
 func issueSentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {

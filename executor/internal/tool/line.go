@@ -12,8 +12,7 @@ import (
 
 // The functions below analyse the text of a command line. For a line that cannot be parsed they report nothing.
 
-// longSleepSeconds is the shortest sleep, in seconds, that is refused as the first
-// command.
+// longSleepSeconds is the shortest sleep, in seconds, that is refused as the first command.
 const longSleepSeconds = 25
 
 // DescribeLongSleep describes a command that begins with a long sleep; empty means it does not.

@@ -27,8 +27,7 @@ type ShellOptions struct {
 	Script func() string
 }
 
-// Shell is the shell of one session. Its methods may be called from many
-// goroutines.
+// Shell is the shell of one session. Its methods may be called from many goroutines.
 type Shell struct {
 	options ShellOptions
 
@@ -64,8 +63,7 @@ func (s *Shell) Path(p string) string {
 	return filepath.Join(s.Dir(), p)
 }
 
-// Getenv returns a variable of the environment of commands; of duplicates the last
-// counts.
+// Getenv returns a variable of the environment of commands; of duplicates the last counts.
 func (s *Shell) Getenv(key string) string { return proc.Getenv(s.options.Environ, key) }
 
 // SetRoot changes the current directory to dir and the root directory to root.
@@ -165,8 +163,7 @@ func checkSystem(goos string) error {
 // shells lists the shells, in the order to try them.
 func shells() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
-// command returns the command of a new shell, in the last directory if that still
-// exists.
+// command returns the command of a new shell, in the last directory if that still exists.
 func (s *Shell) command() proc.Command {
 	s.mu.Lock()
 	dir, root := s.dir, s.startDir

@@ -1,5 +1,4 @@
-// Package tool defines a built-in tool: its description, the schema of its
-// input, and the function that runs a call.
+// Package tool defines a built-in tool: its description, the schema of its input, and the function that runs a call.
 //
 // Inputs are decoded and validated here, so a tool only sees valid input.
 // Validation errors become results with the wording of the real CLI.
@@ -24,10 +23,9 @@ type Tool struct {
 	Check Check
 	// Prepare changes an input before it is shown and reports whether it did; nil means no change.
 	Prepare func(*Keys) bool
-	// RenameAliases renames alternative keys that models tend to use to the keys of the
-	// tool, and reports whether it did; note is appended to a successful result. It
-	// runs before the input is validated, and the shown call is unchanged. Nil means no
-	// aliases.
+	// RenameAliases renames alternative keys that models tend to use to the keys of the tool, and reports whether it
+	// did; note is appended to a successful result. It runs before the input is validated, and the shown call is
+	// unchanged. Nil means no aliases.
 	RenameAliases func(*Keys) (note string, changed bool)
 }
 
@@ -53,8 +51,7 @@ func (t Tool) Definition() protocol.Tool {
 	}
 }
 
-// Prepared returns an input changed by Prepare. An input that is not an object is
-// unchanged.
+// Prepared returns an input changed by Prepare. An input that is not an object is unchanged.
 func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	if t.Prepare == nil {
 		return input
@@ -121,8 +118,7 @@ func RenameKey(in *Keys, from, to string) bool {
 	return true
 }
 
-// TypedRun creates a Run function from a function of the tool's state and the decoded
-// input.
+// TypedRun creates a Run function from a function of the tool's state and the decoded input.
 func TypedRun[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
 	return TypedWithEvents(state, func(ctx context.Context, state S, in In) Result { return ResultOf(f(ctx, state, in)) })
 }

@@ -7,8 +7,7 @@ type BoundedMap[K comparable, V any] struct {
 	newer, older map[K]V
 }
 
-// NewBoundedMap creates a map that keeps at least the last n entries; with n <= 0 it stores
-// nothing.
+// NewBoundedMap creates a map that keeps at least the last n entries; with n <= 0 it stores nothing.
 func NewBoundedMap[K comparable, V any](n int) BoundedMap[K, V] {
 	return BoundedMap[K, V]{capacity: max(0, n), newer: map[K]V{}}
 }

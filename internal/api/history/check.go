@@ -20,8 +20,7 @@ func (r *Request) Check() error {
 	return r.CheckCount()
 }
 
-// CheckCount is like [Request.Check] for a request that only counts tokens, which has fewer
-// required keys.
+// CheckCount is like [Request.Check] for a request that only counts tokens, which has fewer required keys.
 func (r *Request) CheckCount() error {
 	switch {
 	case r.Model == "":

@@ -16,8 +16,7 @@ type textMarker struct {
 // kindContext marks a text that is not itself a step but accompanies one.
 const kindContext Kind = "context"
 
-// textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches
-// applies.
+// textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches applies.
 func textMarkers() []textMarker {
 	return []textMarker{
 		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", Notice},
@@ -212,8 +211,7 @@ const (
 	aboutClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
-// contextOpenings are the prefixes of the texts that Claude Code adds to prompts, often several in
-// one block.
+// contextOpenings are the prefixes of the texts that Claude Code adds to prompts, often several in one block.
 func contextOpenings() []string {
 	return []string{
 		"# Environment\n", "You are powered by the model", "The following deferred tools are", "Available agent types for", "When you launch multiple agents",

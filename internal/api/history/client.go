@@ -43,8 +43,7 @@ func (c *Client) IsClaudeCode() bool {
 	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
 }
 
-// VisibleHeaders returns the headers that expressions may read, in lower case and without
-// credentials.
+// VisibleHeaders returns the headers that expressions may read, in lower case and without credentials.
 func (c *Client) VisibleHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {

@@ -112,8 +112,7 @@ func closeTrailingResults(steps []Step) {
 	}
 }
 
-// countSkills counts the calls that loaded a skill or a command; the text of each accompanies the
-// results.
+// countSkills counts the calls that loaded a skill or a command; the text of each accompanies the results.
 func (g *Group) countSkills() int {
 	n := 0
 	for _, in := range g.Steps {

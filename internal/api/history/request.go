@@ -1,9 +1,7 @@
-// Package history parses requests to the Messages API and interprets the
-// conversation in them step by step.
+// Package history parses requests to the Messages API and interprets the conversation in them step by step.
 //
-// The meaning of a message depends on the message alone, so each one is parsed
-// once and never modified. Requests that the real API rejects are rejected here
-// too.
+// The meaning of a message depends on the message alone, so each one is parsed once and never modified. Requests
+// that the real API rejects are rejected here too.
 package history
 
 import (
@@ -58,8 +56,7 @@ func NewReader(memory int) *Reader {
 	}
 }
 
-// Read parses a body. The error is a [*RefusalError]; the request then contains what was read
-// before the error.
+// Read parses a body. The error is a [*RefusalError]; the request then contains what was read before the error.
 func (rd *Reader) Read(body []byte, c Client) (*Request, error) {
 	r := &Request{Client: c, Tools: &Toolset{}}
 	err := forEachMember(body, func(key string, value []byte) error {

@@ -196,8 +196,7 @@ type emptyCompaction struct {
 	Content *string `json:"content"`
 }
 
-// compactionText returns the text of a compaction that the scenario contains as a
-// raw block.
+// compactionText returns the text of a compaction that the scenario contains as a raw block.
 func compactionText(b protocol.RawBlock) (string, bool) {
 	var c emptyCompaction
 	if json.Unmarshal(b.JSON, &c) != nil || c.Type != "compaction" || c.Content == nil {

@@ -30,8 +30,7 @@ func (m *Message) HideThinking() {
 	}
 }
 
-// Cache holds the input tokens of a message that were read from the prompt cache,
-// and those that were written to it.
+// Cache holds the input tokens of a message that were read from the prompt cache, and those that were written to it.
 type Cache struct{ Read, Created5m, Created1h int }
 
 // wireUsage is the usage of a response, with keys in the order of the API.
@@ -87,8 +86,7 @@ type messageBody struct {
 // Body returns the response that is sent without streaming.
 func (m *Message) Body() any { return m.newBody(m.Blocks) }
 
-// newBody returns the message with its content, or without content for the start of a
-// stream.
+// newBody returns the message with its content, or without content for the start of a stream.
 func (m *Message) newBody(blocks []protocol.Block) messageBody {
 	return messageBody{
 		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.StopReason, StopSequence: m.StopSequence,

@@ -26,8 +26,7 @@ func (e *Error) Error() string { return e.Text }
 type Option struct {
 	// Flags is the option as help and error texts show it: "-r, --resume [value]".
 	// <x> is a required value, [x] an optional one, and a value that ends in "..."
-	// takes all words up to the next option. An option without brackets is a
-	// switch.
+	// takes all words up to the next option. An option without brackets is a switch.
 	Flags string
 	// Help describes what the option does; it is not needed to parse.
 	Help string

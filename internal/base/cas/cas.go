@@ -21,9 +21,8 @@ type Options struct {
 const (
 	defaultMaxBytes = 16 << 20
 	defaultMaxValue = 64 << 20
-	// valueOverhead is the memory of a stored value in addition to its bytes: the
-	// CID, the list element and the map entry. It bounds the number of small
-	// values.
+	// valueOverhead is the memory of a stored value in addition to its bytes: the CID, the list element and the map
+	// entry. It bounds the number of small values.
 	valueOverhead = 512
 )
 

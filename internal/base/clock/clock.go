@@ -16,8 +16,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Options select the sources of time and randomness. The zero value needs Now and
-// NewID.
+// Options select the sources of time and randomness. The zero value needs Now and NewID.
 type Options struct {
 	Seed  *int64     // nil means ids from NewID and no seeded randomness
 	Salt  string     // mixed into the seed, so that a resumed run differs from its first part

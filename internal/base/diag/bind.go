@@ -23,9 +23,8 @@ type Binding struct {
 	topFields *structFields // fields of the whole file; nil means not known yet
 }
 
-// Bind decodes a generic tree, as a TOML or JSON parser returns it, into the struct
-// that target points to. It returns every problem, with the positions that ix
-// knows. Struct tags select the fields
+// Bind decodes a generic tree, as a TOML or JSON parser returns it, into the struct that target points to. It
+// returns every problem, with the positions that ix knows. Struct tags select the fields
 //
 //	toml:"name"              the key; "-" or no tag = not in the file
 //	toml:"name,required"     the key must be there
@@ -34,11 +33,9 @@ type Binding struct {
 //
 // empty:"no"               the string must not be empty
 //
-// Fields of embedded structs belong to the outer struct; a struct has at most 64
-// keys. Keys without a field are errors. Targets can be strings, booleans, numbers,
-// pointers, slices, string-keyed maps, structs, any, [json.RawMessage] (keys in
-// file order), [Value] and types with [Binder]. A wrong value leaves its field
-// unchanged.
+// Fields of embedded structs belong to the outer struct; a struct has at most 64 keys. Keys without a field are
+// errors. Targets can be strings, booleans, numbers, pointers, slices, string-keyed maps, structs, any,
+// [json.RawMessage] (keys in file order), [Value] and types with [Binder]. A wrong value leaves its field unchanged.
 func Bind(tree map[string]any, target any, ix *Index) List {
 	ix.root = fromAny(tree, ix.root)
 	return ix.Bind(target)

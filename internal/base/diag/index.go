@@ -28,8 +28,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Index holds the position of every key and value of a file. It may be used by many
-// goroutines.
+// Index holds the position of every key and value of a file. It may be used by many goroutines.
 type Index struct {
 	file    string
 	src     string
@@ -124,8 +123,7 @@ func (ix *Index) Pos(path Path) Position {
 	return ix.position(off)
 }
 
-// Keys returns the keys of the table at path in file order; nil if it is not a
-// table.
+// Keys returns the keys of the table at path in file order; nil if it is not a table.
 func (ix *Index) Keys(path Path) []string {
 	_, v, ok := ix.lookup(path)
 	if !ok {

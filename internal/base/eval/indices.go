@@ -66,8 +66,7 @@ func numberOf(n ast.Node) int {
 	return 0
 }
 
-// indexCollector collects elements accessed by number and marks those whose access is
-// conditional.
+// indexCollector collects elements accessed by number and marks those whose access is conditional.
 type indexCollector struct {
 	members     []member
 	conditional map[ast.Node]bool

@@ -8,8 +8,7 @@ import (
 	"strconv"
 )
 
-// Text formats a value: strings unchanged, null as "", everything else as compact
-// JSON.
+// Text formats a value: strings unchanged, null as "", everything else as compact JSON.
 func Text(v any) (string, error) {
 	switch x := v.(type) {
 	case nil:

@@ -9,10 +9,9 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// nameChecker checks what the type checker does not: internal names, and keys of
-// maps whose keys are known. It also collects the names that are used, because the
-// type checker reports only the first unknown one, or none inside calls of some
-// functions.
+// nameChecker checks what the type checker does not: internal names, and keys of maps whose keys are known. It also
+// collects the names that are used, because the type checker reports only the first unknown one, or none inside
+// calls of some functions.
 type nameChecker struct {
 	env        *Env
 	err        error

@@ -49,8 +49,7 @@ func (l CompileErrors) Unwrap() []error {
 	return all
 }
 
-// ErrorsOf returns the single errors of an error of this package; nil for other
-// errors.
+// ErrorsOf returns the single errors of an error of this package; nil for other errors.
 func ErrorsOf(err error) []*Error {
 	if list, ok := errors.AsType[CompileErrors](err); ok {
 		return list

@@ -84,7 +84,7 @@ func (c *Compiler) Template(src string) (*Template, error) {
 }
 
 // findClosing returns the position of the "}}" that ends an expression, ignoring those in strings and those that
-// close braces inside the expression. It returns -1 if there is none.
+// close braces inside the expression. It returns -1 if none exists.
 func findClosing(s string) int {
 	depth := 0
 	var quote byte

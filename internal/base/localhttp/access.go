@@ -51,8 +51,7 @@ func (a Access) Check(addr string) error {
 	return errors.Join(wrong...)
 }
 
-// IsLoopback reports whether an address of [Options] is reachable only from this
-// machine.
+// IsLoopback reports whether an address of [Options] is reachable only from this machine.
 func IsLoopback(addr string) bool {
 	addr, err := withDefaultHost(addr)
 	return err == nil && isLoopback(addr)

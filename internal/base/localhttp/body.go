@@ -23,8 +23,7 @@ func (e *SlowBodyError) Error() string {
 // minBodyRate is the minimum rate, in bytes per second, after the first period.
 const minBodyRate = 64 << 10
 
-// limitBodyTime rejects slow bodies: the body must arrive within first, and after that at
-// minBodyRate.
+// limitBodyTime rejects slow bodies: the body must arrive within first, and after that at minBodyRate.
 func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {

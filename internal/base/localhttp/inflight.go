@@ -12,7 +12,7 @@ type requestCounter struct {
 
 	mu     sync.Mutex
 	active int
-	idle   chan struct{} // closed when the count is 0; nil means that nobody waits
+	idle   chan struct{} // closed when the count is 0; nil means that no goroutine waits
 }
 
 func (f *requestCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {

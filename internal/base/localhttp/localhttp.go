@@ -29,8 +29,7 @@ type Options struct {
 	Grace time.Duration
 	// Access specifies who may send requests.
 	Access Access
-	// BodyTime is how long the body of a request may take, plus one second for each
-	// 64 KiB; 0 means 30 s.
+	// BodyTime is how long the body of a request may take, plus one second for each 64 KiB; 0 means 30 s.
 	BodyTime time.Duration
 	// OnListen, if set, is called with the bound address before the first request is accepted.
 	OnListen func(net.Addr)

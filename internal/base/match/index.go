@@ -141,7 +141,7 @@ func newGrams(n int) grams {
 	return grams{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]cell, 0, n)}
 }
 
-// cellIndex returns the index of a piece in cells plus 1, or 0 if there is none.
+// cellIndex returns the index of a piece in cells plus 1, or 0 if none exists.
 func (g *grams) cellIndex(gram uint32) int32 {
 	c := g.heads[hashSlot(gram, g.shift)]
 	for c > 0 && g.cells[c-1].gram != gram {

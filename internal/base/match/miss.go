@@ -67,8 +67,7 @@ func furthestMiss(parts []Text, s string) (best MismatchPoint, ok bool) {
 	return best, ok
 }
 
-// commonPrefix returns the length of the common prefix of two texts, in whole
-// characters.
+// commonPrefix returns the length of the common prefix of two texts, in whole characters.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) {
@@ -88,8 +87,7 @@ const (
 	maxRegexPrefix = 400
 )
 
-// longestPrefix returns the longest prefix of a pattern that occurs in s, and its
-// position.
+// longestPrefix returns the longest prefix of a pattern that occurs in s, and its position.
 func longestPrefix(pattern, s string) (at, n int) {
 	s = s[:min(len(s), maxExplained)]
 	for i := range s {

@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Text matches strings. The zero value matches every string. A Text is immutable
-// and may be used by many goroutines.
+// Text matches strings. The zero value matches every string. A Text is immutable and may be used by many goroutines.
 type Text struct{ m matcher }
 
 // matcher is one kind of pattern.
@@ -52,9 +51,8 @@ func (t Text) Match(s string) (Captures, bool) {
 	return t.m.match(s)
 }
 
-// Explain explains why s does not match, such as "the text does not contain "x"". The
-// pattern is passed to hide before it is truncated and shown; nil shows it
-// unchanged.
+// Explain explains why s does not match, such as "the text does not contain "x"". The pattern is passed to hide
+// before it is truncated and shown; nil shows it unchanged.
 func (t Text) Explain(s string, hide Redactor) string {
 	if t.m == nil {
 		return "it matches"
@@ -201,8 +199,7 @@ func (n not) match(s string) (Captures, bool) {
 
 func (n not) explain(string, Redactor) string { return "it matches the pattern in `not`" }
 
-// Regex matches texts in which the regular expression (RE2) is found. It is
-// validated now and compiled on first use.
+// Regex matches texts in which the regular expression (RE2) is found. It is validated now and compiled on first use.
 func Regex(expr string) (Text, error) {
 	info, err := parseRegex(expr)
 	if err != nil {

@@ -126,8 +126,7 @@ type AttachOptions struct {
 	// readers and writers are copied. Nil is the null device.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal is true if Stdin is a terminal: the command becomes its foreground
-	// group.
+	// Terminal is true if Stdin is a terminal: the command becomes its foreground group.
 	Terminal bool
 	// OwnTerminal makes Stdin, which must be a terminal, the controlling terminal of
 	// a session of the command's own. Windows does not support it.

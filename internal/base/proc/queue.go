@@ -57,8 +57,7 @@ func (q *Queue) Size() int {
 	return q.size
 }
 
-// CloseWhenSent closes the writer after all queued data is written. It returns
-// immediately.
+// CloseWhenSent closes the writer after all queued data is written. It returns immediately.
 func (q *Queue) CloseWhenSent() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

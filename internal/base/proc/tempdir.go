@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// TempDir is a private directory below the system's temporary directory. It is
-// removed by Remove, or when this program is killed. A nil TempDir needs no
-// removal.
+// TempDir is a private directory below the system's temporary directory. It is removed by Remove, or when this
+// program is killed. A nil TempDir needs no removal.
 type TempDir struct {
 	Path  string // absolute
 	guard guard
@@ -16,8 +15,7 @@ type TempDir struct {
 	err   error
 }
 
-// MakeTempDir creates a directory whose name begins with prefix. The caller must call
-// Remove.
+// MakeTempDir creates a directory whose name begins with prefix. The caller must call Remove.
 func MakeTempDir(prefix string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {

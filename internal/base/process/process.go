@@ -141,8 +141,7 @@ func (s *System) Progress() io.Writer {
 	return nil
 }
 
-// BypassError returns an error if the superuser may not bypass permissions; nil =
-// allowed.
+// BypassError returns an error if the superuser may not bypass permissions; nil = allowed.
 func (s *System) BypassError() error {
 	if s.UID == 0 && s.Getenv("IS_SANDBOX") != "1" {
 		return Verbatimf("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons")
@@ -153,9 +152,8 @@ func (s *System) BypassError() error {
 // IsEnabled reports whether the value of a variable enables something.
 func IsEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
-// libraryLog receives the log of the standard library. It drops messages of
-// net/http about unexpected responses of MCP servers, which do not concern the
-// user.
+// libraryLog receives the log of the standard library. It drops messages of net/http about unexpected responses of
+// MCP servers, which do not concern the user.
 type libraryLog struct{ w io.Writer }
 
 // Write implements io.Writer for one line at a time.

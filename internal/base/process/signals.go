@@ -144,8 +144,7 @@ func (w *Signals) Stop() { w.stop() }
 // CancelOnInterrupt makes the next SIGINT call cancel instead of ending the run.
 func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
 
-// Interrupted reports whether that has happened; afterwards a SIGINT ends the run
-// again.
+// Interrupted reports whether that has happened; afterwards a SIGINT ends the run again.
 func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
 
 // writeGrace is how long a write may take after a signal.

@@ -71,8 +71,7 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 	return stmts, mistake
 }
 
-// isBrokenExpansion reports whether the syntax error is inside an expansion, because
-// shells differ in where it ends.
+// isBrokenExpansion reports whether the syntax error is inside an expansion, because shells differ in where it ends.
 func isBrokenExpansion(text string, mistake error) bool {
 	var at syntax.Pos
 	var wrong syntax.ParseError

@@ -33,8 +33,7 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 	return "", nil, false
 }
 
-// repair returns the text with its first error repaired; ok is false if it cannot be
-// repaired.
+// repair returns the text with its first error repaired; ok is false if it cannot be repaired.
 func repair(text string, mistake error) (string, bool) {
 	var wrong syntax.ParseError
 	if !errors.As(mistake, &wrong) {

@@ -73,9 +73,8 @@ func (c Command) Name() string {
 	return c.Args[0]
 }
 
-// Parse parses cmd as Bash. An error means that the text is not a complete script;
-// the returned script then holds the commands before the syntax error, which Bash
-// runs.
+// Parse parses cmd as Bash. An error means that the text is not a complete script; the returned script then holds
+// the commands before the syntax error, which Bash runs.
 func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxLength {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxLength)
@@ -163,8 +162,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 		r.script.IsOpaque = r.script.IsOpaque || n.Index != nil || n.Array != nil
 	case *syntax.ParamExp:
 		// ${x:=v} sets a variable, and ${x@P} runs what the variable contains.
-		// Subscripts and slices are arithmetic, which evaluates the values of
-		// names.
+		// Subscripts and slices are arithmetic, which evaluates the values of names.
 		if n.Exp != nil && slices.Contains(statefulOperators[:], n.Exp.Op) || n.Index != nil || n.Slice != nil || n.Excl {
 			r.script.IsOpaque = true
 		}

@@ -9,8 +9,7 @@ import (
 // Bash evaluates some operands of [[ and test as arithmetic, and arithmetic runs
 // commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
 
-// isConstantTest reports whether all words of a [[ clause are known and none is
-// evaluated.
+// isConstantTest reports whether all words of a [[ clause are known and none is evaluated.
 func isConstantTest(n *syntax.TestClause) bool {
 	if testObstacle(n.X).Kind != NoObstacle {
 		return false
@@ -68,8 +67,7 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// literalText returns a word of literal text without its quoting; empty means the word is not
-// literal.
+// literalText returns a word of literal text without its quoting; empty means the word is not literal.
 func literalText(w *syntax.Word) string {
 	var b strings.Builder
 	for _, part := range w.Parts {

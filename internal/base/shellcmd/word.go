@@ -29,13 +29,11 @@ type Word struct {
 	// Value is the text of the word if all its variables were set to a text before,
 	// in the same script; empty means it has none, or others.
 	Value string
-	// Shape is the word without its quoting, with placeholders such as [ShapeOutput] for
-	// expansions.
+	// Shape is the word without its quoting, with placeholders such as [ShapeOutput] for expansions.
 	Shape string
 }
 
-// Path is a word whose only unresolved parts are a leading home directory and
-// globs.
+// Path is a word whose only unresolved parts are a leading home directory and globs.
 type Path struct {
 	Home bool   // Name is below the home directory
 	Name string // path without quoting; empty means the home directory itself
@@ -295,8 +293,7 @@ func appendUnescaped(b *strings.Builder, s string) bool {
 				b.WriteByte(s[i])
 			}
 		case '*', '?', '[', '{', '~':
-			// A single bracket is the test command; a tilde inside a word is
-			// literal.
+			// A single bracket is the test command; a tilde inside a word is literal.
 			if s != "[" && s != "{" && s != "{}" && (s[i] != '~' || i == 0) {
 				return false
 			}
@@ -308,8 +305,7 @@ func appendUnescaped(b *strings.Builder, s string) bool {
 	return true
 }
 
-// appendQuoted writes a literal from double quotes, where a backslash escapes only a few
-// characters.
+// appendQuoted writes a literal from double quotes, where a backslash escapes only a few characters.
 func appendQuoted(b *strings.Builder, s string) {
 	_, _ = quotedEscapes().WriteString(b, s)
 }

@@ -54,8 +54,7 @@ func fitsLiteral(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// Quote returns a TOML basic string; a text with several lines becomes a multi-line
-// string.
+// Quote returns a TOML basic string; a text with several lines becomes a multi-line string.
 func Quote(s string) string {
 	var b strings.Builder
 	mark, lines := `"`, strings.Contains(s, "\n")

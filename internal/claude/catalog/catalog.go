@@ -1,8 +1,7 @@
 // Package catalog finds the agents, slash commands, skills, output styles and
 // plugins that users and plugins provide as files.
 //
-// Files that cannot be read or make no sense are skipped and reported, and
-// never hide the others.
+// Files that cannot be read or make no sense are skipped and reported, and never hide the others.
 package catalog
 
 import (

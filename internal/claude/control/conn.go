@@ -80,8 +80,7 @@ func (p *Conn) StoreHandshakes(handshakes map[string]Handshake) {
 	p.hostServers.parkHandshakes(handshakes)
 }
 
-// HoldServerMessages holds back messages to servers inside the host that are not connected, until
-// release is called.
+// HoldServerMessages holds back messages to servers inside the host that are not connected, until release is called.
 func (p *Conn) HoldServerMessages(connected func(server string) bool) (release func()) {
 	return p.hostServers.holdMessages(connected)
 }
@@ -193,8 +192,7 @@ func (p *Conn) showIdle() {
 	}
 }
 
-// runBackground streams the events of background work until a prompt arrives or the work asks for a
-// turn.
+// runBackground streams the events of background work until a prompt arrives or the work asks for a turn.
 func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()

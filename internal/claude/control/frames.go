@@ -33,8 +33,7 @@ func inputErrorf(format string, args ...any) error {
 	return &InputError{Text: fmt.Sprintf(format, args...)}
 }
 
-// incomingFrame is the envelope of every frame from the host. Request ids are the host's and are
-// returned unchanged.
+// incomingFrame is the envelope of every frame from the host. Request ids are the host's and are returned unchanged.
 type incomingFrame struct {
 	Type      string          `json:"type"`
 	RequestID json.RawMessage `json:"request_id"`

@@ -92,8 +92,7 @@ func guessType(line []byte) string {
 	return "unknown"
 }
 
-// dispatch handles one request of the host, either at once or in a goroutine that ends with its
-// handler.
+// dispatch handles one request of the host, either at once or in a goroutine that ends with its handler.
 func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
 	switch plainjson.Read[struct {
 		Subtype string `json:"subtype"`

@@ -149,8 +149,7 @@ type elicitation struct {
 	ID      string          `json:"elicitation_id,omitempty"` // id of the question; only with URL
 }
 
-// Elicit passes an MCP server's question to the host. If the host cannot answer, the question is
-// cancelled.
+// Elicit passes an MCP server's question to the host. If the host cannot answer, the question is cancelled.
 func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	ask := elicitation{
 		Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID,
@@ -173,8 +172,7 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	return mcp.ElicitAnswer{}
 }
 
-// propertyOrder lists the properties of a schema in their original order. It returns nil if there
-// are no properties.
+// propertyOrder lists the properties of a schema in their original order. It returns nil if there are no properties.
 func propertyOrder(schema json.RawMessage) []string {
 	s, err := plainjson.Parse(schema)
 	if err != nil {

@@ -106,8 +106,7 @@ func (qs *outgoingRequests) withdraw(id string) {
 	qs.out.write(cancelFrame{"control_cancel_request", id})
 }
 
-// withdrawAbandoned withdraws the requests of turns and tasks that have ended, and all
-// elicitations.
+// withdrawAbandoned withdraws the requests of turns and tasks that have ended, and all elicitations.
 func (qs *outgoingRequests) withdrawAbandoned() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

@@ -20,8 +20,7 @@ type prompt struct {
 	// interrupted is set if the host interrupted before the turn started: the turn ends as soon as
 	// its first events are written.
 	interrupted bool
-	// unannounced is set if the prompt arrived during initialize. Its events follow the answer to
-	// initialize.
+	// unannounced is set if the prompt arrived during initialize. Its events follow the answer to initialize.
 	unannounced bool
 	// startShown is set if the event "started" was already written.
 	startShown bool
@@ -100,8 +99,7 @@ func (q *queue) push(in *prompt) {
 	q.waiting = slices.Insert(q.waiting, at, in)
 }
 
-// markSeen records a uuid and reports whether it was seen before. It returns false for an empty
-// uuid.
+// markSeen records a uuid and reports whether it was seen before. It returns false for an empty uuid.
 func (q *queue) markSeen(uuid string) bool {
 	if uuid == "" {
 		return false

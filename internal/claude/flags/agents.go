@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// checkAgents validates --agents and replaces a file name by the content of the
-// file.
+// checkAgents validates --agents and replaces a file name by the content of the file.
 func checkAgents(s *process.System, f *Flags) error {
 	if f.Agents == "" {
 		return nil
@@ -58,8 +57,7 @@ func agentsFaults(raw json.RawMessage) []string {
 	return faults
 }
 
-// agentFaults validates the keys of one agent in the order in which the real CLI
-// reports them.
+// agentFaults validates the keys of one agent in the order in which the real CLI reports them.
 func agentFaults(name string, agent plainjson.Object) []string {
 	var faults []string
 	for _, key := range []struct {

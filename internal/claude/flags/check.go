@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/outputschema"
 )
 
-// CompatRust is the value of CLAUDELESS_COMPAT that selects the behaviour of the
-// older Rust tool.
+// CompatRust is the value of CLAUDELESS_COMPAT that selects the behaviour of the older Rust tool.
 const CompatRust = "claudeless-rs"
 
 // Check validates what cannot be checked while parsing a flag: combinations of flags, conflicts with the process, and
@@ -63,8 +62,7 @@ func checkSession(_ *process.System, f *Flags) error {
 	return nil
 }
 
-// optionTitle normalises the name of a session: it trims white space and truncates long
-// names.
+// optionTitle normalises the name of a session: it trims white space and truncates long names.
 func optionTitle(name string) string {
 	const most = 200
 	runes := []rune(strings.TrimSpace(name))

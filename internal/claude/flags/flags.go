@@ -1,6 +1,5 @@
-// Package flags defines the command line of claude: every flag, parsed and
-// checked as the real CLI does, with the real CLI's error messages. The result
-// also contains the values of the CLAUDELESS_ environment variables.
+// Package flags defines the command line of claude: every flag, parsed and checked as the real CLI does, with the
+// real CLI's error messages. The result also contains the values of the CLAUDELESS_ environment variables.
 package flags
 
 import (
@@ -14,9 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Flags is one parsed command line of claude. Strings are as given, "" if absent;
-// Has reports whether a flag was given with an empty value. Lists hold the values
-// of all occurrences in order.
+// Flags is one parsed command line of claude. Strings are as given, "" if absent; Has reports whether a flag was
+// given with an empty value. Lists hold the values of all occurrences in order.
 type Flags struct {
 	// Prompt is the first positional word; HasPrompt reports whether there was one.
 	// Further words are ignored, as in the real CLI.
@@ -34,8 +32,7 @@ type Flags struct {
 	HostFlags
 	ClaudelessFlags
 
-	// Given holds the values of every given flag by its long name without dashes
-	// ("allowedTools").
+	// Given holds the values of every given flag by its long name without dashes ("allowedTools").
 	Given map[string][]string
 	// Version and Help request output instead of a run.
 	Version, Help bool
@@ -87,8 +84,7 @@ type ModelFlags struct {
 	Autocompact       string // auto, or a number of tokens
 }
 
-// PromptFlags configure the system prompt; [Flags.Check] adds the texts of the
-// files.
+// PromptFlags configure the system prompt; [Flags.Check] adds the texts of the files.
 type PromptFlags struct {
 	SystemPrompt       string
 	SystemPromptFile   string
@@ -96,8 +92,7 @@ type PromptFlags struct {
 	AppendPromptFile   string
 }
 
-// ToolFlags configure tools and permissions. The tool lists are split at commas and
-// spaces outside parentheses.
+// ToolFlags configure tools and permissions. The tool lists are split at commas and spaces outside parentheses.
 type ToolFlags struct {
 	Tools                           []string
 	AllowedTools                    []string
@@ -149,8 +144,7 @@ type HostFlags struct {
 	ManagedSettingsInInitialize bool
 }
 
-// ClaudelessFlags are the flags of claudeless. Under the name claude only their
-// environment variables work.
+// ClaudelessFlags are the flags of claudeless. Under the name claude only their environment variables work.
 type ClaudelessFlags struct {
 	Scenario      string
 	Failure       string
@@ -196,8 +190,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	return f, fromEnvironment(s, f, mine)
 }
 
-// versionOverride finds --claude-version before or after -v. The rest of the line
-// is ignored.
+// versionOverride finds --claude-version before or after -v. The rest of the line is ignored.
 func versionOverride(s *process.System, f *Flags, words []string) error {
 	mine := slices.DeleteFunc(ownOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
@@ -231,8 +224,7 @@ func parserOptions(options []option) []argv.Option {
 	return plain
 }
 
-// Dir returns the absolute working directory of the run: --cwd, or that of the
-// process.
+// Dir returns the absolute working directory of the run: --cwd, or that of the process.
 func (f *Flags) Dir(s *process.System) (string, error) {
 	if filepath.IsAbs(f.CWD) {
 		return filepath.Clean(f.CWD), nil

@@ -216,8 +216,7 @@ func ownOptions(f *Flags) []option {
 	}
 }
 
-// addExpectation enables the check of expectations; "defer" leaves it to a later reader of
-// the journal.
+// addExpectation enables the check of expectations; "defer" leaves it to a later reader of the journal.
 func addExpectation(f *Flags) func(string) error {
 	return func(value string) error {
 		f.Expect, f.Defer = value != "defer", value == "defer"
@@ -245,8 +244,7 @@ func appendSplit(target *[]string) func(string) error {
 	return func(value string) error { *target = append(*target, splitTools(value)...); return nil }
 }
 
-// splitTools splits a list at commas and spaces outside parentheses: "Bash(git
-// log:*),Edit Read".
+// splitTools splits a list at commas and spaces outside parentheses: "Bash(git log:*),Edit Read".
 func splitTools(value string) []string {
 	depth := 0
 	return strings.FieldsFunc(value, func(r rune) bool {
@@ -346,8 +344,7 @@ func setWindow(target *string) func(string) error {
 	}
 }
 
-// ContextWindow returns the size, in tokens, of --autocompact; 0 means determined by the
-// model.
+// ContextWindow returns the size, in tokens, of --autocompact; 0 means determined by the model.
 func ContextWindow(value string) int {
 	digits := strings.TrimRight(strings.ToLower(value), "km")
 	n, err := strconv.ParseFloat(digits, 64)

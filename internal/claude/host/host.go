@@ -29,8 +29,7 @@ type Host struct {
 	driver  controlSession
 }
 
-// Open builds the session of a plan and connects it to the host on the streams of sys. It starts
-// nothing.
+// Open builds the session of a plan and connects it to the host on the streams of sys. It starts nothing.
 func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Host, error) {
 	marks := &frameMetadata{plan: plan}
 	peer := control.New(options(plan, sys, marks))

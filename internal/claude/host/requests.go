@@ -56,8 +56,7 @@ type initializer interface {
 	Interrupt()
 }
 
-// InitializeOptions are the keys of the host's first request (spec: cli-contract 4.2). Absent keys
-// are zero.
+// InitializeOptions are the keys of the host's first request (spec: cli-contract 4.2). Absent keys are zero.
 type InitializeOptions struct {
 	TurnStarted        bool                              `json:"-"` // at least one turn has started; not sent by the host
 	Hooks              map[string][]protocol.HookMatcher `json:"hooks"`
@@ -120,8 +119,7 @@ type sideAnswer struct {
 
 // describer describes the session.
 type describer interface {
-	// Describe handles requests that only read the session's state. It returns false for other
-	// subtypes.
+	// Describe handles requests that only read the session's state. It returns false for other subtypes.
 	Describe(subtype string) (reply any, ok bool)
 	// CLIVersion returns the version of the CLI and its build time.
 	CLIVersion() (version, built string)
@@ -169,8 +167,7 @@ func (r request) typeError(key, want string) error {
 	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
 }
 
-// acceptWithoutEffect responds with success for requests that change something a simulated session
-// does not have.
+// acceptWithoutEffect responds with success for requests that change something a simulated session does not have.
 func acceptWithoutEffect(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{}, nil
 }

@@ -108,8 +108,7 @@ func hooksFrom(s settings.Settings, source settings.Source) json.RawMessage {
 	return nil
 }
 
-// UpdateSettings writes settings to the user's or the project's file. A changed output style
-// applies at once.
+// UpdateSettings writes settings to the user's or the project's file. A changed output style applies at once.
 func (h *hostedSession) UpdateSettings(source string, in map[string]string) error {
 	path, name := filepath.Join(h.session.Plan().CWD, ".claude", "settings.local.json"), "local"
 	if source == string(settings.SourceUser) {
@@ -222,8 +221,7 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// applySettings overrides settings of --settings for the rest of the session. It applies either all
-// of them or none.
+// applySettings overrides settings of --settings for the rest of the session. It applies either all of them or none.
 func applySettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	settings, err := in.settings()
 	if err != nil {

@@ -51,9 +51,8 @@ func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t 
 	return b
 }
 
-// dir returns the directory for the output of tasks. It is below the temporary directory, one
-// folder for each user, project and session (observed with 2.1.329), or a directory that is removed
-// at the end unless it is kept.
+// dir returns the directory for the output of tasks. It is below the temporary directory, one folder for each user,
+// project and session (observed with 2.1.329), or a directory that is removed at the end unless it is kept.
 func (b *background) dir() string {
 	if b.plan.TaskTemp != "" {
 		return filepath.Join(sessionTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")

@@ -84,8 +84,7 @@ func (s *Session) BackgroundEvents(ctx context.Context) Events {
 // TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 
-// HostConfiguration are options that a host may set before the first turn and that flags set
-// otherwise.
+// HostConfiguration are options that a host may set before the first turn and that flags set otherwise.
 type HostConfiguration struct {
 	SystemPrompt *string // nil means unchanged
 	AppendPrompt string  // empty means unchanged

@@ -191,8 +191,7 @@ func taskListTools(o toolListing) []string {
 	return taskTools()
 }
 
-// listTools lists the built-in tools as the init event does: alphabetically, Task
-// first.
+// listTools lists the built-in tools as the init event does: alphabetically, Task first.
 func listTools(o toolListing) []string {
 	var list []string
 	switch {

@@ -43,8 +43,7 @@ func (m *mirror) add(path string, line []byte) {
 	m.files = append(m.files, &mirroredFile{path: path, entries: []json.RawMessage{entry}})
 }
 
-// take returns the frames of all lines since the last call. A nil mirror has
-// none.
+// take returns the frames of all lines since the last call. A nil mirror has none.
 func (m *mirror) take() []protocol.Event {
 	if m == nil {
 		return nil
@@ -69,8 +68,7 @@ type debugLog struct {
 	redact *redact.Redactor
 }
 
-// openDebug opens the log that the plan asks for: on stderr, in a file, or in the state directory;
-// nil means no log.
+// openDebug opens the log that the plan asks for: on stderr, in a file, or in the state directory; nil means no log.
 func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, err error) {
 	path := plan.Records.DebugFile
 	switch {

@@ -170,9 +170,8 @@ func (r *recorder) recordUnplayed(ctx context.Context) {
 	}
 }
 
-// judgeExpectations compares what the process did with the expectations of the scenario and writes
-// the outcome to the journal. It returns one line for each expectation that was not met, unexpected
-// results first.
+// judgeExpectations compares what the process did with the expectations of the scenario and writes the outcome to
+// the journal. It returns one line for each expectation that was not met, unexpected results first.
 func (r *recorder) judgeExpectations(code int) (unmet []string) {
 	sent, _ := r.telemetry.close() // closeLogs reports the error
 	for name, n := range sent {

@@ -175,8 +175,7 @@ func (v *servers) missing() []missingServer {
 	return all
 }
 
-// tools returns the tools of the servers and those for their resources, which --tools does not
-// restrict.
+// tools returns the tools of the servers and those for their resources, which --tools does not restrict.
 func (v *servers) tools() executor.Composite {
 	if v.manager == nil {
 		return nil
@@ -377,8 +376,7 @@ func (v *servers) hookTool(ctx context.Context, server, tool string, input json.
 	}
 }
 
-// SaveBlob saves a binary result of an MCP server in the transcript's directory. It implements
-// mcp.Files.
+// SaveBlob saves a binary result of an MCP server in the transcript's directory. It implements mcp.Files.
 func (r resultStore) SaveBlob(server, mediaType string, data []byte) (string, error) {
 	return r.records.saveToolResult(r.fileName(server, "blob", extensionOf(mediaType)), data)
 }

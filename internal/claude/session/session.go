@@ -1,10 +1,8 @@
-// Package session assembles a session from a plan: MCP servers, permissions,
-// hooks, tools, records and background work, and the simulator that plays its
-// turns.
+// Package session assembles a session from a plan: MCP servers, permissions, hooks, tools, records and background
+// work, and the simulator that plays its turns.
 //
-// Each part owns its state and its lock and knows only the parts below it.
-// Nothing runs before [Session.Start], and [Session.Close] ends everything that
-// was started.
+// Each part owns its state and its lock and knows only the parts below it. Nothing runs before [Session.Start], and
+// [Session.Close] ends everything that was started.
 package session
 
 import (
@@ -25,8 +23,7 @@ import (
 // Events are the events of a session in order; an error is the last item.
 type Events = iter.Seq2[protocol.Event, error]
 
-// Session is one session. Its methods may be called from several goroutines, but only one turn runs
-// at a time.
+// Session is one session. Its methods may be called from several goroutines, but only one turn runs at a time.
 type Session struct {
 	plan         launch.Plan
 	state        *simulator.SessionState
@@ -168,10 +165,9 @@ func slashCommands(s *Session) *command.Set {
 	return command.New(o)
 }
 
-// Start waits as long as a start takes at the pace of the plan, connects the servers, and registers
-// the tools with breakpoints and debugger. With a host,
-// the servers connect in the background and [Session.WaitReady] waits for them. After ctx has ended
-// no more events are yielded.
+// Start waits as long as a start takes at the pace of the plan, connects the servers, and registers the tools with
+// breakpoints and debugger. With a host, the servers connect in the background and [Session.WaitReady] waits for
+// them. After ctx has ended no more events are yielded.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
@@ -232,8 +228,7 @@ func (c *conversation) lastCost() slash.Cost {
 	return c.cost
 }
 
-// DeferredPrompt returns the prompt that continues a call which an earlier process deferred, or
-// false.
+// DeferredPrompt returns the prompt that continues a call which an earlier process deferred, or false.
 func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) {
 	return s.conversation.sim.DeferredPrompt()
 }
@@ -248,8 +243,7 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 	}
 }
 
-// PlayPrompts plays prompts, yields lifecycle events for those that have an id, and waits for their
-// background work.
+// PlayPrompts plays prompts, yields lifecycle events for those that have an id, and waits for their background work.
 func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
@@ -298,7 +292,7 @@ func holdResults(s *Session, events Events) Events {
 	}
 }
 
-// recordEvents passes each event to the recorder before it yields it. It stops when the run is over.
+// recordEvents passes each event to the recorder before it yields it. It stops when the run has ended.
 func (s *Session) recordEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
@@ -349,9 +343,8 @@ func (s *Session) RemainingFrames() Events {
 // LastResult returns the result that was yielded last; nil means none.
 func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Load() }
 
-// MissedExpectations compares what the process did with the scenario's expectations and returns a
-// line for each that was missed. It returns none if another process evaluates the run. It may be
-// called once.
+// MissedExpectations compares what the process did with the scenario's expectations and returns a line for each that
+// was missed. It returns none if another process evaluates the run. It may be called once.
 func (s *Session) MissedExpectations(code int) []string {
 	if s.plan.Output.DeferVerdict {
 		return nil

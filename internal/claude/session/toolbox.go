@@ -200,8 +200,7 @@ func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
 	})
 }
 
-// deferredNames returns the tools that the model must search for. Two tools that a search finds are
-// not listed.
+// deferredNames returns the tools that the model must search for. Two tools that a search finds are not listed.
 func (t *toolbox) deferredNames(ctx context.Context) []string {
 	tools, err := t.Tools(ctx)
 	if err != nil {

@@ -268,8 +268,7 @@ func encode(request exportRequest, protocol string) ([]byte, error) {
 	return body, nil
 }
 
-// splitPairs reads "a=b,c=d" as the OpenTelemetry variables write it, in its order; values are
-// percent-decoded.
+// splitPairs reads "a=b,c=d" as the OpenTelemetry variables write it, in its order; values are percent-decoded.
 func splitPairs(text string) (pairs [][2]string) {
 	for item := range strings.SplitSeq(text, ",") {
 		key, val, ok := strings.Cut(strings.TrimSpace(item), "=")

@@ -76,7 +76,7 @@ func (r row) attributesOf(v values) []attribute {
 	return list
 }
 
-// findRow returns the row of a name; the zero value if there is none.
+// findRow returns the row of a name; the zero value if none exists.
 func findRow(table []row, name string) row {
 	for _, r := range table {
 		if r.name == name {

@@ -312,8 +312,7 @@ func writeRows(in callInput) (rows []string, overwrites bool) {
 	return diffRows(string(before), in.Content), true
 }
 
-// inProgress returns a description as work in progress: "Making the directory" for "Make the
-// directory".
+// inProgress returns a description as work in progress: "Making the directory" for "Make the directory".
 func inProgress(description string) string {
 	word, rest, _ := strings.Cut(description, " ")
 	if word == "" {

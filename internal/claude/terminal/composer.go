@@ -7,8 +7,7 @@ import (
 	"unicode"
 )
 
-// composer is the input field: a draft and the position of the cursor in it, in
-// characters.
+// composer is the input field: a draft and the position of the cursor in it, in characters.
 type composer struct {
 	draft      []rune
 	cursor     int

@@ -65,8 +65,7 @@ func (v *eventView) nextVerb(n int) int {
 	return (v.verbIndex + 1) % n
 }
 
-// endTurn shows the end of a turn. After an interrupt before the first reply the prompt
-// returns to the input field.
+// endTurn shows the end of a turn. After an interrupt before the first reply the prompt returns to the input field.
 func (v *eventView) endTurn() {
 	s := v.screen
 	busy := s.progress

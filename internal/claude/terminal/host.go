@@ -49,8 +49,7 @@ func (h host) Message(context.Context, string, json.RawMessage) (json.RawMessage
 	return nil, errNoHost
 }
 
-// Elicit implements [session.Host]. Forms of MCP servers are not simulated: the question
-// is cancelled.
+// Elicit implements [session.Host]. Forms of MCP servers are not simulated: the question is cancelled.
 func (h host) Elicit(context.Context, mcp.ElicitRequest) mcp.ElicitAnswer {
 	return mcp.ElicitAnswer{}
 }

@@ -1,5 +1,4 @@
-// Package debugcmd implements the command claudeless debug: the breakpoint
-// server, the hook and the proxy.
+// Package debugcmd implements the command claudeless debug: the breakpoint server, the hook and the proxy.
 package debugcmd
 
 import (

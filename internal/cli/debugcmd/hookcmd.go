@@ -11,9 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// hookGate is the debugger as a hook uses it. A hook runs as one process before a call
-// and another after it, so the call is identified by the agent's own ids. If Before
-// returns an error with a call id, the call was stopped.
+// hookGate is the debugger as a hook uses it. A hook runs as one process before a call and another after it, so the
+// call is identified by the agent's own ids. If Before returns an error with a call id, the call was stopped.
 type hookGate interface {
 	Before(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
 	AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
@@ -92,16 +91,14 @@ func answerBefore(ctx context.Context, g hookGate, in hookInput) (nothing *proto
 		specific.PermissionDecisionReason = d.Message
 		o = debug.Outcome{Failed: true, Error: d.Message, ErrorType: d.Type}
 	case debug.ActionSkip:
-		// A hook cannot return a result: the agent receives it as the reason why
-		// the tool did not run.
+		// A hook cannot return a result: the agent receives it as the reason why the tool did not run.
 		specific.PermissionDecisionReason = debug.ResultText(d.Result)
 		o = debug.Outcome{Result: d.Result}
 	default:
 		return nothing, nil
 	}
 	specific.PermissionDecision = "deny"
-	// No other event follows a denial, so the call is completed here. An error does
-	// not change the decision.
+	// No other event follows a denial, so the call is completed here. An error does not change the decision.
 	_, _ = g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
 	return &protocol.HookOutput{Specific: specific}, nil
 }

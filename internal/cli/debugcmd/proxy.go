@@ -193,8 +193,7 @@ func (p *proxy) startCall(ctx context.Context, m message, line []byte) {
 	})
 }
 
-// cancelCall ends a call that the client cancelled, and reports whether the server
-// does not need the notification.
+// cancelCall ends a call that the client cancelled, and reports whether the server does not need the notification.
 func (p *proxy) cancelCall(params json.RawMessage) bool {
 	var in struct {
 		ID json.RawMessage `json:"requestId"`
@@ -313,8 +312,7 @@ func (p *proxy) forward(ctx context.Context, c *call, m message, line []byte) {
 	}
 }
 
-// callServer sends a call to the server and waits for the response; nil means there will
-// be no response.
+// callServer sends a call to the server and waits for the response; nil means there will be no response.
 func (p *proxy) callServer(ctx context.Context, c *call, m message, line []byte) json.RawMessage {
 	p.mu.Lock()
 	c.isSent = true

@@ -63,9 +63,8 @@ func outputSchemaOf(raw json.RawMessage) outputSchema {
 	return s
 }
 
-// shapeResult builds the result of a decision: its value as content, and also as
-// structuredContent if it is an object or the tool declares an output schema.
-// Clients refuse results without structuredContent from such tools.
+// shapeResult builds the result of a decision: its value as content, and also as structuredContent if it is an
+// object or the tool declares an output schema. Clients refuse results without structuredContent from such tools.
 func (s outputSchema) shapeResult(value json.RawMessage, c protocol.Content) toolResult {
 	r := toolResult{Content: c}
 	plain := json.RawMessage(c.Plain())
@@ -121,8 +120,7 @@ func replaceParam(line []byte, key string, value json.RawMessage) ([]byte, error
 	return protocol.Marshal(whole)
 }
 
-// outcomeOf converts a server's response for the hub: a single text as a string,
-// other content unchanged.
+// outcomeOf converts a server's response for the hub: a single text as a string, other content unchanged.
 func outcomeOf(answer json.RawMessage) debug.Outcome {
 	var m struct {
 		Result struct {

@@ -1,6 +1,5 @@
-// Package execcmd implements the commands for a program under test: exec, shim,
-// verify, journal and gates. Each command turns its flags into the options of
-// one other package.
+// Package execcmd implements the commands for a program under test: exec, shim, verify, journal and gates. Each
+// command turns its flags into the options of one other package.
 package execcmd
 
 import (
@@ -209,8 +208,7 @@ func (c *Exec) checkCommand() error {
 	return process.WithHint(fmt.Sprintf("%s is a scenario, not a command", c.Command[0]), "name the scenario with -s: exec -s "+c.Command[0]+" -- CMD…")
 }
 
-// checkJudgeLater refuses --judge-later together with flags that need a verdict
-// immediately.
+// checkJudgeLater refuses --judge-later together with flags that need a verdict immediately.
 func (c *Exec) checkJudgeLater() error {
 	switch {
 	case !c.JudgeLater:

@@ -22,8 +22,7 @@ type Check struct {
 	Target  string   `aliases:"face" placeholder:"TARGET" enum:"cli,api," default:"" help:"Also report keys that are ignored by this target: cli, or api (claudeless serve)"`
 }
 
-// Run prints a line on stdout for each valid file and the diagnostics on stderr, or
-// the report.
+// Run prints a line on stdout for each valid file and the diagnostics on stderr, or the report.
 func (c *Check) Run(ctx context.Context, s *process.System) error {
 	dir, err := s.Getwd()
 	if err != nil {

@@ -24,8 +24,7 @@ type CheckOptions struct {
 	Environ []string // environment for variables in MCP configurations
 	Target  string   // "api" also reports the scenario keys that claudeless serve ignores
 	Strict  bool     // warnings count as errors
-	// Explain are prompts of one session: for each, report which rule answers it,
-	// or why none does.
+	// Explain are prompts of one session: for each, report which rule answers it, or why none does.
 	Explain []string
 }
 
@@ -178,8 +177,7 @@ func indexFile(name string, src []byte) *diag.Index {
 	return diag.IndexTOML(name, src)
 }
 
-// fileKind detects the kind of a file from its top-level keys. An ambiguous file is
-// a scenario.
+// fileKind detects the kind of a file from its top-level keys. An ambiguous file is a scenario.
 func fileKind(keys []string) string {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(keys, name) })

@@ -68,8 +68,7 @@ func writeEntries(b *strings.Builder, entries []Entry) {
 	}
 }
 
-// WriteEntry writes an entry with its description in one column. A long usage gets its
-// own line.
+// WriteEntry writes an entry with its description in one column. A long usage gets its own line.
 func WriteEntry(b *strings.Builder, e Entry) {
 	const width = 44
 	if len(e.Usage) > width {

@@ -24,9 +24,8 @@ func starterFileList() [][2]string {
 	}
 }
 
-// Write writes the starter files to the directory, creating it, and returns their
-// names. If a file exists and Force is not set, it returns an error and writes
-// nothing.
+// Write writes the starter files to the directory, creating it, and returns their names. If a file exists and Force
+// is not set, it returns an error and writes nothing.
 func (c *Init) Write() ([]string, error) {
 	var names []string
 	var there []error

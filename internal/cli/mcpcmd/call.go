@@ -23,8 +23,7 @@ type callCmd struct {
 	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments as a JSON object (- to read them from stdin)"`
 }
 
-// splitName splits SERVER/TOOL, the form that scenarios use; the word after it is
-// the input.
+// splitName splits SERVER/TOOL, the form that scenarios use; the word after it is the input.
 func (c *callCmd) splitName(o *Options) error {
 	server, tool, found := strings.Cut(c.Server, "/")
 	isInput := c.Tool == "" || c.Tool == "-" || strings.HasPrefix(strings.TrimSpace(c.Tool), "{")
@@ -136,8 +135,7 @@ func progressText(p mcp.Progress) string {
 	return text
 }
 
-// blockText formats a content block for people: text unchanged, the size of binary
-// content, everything else as JSON.
+// blockText formats a content block for people: text unchanged, the size of binary content, everything else as JSON.
 func blockText(block json.RawMessage) string {
 	var b struct {
 		Type     string          `json:"type"`

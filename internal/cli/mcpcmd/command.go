@@ -16,8 +16,7 @@ type Options struct {
 	Store Store
 	// Extended adds the commands and flags that the real CLI does not have.
 	Extended bool
-	// Approved reports whether the settings approve a server of .mcp.json; nil =
-	// none.
+	// Approved reports whether the settings approve a server of .mcp.json; nil = none.
 	Approved func(name string) bool
 	// DisabledProject lists servers of .mcp.json that are disabled.
 	DisabledProject []string

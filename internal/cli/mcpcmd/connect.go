@@ -29,8 +29,7 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 	return m, stop, nil
 }
 
-// progressInterval is the interval at which the progress line is updated; a faster
-// start shows none.
+// progressInterval is the interval at which the progress line is updated; a faster start shows none.
 const progressInterval = 100 * time.Millisecond
 
 // Start starts a manager and meanwhile shows, in one line that is removed at the
@@ -144,8 +143,7 @@ func (f *clientFlags) openOne(ctx context.Context, o *Options, name string) (*mc
 	return m, stop, nil
 }
 
-// query decodes the response of a single server into result; with --json it prints
-// the response unchanged instead.
+// query decodes the response of a single server into result; with --json it prints the response unchanged instead.
 func (f *clientFlags) query(ctx context.Context, o *Options, server string, result any, call func(*mcp.Manager) (json.RawMessage, error)) error {
 	m, stop, err := f.openOne(ctx, o, server)
 	if err != nil {
@@ -172,8 +170,7 @@ type listFlags struct {
 	Servers []string `arg:"" optional:"" name:"server" help:"Names of the servers (default: all)"`
 }
 
-// printList prints what list finds on the connected servers, and fails if some are not
-// connected.
+// printList prints what list finds on the connected servers, and fails if some are not connected.
 func (f *listFlags) printList(ctx context.Context, o *Options, list func(*mcp.Manager, []mcp.ServerStatus) (report map[string]any, text func(), err error)) error {
 	m, stop, err := f.open(ctx, o, f.Servers...)
 	if err != nil {
@@ -202,8 +199,7 @@ func printRevisions(o *Options, all []mcp.ServerStatus) {
 	}
 }
 
-// disconnectedError returns an error that lists the servers that are not connected and why;
-// nil means all are.
+// disconnectedError returns an error that lists the servers that are not connected and why; nil means all are.
 func disconnectedError(all []mcp.ServerStatus) error {
 	var lines []string
 	for _, st := range all {

@@ -45,8 +45,7 @@ type serverState struct {
 
 const pendingApproval = "pending-approval"
 
-// runList runs `mcp list`. It connects to all servers except those of .mcp.json that
-// are not approved.
+// runList runs `mcp list`. It connects to all servers except those of .mcp.json that are not approved.
 func runList(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
 	if _, help, err := parseOperands(o, "list", o.ownFlags(&asJSON), words); err != nil || help {

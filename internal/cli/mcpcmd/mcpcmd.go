@@ -42,8 +42,7 @@ func runners() map[string]runner {
 	}
 }
 
-// Run runs one command. Without a command it prints the help to stderr and fails,
-// as the real CLI does.
+// Run runs one command. Without a command it prints the help to stderr and fails, as the real CLI does.
 func Run(ctx context.Context, o Options, words []string) error {
 	if o.Manager == nil {
 		o.Manager = mcp.New

@@ -11,8 +11,7 @@ import (
 
 type promptsCmd struct{ listFlags }
 
-// Run lists the prompts of the connected servers and fails if some are not
-// connected.
+// Run lists the prompts of the connected servers and fails if some are not connected.
 func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
 	return c.printList(ctx, o, func(_ *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		prompts := []mcp.Prompt{}

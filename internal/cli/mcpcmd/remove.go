@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// runRemove runs `mcp remove`: from the given scope, or from the only one that has the
-// server.
+// runRemove runs `mcp remove`: from the given scope, or from the only one that has the server.
 func runRemove(_ context.Context, o *Options, words []string) error {
 	scope := ""
 	found, help, err := parseOperands(o, "remove", []argv.Option{scopeFlag(&scope)}, words, "name")

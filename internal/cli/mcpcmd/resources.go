@@ -18,8 +18,7 @@ type templateReport struct {
 	Template json.RawMessage `json:"template"`
 }
 
-// Run lists the resources of the connected servers and fails if some are not
-// connected.
+// Run lists the resources of the connected servers and fails if some are not connected.
 func (c *resourcesCmd) Run(ctx context.Context, o *Options) error {
 	return c.printList(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		resources, err := m.Resources("")

@@ -13,8 +13,7 @@ import (
 
 type statusCmd struct{ listFlags }
 
-// serverReport is a server as JSON; keys shared with mcp_status have the same
-// meaning.
+// serverReport is a server as JSON; keys shared with mcp_status have the same meaning.
 type serverReport struct {
 	Name            string          `json:"name"`
 	Status          string          `json:"status"`

@@ -32,9 +32,8 @@ type Store struct {
 	CWD  string // absolute
 }
 
-// Scopes returns the entries of user and local scope, for mcp.LoadConfigs, which
-// reads .mcp.json itself. A missing file has no entries; an unreadable one is an
-// error.
+// Scopes returns the entries of user and local scope, for mcp.LoadConfigs, which reads .mcp.json itself. A missing
+// file has no entries; an unreadable one is an error.
 func (s Store) Scopes() ([]mcp.Scope, error) {
 	if s.File == "" {
 		return nil, nil
@@ -60,8 +59,7 @@ func (s Store) Approves(name string) bool {
 // Disabled returns the servers that the user has disabled in this project.
 func (s Store) Disabled() []string { return s.projectNames("disabledMcpServers") }
 
-// projectNames returns a list of names that File holds for the project; empty if it
-// is not a list.
+// projectNames returns a list of names that File holds for the project; empty if it is not a list.
 func (s Store) projectNames(key string) (names []string) {
 	if s.File == "" {
 		return nil
@@ -117,8 +115,7 @@ func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
 	return writeObject(path, doc)
 }
 
-// readObject reads a JSON file that holds an object; a missing or empty file is an
-// empty object.
+// readObject reads a JSON file that holds an object; a missing or empty file is an empty object.
 func readObject(path string) (object, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {

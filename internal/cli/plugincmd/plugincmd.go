@@ -60,7 +60,7 @@ func Run(o Options, words []string) error {
 		return c.enable(name, verb)
 	case "details":
 		if _, found, err := c.find(name); found || err != nil {
-			return cmp.Or(err, ErrUnknown)
+			return cmp.Or(err, ErrNotSimulated)
 		}
 		return cmp.Or(c.printf("Plugin %q not found. Run `claude plugin list` to see installed plugins, or pass --plugin-dir <path> to load one from disk.\n", name), ErrFailed)
 	}

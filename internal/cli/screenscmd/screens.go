@@ -1,6 +1,5 @@
-// Package screenscmd implements the command screens: books of the screens of the real
-// CLI, captured on this machine, compared, and used to check programs that read
-// screens.
+// Package screenscmd implements the command screens: books of the screens of the real CLI, captured on this machine,
+// compared, and used to check programs that read screens.
 package screenscmd
 
 import (

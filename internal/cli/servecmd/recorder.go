@@ -23,10 +23,9 @@ type RecorderOptions struct {
 	Now      func() time.Time
 }
 
-// Recorder forwards requests to a Messages API and records both directions in the
-// journal. Client and API receive each other's bytes unchanged; the journal gets
-// the assembled and redacted messages, without headers that could contain
-// credentials. It is safe for concurrent use.
+// Recorder forwards requests to a Messages API and records both directions in the journal. Client and API receive
+// each other's bytes unchanged; the journal gets the assembled and redacted messages, without headers that could
+// contain credentials. It is safe for concurrent use.
 type Recorder struct {
 	options RecorderOptions
 	proxy   *httputil.ReverseProxy

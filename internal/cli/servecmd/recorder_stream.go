@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// message is an assembled message of the model; unknown keys of its blocks are
-// kept.
+// message is an assembled message of the model; unknown keys of its blocks are kept.
 type message struct {
 	ID           string          `json:"id"`
 	Type         string          `json:"type"`
@@ -63,9 +62,8 @@ type streamEvent struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// joinStream assembles the message of a stream, so that secrets split by the stream
-// are recognised. An interrupted stream gives a partial message; a stream that ends
-// in an error gives the error.
+// joinStream assembles the message of a stream, so that secrets split by the stream are recognised. An interrupted
+// stream gives a partial message; a stream that ends in an error gives the error.
 func joinStream(stream []byte) json.RawMessage {
 	var m *message
 	blocks := map[int]*block{}

@@ -22,8 +22,7 @@ type Options struct {
 
 const defaultLease = 5 * time.Minute
 
-// Clients serves all older clients of a hub. Its methods may be called from many
-// goroutines.
+// Clients serves all older clients of a hub. Its methods may be called from many goroutines.
 type Clients struct {
 	hub    *debug.Hub
 	lease  time.Duration

@@ -25,9 +25,8 @@ const (
 // Valid reports whether f is a known format.
 func (f Format) Valid() bool { return f == Dill || f == JSON }
 
-// Item is one value on the wire: content-addressed bytes, either pickled or JSON,
-// which are stored unchanged and never executed. Data is absent if the receiver already has the
-// bytes.
+// Item is one value on the wire: content-addressed bytes, either pickled or JSON, which are stored unchanged and
+// never executed. Data is absent if the receiver already has the bytes.
 type Item struct {
 	CID       string          `json:"cid"`
 	ClientRef json.RawMessage `json:"client_ref,omitempty"`
@@ -150,8 +149,7 @@ func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 	return PrettyPickle(v)
 }
 
-// ItemText returns [PrettyItem] as text: JSON unchanged, a representation without the
-// quotes.
+// ItemText returns [PrettyItem] as text: JSON unchanged, a representation without the quotes.
 func ItemText(store *cas.Store, it Item) string {
 	pretty := PrettyItem(store, it)
 	var s string

@@ -56,8 +56,7 @@ type pendingEval struct {
 	result chan debug.EvaluationResult // has room for one
 }
 
-// Evaluate sends an expression to the client of a paused call and waits for the
-// result.
+// Evaluate sends an expression to the client of a paused call and waits for the result.
 func (c olderCaller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
 	r := &pendingEval{
 		EvalRequest: EvalRequest{EvalID: c.hub.NewID(), SessionID: a.SessionID, PauseID: a.PauseID, Expr: a.Expr},

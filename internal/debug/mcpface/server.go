@@ -31,8 +31,7 @@ type Options struct {
 	Version  string               // serverInfo.version; empty means "0"
 }
 
-// Server serves any number of clients. All methods may be called from many
-// goroutines.
+// Server serves any number of clients. All methods may be called from many goroutines.
 type Server struct {
 	o     Options
 	face  *hubAccess

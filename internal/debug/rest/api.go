@@ -73,8 +73,7 @@ func readWithBody(r *http.Request, v any) (body json.RawMessage, err error) {
 	return body, err
 }
 
-// jsonError converts a JSON error to a client error, and returns other errors
-// unchanged.
+// jsonError converts a JSON error to a client error, and returns other errors unchanged.
 func jsonError(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
@@ -133,8 +132,7 @@ func writeError(w http.ResponseWriter, err error) {
 	writeJSON(w, status, body)
 }
 
-// statusOf returns the HTTP status of an error code; the default is 400 Bad
-// Request.
+// statusOf returns the HTTP status of an error code; the default is 400 Bad Request.
 func statusOf(code string) int {
 	switch code {
 	case debug.CodeBreakpointNotFound, debug.CodePauseNotFound, debug.CodeSessionNotFound, debug.CodeEvalNotFound, debug.CodeCIDNotFound,

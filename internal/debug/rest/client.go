@@ -23,8 +23,7 @@ import (
 type ClientOptions struct {
 	URL   string // URL of the debugger, such as http://127.0.0.1:5174
 	Token string // bearer token; empty means none
-	// Client is the kind of caller for calls that do not set their own; "" =
-	// debug.ClientRun.
+	// Client is the kind of caller for calls that do not set their own; "" = debug.ClientRun.
 	Client debug.Client
 	// OnLost decides what happens to a paused call if the debugger becomes
 	// unreachable: PolicyFail (also "") or PolicyContinue.
@@ -153,8 +152,7 @@ func (c *Client) After(ctx context.Context, callID string, o debug.Outcome) (deb
 	return c.complete(ctx, map[string]any{"call_id": callID}, o)
 }
 
-// AfterUse is After for a caller that knows only the agent's session and tool use
-// id.
+// AfterUse is After for a caller that knows only the agent's session and tool use id.
 func (c *Client) AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
 	return c.complete(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
 }

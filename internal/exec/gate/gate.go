@@ -1,6 +1,5 @@
-// Package gate synchronizes steps of several processes: a step waits at a named
-// gate in a shared directory until the gate is released. The directory also
-// holds claims, which only one process can take.
+// Package gate synchronizes steps of several processes: a step waits at a named gate in a shared directory until the
+// gate is released. The directory also holds claims, which only one process can take.
 //
 // Gates stay reached or released for processes that arrive later.
 package gate

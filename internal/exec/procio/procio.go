@@ -1,6 +1,5 @@
-// Package procio wraps the standard streams, the signals and the exit of a
-// simulated claude process. It records what the calling program does with them,
-// and applies process faults.
+// Package procio wraps the standard streams, the signals and the exit of a simulated claude process. It records what
+// the calling program does with them, and applies process faults.
 //
 // Without a fault, every byte passes unchanged and unbuffered.
 package procio

@@ -41,11 +41,9 @@ type page struct {
 	Data   template.JS
 }
 
-// WriteHTML writes the HTML report of a run: one self-contained page with the
-// verdict, its causes, and everything that each claude process did. The page loads
-// nothing from a network, and its Content-Security-Policy allows only the style and
-// the script that are part of it. Without JavaScript it shows the verdict and the
-// causes.
+// WriteHTML writes the HTML report of a run: one self-contained page with the verdict, its causes, and everything
+// that each claude process did. The page loads nothing from a network, and its Content-Security-Policy allows only
+// the style and the script that are part of it. Without JavaScript it shows the verdict and the causes.
 func WriteHTML(w io.Writer, in HTMLInput) error {
 	t, err := template.New("report").Parse(pageTemplate)
 	if err != nil {

@@ -271,7 +271,7 @@ func unknownArguments(tool, result string) Finding {
 	}
 }
 
-// nearlyAllowed returns a name in --allowedTools that is similar to the name of the tool; empty if there is none, or
+// nearlyAllowed returns a name in --allowedTools that is similar to the name of the tool; empty if none exists, or
 // if the tool itself is named.
 func nearlyAllowed(argv []string, tool string) string {
 	wrong, rules := "", false

@@ -44,8 +44,7 @@ func (g *Group) Case(scenario, cwd, home string) (*parity.Case, error) {
 	return c, nil
 }
 
-// Scenario returns a scenario, as JSON, in which the model makes one call after the
-// other.
+// Scenario returns a scenario, as JSON, in which the model makes one call after the other.
 func (g *Group) Scenario(cwd, home string) ([]byte, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	type call struct {

@@ -37,8 +37,7 @@ func (p *laneRun) path(parts ...string) string {
 	return filepath.Join(append([]string{p.Dir, "w"}, parts...)...)
 }
 
-// Directories returns the working and the home directory of the lanes of a job in
-// dir.
+// Directories returns the working and the home directory of the lanes of a job in dir.
 func Directories(dir string) (cwd, home string) {
 	return filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")
 }

@@ -105,8 +105,7 @@ func (h *host) send(v any) {
 	_, _ = h.child.Stdin().Write(append(raw, '\n')) // an error shows as missing output
 }
 
-// wait waits for an event whose kind has this prefix and which meets the
-// conditions.
+// wait waits for an event whose kind has this prefix and which meets the conditions.
 func (h *host) wait(kind string, where ...string) bool {
 	behind, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 		if !strings.HasPrefix(parity.KindOf(json.RawMessage(line)), kind) {

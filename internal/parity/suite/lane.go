@@ -98,9 +98,8 @@ func Serve(ctx context.Context, s *process.System) error {
 // ErrNotIsolated means that the system does not allow separate network namespaces.
 var ErrNotIsolated = errors.New("no network namespace")
 
-// PlayIsolated runs a job in a process without network access. When the process
-// ends, all processes that it has started end. words are the command that calls
-// [Serve].
+// PlayIsolated runs a job in a process without network access. When the process ends, all processes that it has
+// started end. words are the command that calls [Serve].
 func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...string) ([]*parity.Recording, error) {
 	job.Isolated = true
 	raw, err := json.Marshal(job)

@@ -77,8 +77,7 @@ func (p *laneRun) collectFiles() error {
 	})
 }
 
-// collectTranscripts reads the session files; their paths omit the name of the
-// project.
+// collectTranscripts reads the session files; their paths omit the name of the project.
 func (p *laneRun) collectTranscripts() error {
 	p.recording.Transcripts = map[string][]json.RawMessage{}
 	root := filepath.Join(p.configDir(), "projects")
@@ -96,8 +95,7 @@ func (p *laneRun) collectTranscripts() error {
 	})
 }
 
-// modelRequest is a part of a request to the model: a prompt, or the result of a
-// call.
+// modelRequest is a part of a request to the model: a prompt, or the result of a call.
 type modelRequest struct {
 	Type    string          `json:"type"` // prompt or result
 	Text    string          `json:"text,omitempty"`

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Explain formats the line for people: time, process, content. Long values are
-// truncated.
+// Explain formats the line for people: time, process, content. Long values are truncated.
 func (e *Entry) Explain() string {
 	when := e.Time
 	if !e.When.IsZero() {

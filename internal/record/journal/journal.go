@@ -75,8 +75,7 @@ func (j *Journal) Write(b Body) {
 	j.err = err
 }
 
-// SecretFinder returns a finder of the secrets that journals redact in the same
-// environment.
+// SecretFinder returns a finder of the secrets that journals redact in the same environment.
 func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }

@@ -91,8 +91,7 @@ type Entry struct {
 	LineHead
 	// When is the parsed Time; zero means it could not be parsed.
 	When time.Time
-	// Source numbers the journals that are read together, from 0, because two
-	// machines may use the same process ids.
+	// Source numbers the journals that are read together, from 0, because two machines may use the same process ids.
 	Source int
 	Line
 }

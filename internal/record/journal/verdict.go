@@ -100,8 +100,7 @@ func EndlessRule(rule, file string, line int) Finding {
 	}
 }
 
-// MissingServer returns the finding about a configured MCP server that did not
-// start.
+// MissingServer returns the finding about a configured MCP server that did not start.
 func MissingServer(server, reason string) Finding {
 	return Finding{
 		ID: "S14", Level: "error", Text: "the MCP server " + server + " did not start: " + reason, Server: server,

@@ -70,9 +70,8 @@ func valueAt(option, arg string) int {
 	return -1
 }
 
-// options finds, by argument, the secrets that follow options of well-known
-// commands, such as sshpass -p X. It reads the arguments as one line with one word
-// each.
+// options finds, by argument, the secrets that follow options of well-known commands, such as sshpass -p X. It reads
+// the arguments as one line with one word each.
 func (r *Redactor) options(args []string) map[int][]Finding {
 	const inWord = '_' // replaces characters that would end a word
 	var line []byte

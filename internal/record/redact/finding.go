@@ -45,9 +45,8 @@ type FixedLabel struct{}
 // Placeholder implements Label.
 func (FixedLabel) Placeholder(string, string) string { return "[redacted]" }
 
-// Numbered makes typed placeholders such as REDACTED_GITHUB_PAT_1. Equal values get
-// equal placeholders. The zero value is ready to use and may be used by many
-// goroutines.
+// Numbered makes typed placeholders such as REDACTED_GITHUB_PAT_1. Equal values get equal placeholders. The zero
+// value is ready to use and may be used by many goroutines.
 type Numbered struct {
 	mu    sync.Mutex
 	names map[string]string // label of each secret

@@ -58,8 +58,7 @@ func variableLooksSecret(name, value string) bool {
 	return false
 }
 
-// looksRandom reports whether a value is one word of letters and digits, and not a
-// number, a version or a file name.
+// looksRandom reports whether a value is one word of letters and digits, and not a number, a version or a file name.
 func looksRandom(value string) bool {
 	const enough = 10
 	letters, digits := 0, 0

@@ -2,8 +2,7 @@ package redact
 
 import "slices"
 
-// wordFinder finds many words in a text in one pass. Words must have at least three
-// bytes.
+// wordFinder finds many words in a text in one pass. Words must have at least three bytes.
 type wordFinder struct {
 	ignoreCase bool              // ignore the case of ASCII letters; the words are in lower case
 	prefixBits [1 << 10]uint64   // one bit per hash of three bytes, to skip most of a text

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// rule describes one form of secrets. Its expression is matched only near its
-// keywords.
+// rule describes one form of secrets. Its expression is matched only near its keywords.
 type rule struct {
 	id              string
 	expr            string

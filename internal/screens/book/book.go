@@ -1,5 +1,4 @@
-// Package book keeps books: the pages of one version of the CLI, captured with one
-// renderer and one size.
+// Package book keeps books: the pages of one version of the CLI, captured with one renderer and one size.
 //
 // The text of pages is the vendor's. Books are captured on the user's machine and live in a cache directory there; no
 // part of a book belongs in the repository.

@@ -118,8 +118,7 @@ func titleState(title string) string {
 	return title[:n]
 }
 
-// maskedText returns the rows of a page without the empty ones, which depend on the
-// height of other rows.
+// maskedText returns the rows of a page without the empty ones, which depend on the height of other rows.
 func maskedText(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	return strings.Join(lines, "\n") + "\n"

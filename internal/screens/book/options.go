@@ -68,15 +68,13 @@ func FindOptions(lines []string) []Option {
 	return options
 }
 
-// isListed reports whether a row belongs to a list of options: it is one, or explains
-// one.
+// isListed reports whether a row belongs to a list of options: it is one, or explains one.
 func isListed(line string, column int) bool {
 	runes := []rune(line)
 	return len(runes) > column && strings.Trim(string(runes[:column]), " │"+selectionPointer) == ""
 }
 
-// labelAt returns the text that begins at a column, if only space and the pointer are
-// before it.
+// labelAt returns the text that begins at a column, if only space and the pointer are before it.
 func labelAt(line string, column int) (string, bool) {
 	if !isListed(line, column) {
 		return "", false

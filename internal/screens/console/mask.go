@@ -7,12 +7,10 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// fragmentLength is the length from which a part of a known secret is masked, because
-// screens wrap and abbreviate.
+// fragmentLength is the length from which a part of a known secret is masked, because screens wrap and abbreviate.
 const fragmentLength = 8
 
-// mask replaces secrets on screens and in input. It remembers the secrets that it
-// has found.
+// mask replaces secrets on screens and in input. It remembers the secrets that it has found.
 type mask struct {
 	redactor *redact.Redactor
 	known    map[string]bool // parts of secrets, of the length fragmentLength

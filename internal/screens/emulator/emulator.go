@@ -1,13 +1,10 @@
-// Package emulator interprets the output of a terminal program and keeps the
-// screen that a user would see. [StartProgram] runs such a program in a
-// pseudo-terminal, as its controlling terminal.
+// Package emulator interprets the output of a terminal program and keeps the screen that a user would see.
+// [StartProgram] runs such a program in a pseudo-terminal, as its controlling terminal.
 //
-// The terminal itself is a library, which is used in this package only: an
-// [Emulator] has five methods, so that another library can take its place. A
-// filter in front of it removes control strings (OSC, DCS, APC, PM, SOS) and
-// bytes that are not UTF-8, keeps titles, and makes the result independent of
-// how the output is divided into writes. One difference from tmux is known: the
-// library loses a wide character that does not fit into the last column.
+// The terminal itself is a library, which is used in this package only: an [Emulator] has five methods, so that
+// another library can take its place. A filter in front of it removes control strings (OSC, DCS, APC, PM, SOS) and
+// bytes that are not UTF-8, keeps titles, and makes the result independent of how the output is divided into writes.
+// One difference from tmux is known: the library loses a wide character that does not fit into the last column.
 package emulator
 
 import (

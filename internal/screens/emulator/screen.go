@@ -9,8 +9,7 @@ type Screen struct {
 	Cursor    Cursor `json:"cursor"`
 	Title     string `json:"title"`
 	Alternate bool   `json:"alternate"` // the alternate screen is shown
-	// Cells has Rows rows. A wide character is one cell of width 2, so a row may
-	// have fewer than Cols cells.
+	// Cells has Rows rows. A wide character is one cell of width 2, so a row may have fewer than Cols cells.
 	Cells [][]Cell `json:"cells"`
 }
 

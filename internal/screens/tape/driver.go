@@ -21,8 +21,7 @@ type TerminalOptions struct {
 	Clock      Clock
 }
 
-// Terminal is a running program and its screen. It is used by one goroutine at a time;
-// the caller must call Stop.
+// Terminal is a running program and its screen. It is used by one goroutine at a time; the caller must call Stop.
 type Terminal struct {
 	program  *emulator.Program
 	screen   *emulator.Emulator

@@ -27,8 +27,7 @@ type Tape struct {
 	Args []string `toml:"args"`
 	// Dialogs names the dialogs of the first start that appear.
 	Dialogs []string `toml:"fresh"`
-	// Settings and MCP are the JSON of settings.json and .mcp.json; $BIN is the path
-	// of this binary.
+	// Settings and MCP are the JSON of settings.json and .mcp.json; $BIN is the path of this binary.
 	Settings string `toml:"settings"`
 	MCP      string `toml:"mcp"`
 	// Env sets variables (K=V) and removes them (-K).
@@ -70,8 +69,7 @@ type Step struct {
 	keys    []string       // bytes that the keys of Key send
 }
 
-// States returns the states that a page may have. A finer kind may follow after a
-// slash: permission/bash.
+// States returns the states that a page may have. A finer kind may follow after a slash: permission/bash.
 func States() []string {
 	return []string{"idle", "busy", "permission", "question", "plan", "dialog", "menu", "error", "ended"}
 }

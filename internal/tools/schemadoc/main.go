@@ -1,9 +1,7 @@
-// Command schemadoc writes the JSON Schema and the reference page of a file format
-// from the Go types that files are bound to (see internal/base/diag) and their doc
-// comments.
+// Command schemadoc writes the JSON Schema and the reference page of a file format from the Go types that files are
+// bound to (see internal/base/diag) and their doc comments.
 //
-// The output depends only on the source, so that a test can check whether it is
-// up to date.
+// The output depends only on the source, so that a test can check whether it is up to date.
 package main
 
 import (

@@ -118,7 +118,7 @@ type pendingCall struct {
 	tokens []int64 // guarded by pendingCalls.mu
 }
 
-// pendingCallKey is the context key of the pendingCall, which is told the id of the request before it is sent.
+// pendingCallKey is the context key of the pendingCall, which receives the id of the request before it is sent.
 type pendingCallKey struct{}
 
 func (w *pendingCall) addToken(id int64) {

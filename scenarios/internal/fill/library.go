@@ -1,6 +1,5 @@
-// Package fill compiles the expressions and templates of a scenario when it is
-// loaded, together with the files that values refer to, and evaluates them for a
-// reply. After loading, it parses nothing and reads nothing from disk.
+// Package fill compiles the expressions and templates of a scenario when it is loaded, together with the files that
+// values refer to, and evaluates them for a reply. After loading, it parses nothing and reads nothing from disk.
 package fill
 
 import (
@@ -44,12 +43,10 @@ func (l *Library) recordVariables(src string) {
 	}
 }
 
-// UsesVariable reports whether a compiled expression may use a variable, one of
-// [RequestNames] or results.
+// UsesVariable reports whether a compiled expression may use a variable, one of [RequestNames] or results.
 func (l *Library) UsesVariable(name string) bool { return l.used[name] }
 
-// RequestNames returns the variables that may differ between two requests with the
-// same history.
+// RequestNames returns the variables that may differ between two requests with the same history.
 func RequestNames() []string {
 	return append(CallNames(), "model", "system", "tools", "schemas", "context", "permission_mode", "session", "cwd")
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Scope evaluates the expressions of one response. Its maps may be nil, except
-// Vars, which is written to.
+// Scope evaluates the expressions of one response. Its maps may be nil, except Vars, which is written to.
 type Scope struct {
 	Library *Library
 	Source  *Source

@@ -34,8 +34,7 @@ func fileRef(v diag.Value) (string, bool) {
 	return name.Text, ok && name.Kind == diag.KindString
 }
 
-// Decode decodes JSON for expressions: integers become int, other numbers float64;
-// invalid JSON becomes nil.
+// Decode decodes JSON for expressions: integers become int, other numbers float64; invalid JSON becomes nil.
 func Decode(raw json.RawMessage) any {
 	v, err := plainjson.Decode(raw)
 	if err != nil {
