@@ -163,7 +163,11 @@ func (s *mcpServer) fail(id json.RawMessage, code int, message string) {
 }
 
 func (s *mcpServer) notify(method string, params map[string]any) {
-	s.send(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+	message := map[string]any{"jsonrpc": "2.0", "method": method}
+	if params != nil { // the real CLI ignores a message whose params are null
+		message["params"] = params
+	}
+	s.send(message)
 }
 
 func (s *mcpServer) send(v any) {
