@@ -191,7 +191,7 @@ func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.T
 	if b.Check == nil {
 		return nil
 	}
-	return b.Check(files.WithAgent(ctx, call.Agent), call.Input)
+	return b.Check(files.WithCall(ctx, call), call.Input)
 }
 
 func (t *Tools) validate(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
@@ -216,7 +216,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 	if ctx.Err() != nil {
 		return executor.ResultOf(executor.InterruptedResult()), nil
 	}
-	r := b.Run(files.WithAgent(ctx, call.Agent), call)
+	r := b.Run(files.WithCall(ctx, call), call)
 	if note != "" && !r.IsError {
 		r.Content.Text += "\n\n" + note
 	}

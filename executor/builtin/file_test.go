@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -263,6 +264,26 @@ func TestWriteUpdate(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("mode changed: %v %v", info.Mode(), err)
 	}
+}
+
+// What a host has changed is not known to the model (observed with 2.1.331).
+func TestChangesByHost(t *testing.T) {
+	dir := t.TempDir()
+	path := writeFile(t, dir, "a.txt", "old\n")
+	tools := newTools(t, Options{CWD: dir})
+	run := func(name, input string) executor.Result {
+		r, err := tools.Execute(t.Context(), protocol.ToolUse{Name: name, Input: json.RawMessage(input), UserModified: true})
+		output, err2 := protocol.Marshal(r.Output)
+		if err != nil || err2 != nil || !strings.Contains(string(output), `"userModified":true`) {
+			t.Errorf("%s: output %s (%v, %v)", name, output, err, err2)
+		}
+		return r
+	}
+	wantText(t, run("Write", `{"file_path":"a.txt","content":"one one\n"}`), false,
+		"The file a.txt has been updated successfully. The user modified your proposed content before accepting it.")
+	call(t, tools, "Read", toolInput{"file_path": path})
+	wantText(t, run("Edit", `{"file_path":"a.txt","old_string":"one","new_string":"two","replace_all":true}`), false,
+		"The file a.txt has been updated.  The user modified your proposed changes before accepting them. . All occurrences were successfully replaced.")
 }
 
 func TestWriteMakesDirectories(t *testing.T) {

@@ -89,6 +89,8 @@ const (
 	MCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// SettingsSources reports faults of settings by their source, not by their file.
 	SettingsSources Feature = "faults of settings are reported by source"
+	// UserModified reports changes that the host has made to the content of a Write or Edit before it permitted the call.
+	UserModified Feature = "results report changes made by the host"
 	// DefaultModeDefault starts sessions in permission mode default. The versions
 	// before, as far as they were measured, start in mode auto.
 	DefaultModeDefault Feature = "sessions start in permission mode default"
@@ -108,6 +110,7 @@ func featureRows() []versionRow {
 		{string(DefaultModeDefault), "2.1.302"},
 		{string(TerminalStartsInAuto), "2.1.329"},
 		{string(SettingsSources), "2.1.330"},
+		{string(UserModified), "2.1.331"},
 	}
 }
 

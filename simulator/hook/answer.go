@@ -41,8 +41,9 @@ type hookResult struct {
 	outcome                outcome
 	noVerdict              noVerdictReason
 	timedOut               bool
-	wasKilled              bool // by a signal
-	isDetached             bool // still running in the background, so there is no verdict
+	wasKilled              bool            // by a signal
+	isDetached             bool            // it ran or still runs in the background, so there is no verdict
+	ended                  chan hookResult // receives the result of a detached hook
 	duration               time.Duration
 }
 

@@ -77,7 +77,9 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	a.stdout = out.output()
 	select {
 	case <-out.asyncTime: // it requested to run in the background and then ended
-		return hookResult{outcome: outcomeSuccess, isDetached: true}
+		ended := make(chan hookResult, 1)
+		ended <- detachedResult(p, out)
+		return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
 	default:
 	}
 	if writeErr != nil {
@@ -174,6 +176,7 @@ func (a *hookResult) judgeExit(event, label string, code int) {
 // runDetached lets a hook run in the background until it ends, its timeout expires or the runner is closed.
 func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
 	ctx = context.WithoutCancel(ctx)
+	ended := make(chan hookResult, 1)
 	job := func() {
 		defer timer.Stop()
 		select {
@@ -184,6 +187,7 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 		}
 		p.Stop(ctx)
 		<-out.ended
+		ended <- detachedResult(p, out)
 	}
 	r.mu.Lock()
 	closed := r.closed
@@ -195,8 +199,24 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 		timer.Stop()
 		p.Stop(ctx)
 		<-out.ended
+		ended <- detachedResult(p, out)
 	}
-	return hookResult{outcome: outcomeSuccess, isDetached: true}
+	return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
+}
+
+// detachedResult returns what the response of an asynchronous hook reports: one that was stopped is cancelled, with exit
+// code 1 (observed with 2.1.330).
+func detachedResult(p *proc.Process, out *outputWatcher) hookResult {
+	a := hookResult{stdout: out.output(), stderr: p.StderrTail(), outcome: outcomeSuccess}
+	exit, _ := p.Exit()
+	switch {
+	case exit.Signal != "":
+		exit.Code, a.outcome = 1, outcomeCancelled
+	case exit.Code != 0:
+		a.outcome = outcomeError
+	}
+	a.exitCode = &exit.Code
+	return a
 }
 
 // shellCommand returns the command line: without args a script for a shell.

@@ -103,6 +103,33 @@ type Runner struct {
 	closed  bool
 	reports []Report
 	daemons []*proc.Process // commands that have exited but left processes in the background
+
+	detached []detachedHook // hooks whose response was not taken yet
+}
+
+// detachedHook is a hook that was started in the background.
+type detachedHook struct {
+	call   *hookCall
+	result hookResult
+}
+
+// TakeResponses returns the hook_response events of asynchronous hooks that have ended and were not returned before,
+// without ids.
+func (r *Runner) TakeResponses() []*protocol.System {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ended []*protocol.System
+	r.detached = slices.DeleteFunc(r.detached, func(d detachedHook) bool {
+		select {
+		case a := <-d.result.ended:
+			a.entry, a.id = d.result.entry, d.result.id
+			ended = append(ended, hookResponse(d.call, &a))
+			return true
+		default:
+			return false
+		}
+	})
+	return ended
 }
 
 // New reads the hooks of the settings. Invalid entries are omitted, each with a warning.

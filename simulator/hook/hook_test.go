@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -396,6 +397,7 @@ func TestAsync(t *testing.T) {
 			dir := t.TempDir()
 			r := newRunner(t, `{"Stop":[{"hooks":[`+config+`]}]}`, func(o *Options) { o.CWD = dir })
 			got := r.Run(t.Context(), Input{Event: protocol.StopHook{}})
+			got.Frames = nil // see TestAsyncResponse
 			if diff := cmp.Diff(Outcome{}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -528,6 +530,31 @@ func TestModelHookBeforeCall(t *testing.T) {
 		`"tag":"hook_no_verdict","hook_no_verdict":{"hook_event":"PreToolUse","tool_use_id":"t1","timed_out":false}`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The response of an asynchronous hook follows when it has ended; one that Close ends is cancelled (observed with 2.1.330).
+func TestAsyncResponse(t *testing.T) {
+	for command, want := range map[string]string{
+		"echo late": `"output":"late\n","stdout":"late\n","stderr":"","exit_code":0,"outcome":"success"`,
+		"exit 3":    `"output":"","stdout":"","stderr":"","exit_code":3,"outcome":"error"`,
+		"sleep 100": `"output":"","stdout":"","stderr":"","exit_code":1,"outcome":"cancelled"`,
+	} {
+		r := newRunner(t, fmt.Sprintf(`{"Stop":[{"hooks":[{"type":"command","command":%q,"async":true}]}]}`, command))
+		started := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Frames)
+		if len(started) != 1 || !strings.Contains(started[0], `"subtype":"hook_started"`) {
+			t.Errorf("%s: frames %v", command, started)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		r.Close(ctx)
+		cancel()
+		ended := r.TakeResponses()
+		if len(ended) != 1 || len(r.TakeResponses()) != 0 {
+			t.Fatalf("%s: %d responses", command, len(ended))
+		}
+		if got := lines(t, []protocol.Event{ended[0]}); !strings.HasSuffix(got[0], want) || !strings.Contains(got[0], `"subtype":"hook_response"`) {
+			t.Errorf("%s: got %s, want %s", command, got[0], want)
+		}
 	}
 }
 

@@ -36,6 +36,13 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		})
 	}
 	wg.Wait()
+	r.mu.Lock()
+	for _, a := range answers {
+		if a.isDetached && event != "SessionEnd" && event != "StopFailure" && event != "InstructionsLoaded" { // their events are not shown
+			r.detached = append(r.detached, detachedHook{c, a})
+		}
+	}
+	r.mu.Unlock()
 	r.report(c, answers)
 	if ctx.Err() != nil {
 		return Outcome{Trace: Trace{Frames: hookFrames(c, answers)}}

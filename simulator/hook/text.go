@@ -103,10 +103,10 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	var started, between, ended []protocol.Event
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.isDetached || a.noVerdict == reasonUnknown {
+		if a.entry.callback != "" || a.noVerdict == reasonUnknown {
 			continue
 		}
-		head := []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
+		head := frameHead(c, a)
 		started = append(started, &protocol.System{Subtype: "hook_started", Fields: head})
 		for _, p := range a.progress {
 			between = append(between, &protocol.System{Subtype: "hook_progress", Fields: append(head[:len(head):len(head)],
@@ -114,17 +114,28 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 				protocol.Field{Key: "stderr", Value: p.stderr},
 				protocol.Field{Key: "output", Value: p.stdout + p.stderr})})
 		}
-		fields := append(head[:len(head):len(head)],
-			protocol.Field{Key: "output", Value: a.printedOutput()},
-			protocol.Field{Key: "stdout", Value: a.stdout},
-			protocol.Field{Key: "stderr", Value: a.stderr})
-		if a.exitCode != nil {
-			fields = append(fields, protocol.Field{Key: "exit_code", Value: *a.exitCode})
+		if !a.isDetached {
+			ended = append(ended, hookResponse(c, a))
 		}
-		fields = append(fields, protocol.Field{Key: "outcome", Value: a.outcome})
-		ended = append(ended, &protocol.System{Subtype: "hook_response", Fields: fields})
 	}
 	return slices.Concat(started, between, ended)
+}
+
+// frameHead returns the fields that all events of a hook have.
+func frameHead(c *hookCall, a *hookResult) []protocol.Field {
+	return []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
+}
+
+// hookResponse returns the hook_response event of a hook that has ended.
+func hookResponse(c *hookCall, a *hookResult) *protocol.System {
+	fields := append(frameHead(c, a),
+		protocol.Field{Key: "output", Value: a.printedOutput()},
+		protocol.Field{Key: "stdout", Value: a.stdout},
+		protocol.Field{Key: "stderr", Value: a.stderr})
+	if a.exitCode != nil {
+		fields = append(fields, protocol.Field{Key: "exit_code", Value: *a.exitCode})
+	}
+	return &protocol.System{Subtype: "hook_response", Fields: append(fields, protocol.Field{Key: "outcome", Value: a.outcome})}
 }
 
 // invalidOutputText describes an invalid output of a configured hook.

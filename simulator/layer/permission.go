@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ type PermissionOptions struct {
 	// Tools validates inputs that a prompter has changed; nil means no validation.
 	Tools Checker
 	Clock simulator.Clock
+	// ReportChanges marks calls whose content the prompter has changed.
+	ReportChanges bool
 	// Files stores permission updates permanently; nil means they last until the end of the session.
 	Files Files
 }
@@ -83,7 +86,9 @@ func Permission(o PermissionOptions) executor.Middleware {
 			return result, nil
 		}
 		if answer.UpdatedInput != nil {
-			use = withInput(use, p.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
+			changed := withInput(use, p.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
+			changed.UserModified = o.ReportChanges && !sameContent(use.Input, changed.Input)
+			use = changed
 			if bad := o.Tools.Precheck(ctx, use).Refusal; bad != nil {
 				return invalidUpdateResult(use, *bad, answer.Before), nil
 			}
@@ -172,6 +177,23 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 		*field = encoded
 	}
 	return use
+}
+
+// sameContent reports whether two inputs agree in everything but the path of the file.
+func sameContent(a, b json.RawMessage) bool {
+	before, after := objectKeys(a), objectKeys(b)
+	delete(before, "file_path")
+	delete(after, "file_path")
+	return maps.EqualFunc(before, after, func(x, y json.RawMessage) bool { return bytes.Equal(x, y) })
+}
+
+// objectKeys returns nil if raw is not an object.
+func objectKeys(raw json.RawMessage) map[string]json.RawMessage {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(raw, &keys) != nil {
+		return nil
+	}
+	return keys
 }
 
 // noClassifier is the reason code of calls that auto and plan mode would send to a

@@ -179,6 +179,45 @@ func TestShownPath(t *testing.T) {
 	}
 }
 
+// A call is marked if the answer changes more than the path of the file, and the version reports it (observed with 2.1.331).
+func TestChangeOfContentIsMarked(t *testing.T) {
+	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		answered      string
+		reports, want bool
+	}{
+		{`{"file_path":"/w/a","content":"y"}`, true, true},
+		{`{"file_path":"/w/a","content":"y"}`, false, false},
+		{`{"file_path":"/w/a","content":"x"}`, true, false},
+		{`{"file_path":"/w/b","content":"x"}`, true, false},
+	} {
+		ask := fixedPrompter(func(context.Context) (protocol.PermissionAnswer, error) {
+			return protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(tt.answered)}, nil
+		})
+		var got protocol.ToolUse
+		permit := layer.Permission(layer.PermissionOptions{Policy: policy, Ask: ask, Clock: clock{}, ReportChanges: tt.reports})
+		_, err := executor.Chain(executedCall{&got}, permit).Execute(t.Context(), protocol.ToolUse{
+			Name: "Write", Input: json.RawMessage(`{"file_path":"a","content":"x"}`),
+		})
+		if err != nil || got.UserModified != tt.want {
+			t.Errorf("after %s (reported: %t) UserModified is %t (%v)", tt.answered, tt.reports, got.UserModified, err)
+		}
+	}
+}
+
+// executedCall keeps the call that reaches the tool.
+type executedCall struct{ call *protocol.ToolUse }
+
+func (executedCall) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
+
+func (e executedCall) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
+	*e.call = use
+	return executor.Result{}, nil
+}
+
 // policyAsks makes sure that the calls of the test are asked about.
 func policyAsks(t *testing.T, p *permission.Policy) {
 	t.Helper()

@@ -43,6 +43,8 @@ type ToolUse struct {
 	Hook *HookVerdict `json:"-"`
 	// Agent is the sub-agent that makes the call; nil for the main conversation. It is not encoded.
 	Agent *AgentRef `json:"-"`
+	// UserModified is true if the host has changed more than the path of a file, and results report it. It is not encoded.
+	UserModified bool `json:"-"`
 	// Siblings is the number of other calls in the same message. It is not encoded.
 	Siblings int `json:"-"`
 	// Round counts the messages of the conversation that have calls, from 1. It is not encoded.

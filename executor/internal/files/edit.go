@@ -86,7 +86,7 @@ type plannedEdit struct {
 	usesCRLF                          bool   // the file has \r\n line ends; before and after have \n
 }
 
-func runEdit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
+func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
 	p, refusal := f.planEdit(in)
 	if refusal != nil {
 		return *refusal
@@ -104,15 +104,20 @@ func runEdit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 	name := in.FilePath
 	out := editOutput{
 		FilePath: name, OldString: p.replacedText, NewString: in.NewString, OriginalFile: &p.contentBefore,
-		StructuredPatch: structuredPatch(p.contentBefore, p.contentAfter), ReplaceAll: in.ReplaceAll,
+		StructuredPatch: structuredPatch(p.contentBefore, p.contentAfter), ReplaceAll: in.ReplaceAll, UserModified: isUserModified(ctx),
 	}
-	message := updatedMessage(name)
+	var note string
+	if out.UserModified {
+		note = ".  The user modified your proposed changes before accepting them. "
+	}
+	message := "The file " + name + " has been updated successfully" + note + "."
 	if in.ReplaceAll {
-		message = "The file " + name + " has been updated. All occurrences were successfully replaced."
+		message = "The file " + name + " has been updated" + note + ". All occurrences were successfully replaced."
 	}
-	f.seen.recordWritten(p.path, content, p.createsFile || p.wasShown)
+	isKnown := (p.createsFile || p.wasShown) && !out.UserModified
+	f.seen.recordWritten(p.path, content, isKnown)
 	switch {
-	case p.createsFile || p.wasShown:
+	case isKnown:
 		return tool.Text(message+fileKnownNote, out)
 	case p.wasRead && !p.isCurrent:
 		message += " (note: the file had been modified on disk since you last read it — the edit applied cleanly, but the file " +

@@ -46,17 +46,22 @@ type agentFiles struct {
 	seen map[string]*seenFiles
 }
 
-type agentKey struct{}
+type callKey struct{}
 
-// WithAgent returns a context for the call of an agent, which knows only the files that it has read itself.
-func WithAgent(ctx context.Context, agent *protocol.AgentRef) context.Context {
-	return context.WithValue(ctx, agentKey{}, agent)
+// WithCall returns a context for a call. That of an agent knows only the files that the agent has read itself.
+func WithCall(ctx context.Context, call protocol.ToolUse) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
 }
 
-// ForCall returns the files as the caller knows them: the session, or the agent of [WithAgent].
+// ForCall returns the files as the caller of [WithCall] knows them: the session, or its agent.
 func (f *Files) ForCall(ctx context.Context) *Files {
-	agent, _ := ctx.Value(agentKey{}).(*protocol.AgentRef)
-	return f.ForAgent(agent)
+	call, _ := ctx.Value(callKey{}).(protocol.ToolUse)
+	return f.ForAgent(call.Agent)
+}
+
+func isUserModified(ctx context.Context) bool {
+	call, _ := ctx.Value(callKey{}).(protocol.ToolUse)
+	return call.UserModified
 }
 
 // ForAgent returns the files as an agent knows them; nil means the session.

@@ -76,7 +76,7 @@ func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolRes
 	return nil
 }
 
-func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
+func write(ctx context.Context, f *Files, in writeInput) protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -92,14 +92,18 @@ func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
 	if err := writeFile(path, []byte(in.Content)); err != nil {
 		return tool.Fail("%s", describeError(err, "open", path))
 	}
-	f.seen.recordWritten(path, in.Content, true)
+	modified, note := isUserModified(ctx), fileKnownNote
+	if modified {
+		note = " The user modified your proposed content before accepting it."
+	}
+	f.seen.recordWritten(path, in.Content, !modified)
 	name := in.FilePath
-	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}}
+	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}, UserModified: modified}
 	if created {
-		return tool.Text("File created successfully at: "+name+fileKnownNote, out)
+		return tool.Text("File created successfully at: "+name+note, out)
 	}
 	original := strings.ReplaceAll(string(old), "\r\n", "\n")
 	out.Type, out.OriginalFile = "update", &original
 	out.StructuredPatch = structuredPatch(original, in.Content)
-	return tool.Text(updatedMessage(name)+fileKnownNote, out)
+	return tool.Text(updatedMessage(name)+note, out)
 }

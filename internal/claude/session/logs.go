@@ -83,6 +83,9 @@ func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, er
 	if err != nil {
 		return nil, fmt.Errorf("opening the debug log: %w", err)
 	}
+	latest := filepath.Join(filepath.Dir(path), "latest")
+	_ = os.Remove(latest)
+	_ = os.Symlink(path, latest) // as in the real CLI; the log does not depend on it
 	return newDebugLog(plan, file), nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"iter"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/claude/launch"
@@ -304,7 +305,7 @@ func (s *Session) recordEvents(events Events) Events {
 				s.records.record(s.servers.callContext, ev)
 				s.records.telemetry.record(ev, s.tools.Mode())
 			}
-			for _, frame := range s.records.mirror.take() {
+			for _, frame := range laterFrames(s) {
 				if !yield(frame, nil) {
 					return
 				}
@@ -329,15 +330,28 @@ func (s *Session) Close(ctx context.Context) {
 	s.records.closeLogs()
 }
 
-// RemainingFrames yields the frames for the end of the transcript (--session-mirror).
+// RemainingFrames yields the frames for the end of the transcript (--session-mirror), and of hooks that ended late.
 func (s *Session) RemainingFrames() Events {
 	return func(yield func(protocol.Event, error) bool) {
-		for _, frame := range s.records.mirror.take() {
+		for _, frame := range laterFrames(s) {
 			if !yield(frame, nil) {
 				return
 			}
 		}
 	}
+}
+
+// laterFrames returns frames about earlier events: of transcripts, and the responses of asynchronous hooks.
+func laterFrames(s *Session) []protocol.Event {
+	frames := s.records.mirror.take()
+	for _, ev := range s.hooks.TakeResponses() {
+		atStart := slices.ContainsFunc(ev.Fields, func(f protocol.Field) bool { return f.Value == "SessionStart" || f.Value == "Setup" })
+		if s.plan.Output.HookEvents || atStart { // as hook_started
+			ev.SessionID, ev.UUID = s.state.SessionID(), s.plan.Clock.NewID()
+			frames = append(frames, ev)
+		}
+	}
+	return frames
 }
 
 // LastResult returns the result that was yielded last; nil means none.

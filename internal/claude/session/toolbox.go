@@ -13,6 +13,7 @@ import (
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/rest"
 
@@ -79,7 +80,7 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), builtinCalls{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.prompter(p.host)
-	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, Files: newSettingsFiles(plan, t.servers.records)}
+	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.UserModified), Files: newSettingsFiles(plan, t.servers.records)}
 	t.refusesAtOnce = func(call protocol.ToolUse) bool {
 		return layer.RefusesImmediately(t.policy.Policy, p.hooks.Runner, host, call)
 	}
