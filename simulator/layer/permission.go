@@ -86,9 +86,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 			return result, nil
 		}
 		if answer.UpdatedInput != nil {
-			changed := withInput(use, p.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
-			changed.UserModified = o.ReportChanges && !sameContent(use.Input, changed.Input)
-			use = changed
+			use = o.changedCall(use, answer.UpdatedInput)
 			if bad := o.Tools.Precheck(ctx, use).Refusal; bad != nil {
 				return invalidUpdateResult(use, *bad, answer.Before), nil
 			}
@@ -101,6 +99,13 @@ func Permission(o PermissionOptions) executor.Middleware {
 		result.EventsBefore = append(before, result.EventsBefore...)
 		return result, err
 	})
+}
+
+// changedCall returns the call with the input that the prompter has given it.
+func (o PermissionOptions) changedCall(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
+	changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, input))
+	changed.UserModified = o.ReportChanges && !sameContent(use.Input, changed.Input)
+	return changed
 }
 
 // RefusesImmediately reports whether a call is denied without a hook, a classifier or a question to the prompter,
