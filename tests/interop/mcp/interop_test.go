@@ -207,6 +207,11 @@ func (c client) run(t *testing.T, suite []step) {
 		fmt.Fprintf(&toml, "[[responses.response.steps]]\ntool_calls = [ { tool = %q, input = %s } ]\n", s.tool, inlineTable(t, s.input))
 	}
 	toml.WriteString("[[responses.response.steps]]\ntext = \"the end\"\n")
+	for _, s := range suite {
+		if strings.HasPrefix(s.want, "No such tool") { // an expected call of a tool that does not exist causes no warning
+			fmt.Fprintf(&toml, "[[expect]]\ntool = %q\n", s.tool)
+		}
+	}
 	results, final := c.start(t, "go", toml.String())
 	if len(results) != len(suite) || final != "the end" {
 		t.Fatalf("%d results for %d calls, then %q\n%+v", len(results), len(suite), final, results)
