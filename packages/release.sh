@@ -14,6 +14,8 @@ umask 022
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudeless-packages; mkdir -p "$cache"
 export LC_ALL=C TZ=UTC VERSION=$version SOURCE_DATE_EPOCH COMMIT_DATE PATH=$work:$PATH
+# The cache of modules comes first: `go run PACKAGE@VERSION` otherwise asks the network for newer versions every time.
+GOPROXY="file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)"; export GOPROXY
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct); COMMIT_DATE=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 
 # The manual page and the completions are printed by the program; SBOMs come from the finished binaries.
