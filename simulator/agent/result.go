@@ -230,7 +230,7 @@ func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
 		content, notes = append([]protocol.Block{protocol.Text(used)}, content...), 1
 	}
 	if w.progress.lastResult.Subtype == maxTurnsSubtype {
-		notes++ // counted as a note, because there is no report
+		notes++ // without a report, this sentence counts as a note
 	}
 	out := output{
 		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: sectionHash,

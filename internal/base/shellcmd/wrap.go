@@ -17,7 +17,7 @@ var durationPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustC
 type wrapper struct {
 	valueOptions       string // letters of options whose value is the next word
 	longNames          string // their long names, separated by spaces
-	operands           int    // number of its own words before the program
+	operands           int    // number of the wrapper's arguments before the program, such as 1 for the duration of timeout
 	acceptsAssignments bool   // accepts NAME=value before the program
 }
 

@@ -240,8 +240,8 @@ func mcpClearAuth(_ context.Context, r *requestServer, in request) (control.Answ
 	return control.Answer{}, r.refuseLogin(in, "Cannot clear auth for server type %q", "undefined")
 }
 
-// refuseLogin returns why there is no login for a server; kind is the type to report for a server that runs as a
-// process.
+// refuseLogin returns the error for a server that has no login. kind is the type that the error names for a server that
+// runs as a process.
 func (r *requestServer) refuseLogin(in request, format, kind string) error {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.server(name)

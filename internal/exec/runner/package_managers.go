@@ -9,8 +9,8 @@ import (
 )
 
 // writePackageManagers creates package managers in dir that change no claude of the machine: a global installation,
-// update or removal of its package does nothing and succeeds. Everything else goes to the one of path; without one there
-// is no shim.
+// update or removal of its package does nothing and succeeds. Everything else goes to the package manager found
+// on path; one that is not installed gets no shim.
 func writePackageManagers(dir, path string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -18,7 +18,7 @@ import (
 type filterOptions struct {
 	Source io.Reader
 	Limit  int            // longest message in bytes
-	Owner  *transportBase // is marked as lost at the end of the input, and is told about responses that are too long
+	Owner  *transportBase // marked as lost at the end of the input; receives the errors of responses that are too long
 	Log    bool           // the first few dropped lines are logged
 }
 
