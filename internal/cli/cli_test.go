@@ -219,6 +219,16 @@ func TestProbes(t *testing.T) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", args, code, stdout, stderr, want)
 		}
 	}
+	for args, want := range map[string]string{
+		"stop": "Usage: claude stop <id>\n", "kill x": "No session matching 'x'. Run 'claude agents' to list running sessions.\n",
+		"rm x y": "warning: extra arguments ignored: y\nNo session matching 'x'\n", "respawn": "usage: claude respawn <id>|--all\n",
+	} {
+		s, stdout, stderr := fakeSystem(t, words(args)...)
+		s.Args[0] = "claude"
+		if code := Run(context.Background(), s); code != 1 || stdout.Len() > 0 || stderr.String() != want {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", args, code, stdout, stderr, want)
+		}
+	}
 	for _, args := range []string{"auth login", "plugin marketplace add owner/repo", "plugin install x --scope project"} {
 		s, _, stderr := fakeSystem(t, words(args)...)
 		s.Args[0] = "claude"

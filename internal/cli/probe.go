@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,14 +18,33 @@ import (
 // statusCommands are commands of the real CLI that hosts run at their start to inspect it. They respond as on a
 // machine with an API key and default settings; commands that would change an account are refused.
 func statusCommands() map[string]runner {
-	return map[string]runner{"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "install": runInstall, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdate, "upgrade": runUpdate}
+	const list = ". Run 'claude agents' to list running sessions."
+	stop := sessionCommand("Usage: claude stop <id>", list)
+	return map[string]runner{
+		"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "install": runInstall, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdate, "upgrade": runUpdate,
+		"attach": sessionCommand("Usage: claude attach <id|name>", list), "logs": sessionCommand("Usage: claude logs <id|name>", list), "stop": stop, "kill": stop,
+		"respawn": sessionCommand("usage: claude respawn <id>|--all", ""),
+		"rm":      sessionCommand("Usage: claude rm <id> [--discard-unpushed <commit>@<worktree-id>] [--force-remove-worktree <worktree-id>]", ""),
+	}
 }
 
 // unsimulatedCommands lists the commands of the real CLI that are not simulated.
 func unsimulatedCommands() []string {
 	return []string{
-		"attach", "auto-mode", "gateway", "import", "logs", "project", "purge", "respawn", "rm", "setup-token", "stop", "kill",
-		"ultrareview",
+		"auto-mode", "gateway", "import", "project", "purge", "setup-token", "ultrareview",
+	}
+}
+
+// sessionCommand returns a command about one session that runs in the background. No such session exists here.
+func sessionCommand(usage, hint string) runner {
+	return func(_ context.Context, s *process.System, words []string) error {
+		if len(words) == 0 {
+			return process.Verbatimf("%s", usage)
+		}
+		if len(words) > 1 {
+			fmt.Fprintln(s.Stderr, "warning: extra arguments ignored: "+strings.Join(words[1:], " "))
+		}
+		return process.Verbatimf("No session matching '%s'%s", words[0], hint)
 	}
 }
 
@@ -44,7 +62,7 @@ type authReport struct {
 	Config            string  `json:"configDirectory"`
 	LoginExpires      *string `json:"loginExpiresAt"` // nil means never
 	SignInOffered     bool    `json:"consoleProfileSignInOffered"`
-	APIKeySource      string  `json:"apiKeySource"`
+	APIKeySource      string  `json:"apiKeySource,omitempty"`
 }
 
 // runAuth serves `auth status` and `auth logout`. There is no account, so logout has no effect.
@@ -56,23 +74,48 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 	if len(words) == 0 || words[0] != "status" {
 		return notSimulated(append([]string{"auth"}, words[:min(1, len(words))]...)...)
 	}
-	if slices.Contains(words, "--text") {
-		_, err := io.WriteString(s.Stdout, "API key: ANTHROPIC_API_KEY\n")
-		for _, line := range [][2]string{{"Anthropic base URL", "ANTHROPIC_BASE_URL"}, {"Additional CA cert(s)", "NODE_EXTRA_CA_CERTS"}} {
-			if value := s.Getenv(line[1]); value != "" && err == nil {
-				_, err = fmt.Fprintf(s.Stdout, "%s: %s\n", line[0], value)
-			}
-		}
-		return err
-	}
 	plan, err := launch.Resolve(s, nil)
 	if err != nil {
 		return err
 	}
-	return printJSON(s, authReport{
-		LoggedIn: true, AuthMethod: "api_key", APIProvider: "firstParty", AnalyticsDisabled: true, SignInOffered: true,
-		Projects: filepath.Join(plan.State, "projects"), Config: plan.State, APIKeySource: "ANTHROPIC_API_KEY",
-	})
+	report, lines := loginOf(s, plan)
+	if slices.Contains(words, "--text") {
+		_, err = fmt.Fprintln(s.Stdout, strings.Join(lines, "\n"))
+	} else {
+		err = printJSON(s, report)
+	}
+	if err == nil && !report.LoggedIn {
+		return &process.ExitError{Code: 1}
+	}
+	return err
+}
+
+// loginOf returns the login of the environment, and its description in lines.
+func loginOf(s *process.System, plan launch.Plan) (authReport, []string) {
+	env := plan.Profile.Environment()
+	r := authReport{
+		LoggedIn: true, AuthMethod: "api_key", APIProvider: "firstParty", AnalyticsDisabled: !env.AllowsTelemetry, SignInOffered: true,
+		Projects: filepath.Join(plan.State, "projects"), Config: plan.State,
+	}
+	var lines []string
+	switch usesKey := s.Getenv("ANTHROPIC_API_KEY") != ""; {
+	case env.Credential == claudecode.NoLogin:
+		r.LoggedIn, r.AuthMethod = false, "none"
+		return r, []string{"Not logged in. Run claude auth login to authenticate."}
+	case env.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && usesKey:
+		lines = []string{"Auth token: " + env.TokenSource + " · not in use"}
+	case env.TokenSource != "":
+		r.AuthMethod, lines = "oauth_token", []string{"Auth token: " + env.TokenSource}
+	}
+	if env.TokenSource == "" || s.Getenv("ANTHROPIC_API_KEY") != "" {
+		r.APIKeySource, lines = "ANTHROPIC_API_KEY", append(lines, "API key: ANTHROPIC_API_KEY")
+	}
+	for _, line := range [][2]string{{"Anthropic base URL", "ANTHROPIC_BASE_URL"}, {"Additional CA cert(s)", "NODE_EXTRA_CA_CERTS"}} {
+		if value := s.Getenv(line[1]); value != "" {
+			lines = append(lines, line[0]+": "+value)
+		}
+	}
+	return r, lines
 }
 
 func printJSON(s *process.System, value any) error {
