@@ -38,7 +38,7 @@ type CannedOptions struct {
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
-// HasResult reports whether the call is answered without a real tool, so that no tool checks its input.
+// HasResult reports whether the call is answered without a real tool. The input of such a call is not checked.
 func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 	tool := o.Tools[call.Name]
 	return o.Mode == ModeMock || tool.isRefusal() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
@@ -46,8 +46,8 @@ func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 
 func (t CannedTool) isRefusal() bool { return t.Error != nil && !t.AutoApprove }
 
-// Canned handles calls from the scenario: the first of a refusal of the tool, the call's own result, the tool's
-// result, or what Mode says. The delay of a call comes before all of these (spec: scenario-format 1).
+// Canned answers calls from the scenario. It uses the first of these that applies: a refusal of the tool, the result of
+// the call, the result of the tool, the Mode. The delay of a call precedes all of these (spec: scenario-format 1).
 func Canned(o CannedOptions) Middleware {
 	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
 		var script protocol.CallScript
@@ -81,8 +81,8 @@ func AbortedResult() protocol.ToolResult {
 	return protocol.ErrorResult("<error>Command was aborted before completion</error>")
 }
 
-// SkippedResult returns the result of a call that did not start because of another
-// prompt, or because the host that decides about it is gone.
+// SkippedResult returns the result of a call that did not start because of another prompt, or because the host that
+// decides about it has disconnected.
 func SkippedResult() protocol.ToolResult {
 	const text = "The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you how to proceed."
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}

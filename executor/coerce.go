@@ -13,9 +13,9 @@ import (
 )
 
 // Coerce converts strings in a call's input to the types of the tool's JSON Schema. Models sometimes write numbers,
-// booleans, lists and objects as strings, and the real CLI converts them on the first level before it shows the
-// call. A string is unchanged if the schema accepts one or if it does not fit. Input or a schema that is not an
-// object changes nothing.
+// booleans, lists and objects as strings, and the real CLI converts them on the first level before it shows the call. A
+// string is unchanged if the schema accepts strings or if it cannot be converted. If the input or the schema is not an
+// object, nothing is converted.
 func Coerce(input, schema json.RawMessage) json.RawMessage {
 	in, err := plainjson.Parse(input)
 	if err != nil || !slices.ContainsFunc(in, func(m plainjson.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {
@@ -71,7 +71,7 @@ func (o *stringOrList) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(o))
 }
 
-// acceptedTypes lists the types that the schema accepts; anything means it has no constraint.
+// acceptedTypes lists the types that the schema accepts. anything is true if the schema has no constraint.
 func (p property) acceptedTypes() (types []string, anything bool) {
 	types = slices.Clone(p.Type)
 	for _, inner := range slices.Concat(p.AnyOf, p.OneOf) {

@@ -38,7 +38,7 @@ func Chain(base Executor, layers ...Middleware) Executor {
 	return base
 }
 
-// Func creates a middleware from a function around Execute; Tools passes through.
+// Func creates a middleware from a function around Execute. The list of tools is unchanged.
 func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
 	return func(next Executor) Executor { return &middlewareExecutor{Executor: next, f: f} }
 }

@@ -30,7 +30,7 @@ func (a serverRequestHandler) HandleNotification(n connection.Notification) {
 	}
 }
 
-// notificationRecord returns the record of a notification. Members of a wrong type are left out.
+// notificationRecord returns the record of a notification. Members of a wrong type are omitted.
 func notificationRecord(server string, n connection.Notification) NotificationRecord {
 	r := NotificationRecord{Source: RecordSource, Server: server, RawTool: n.Tool, ToolUseID: n.UseID}
 	if n.Method == string(wire.MethodNotificationProgress) {

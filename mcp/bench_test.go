@@ -153,7 +153,7 @@ func BenchmarkReconnectStorm(b *testing.B) {
 		for _, s := range m.Servers() {
 			old[s.PID] = true
 			if server, err := os.FindProcess(s.PID); err == nil {
-				_ = server.Kill() // it may have ended
+				_ = server.Kill() // it may have exited
 			}
 		}
 		eventually(b, time.Minute, func() bool {

@@ -17,8 +17,8 @@ import (
 // CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
-// TimeoutError reports that a server sent no result within Limit. If progress restarts the limit, there was no
-// progress either.
+// TimeoutError reports that a server sent no result within Limit. If progress restarts the limit, there was no progress
+// within Limit.
 type TimeoutError struct {
 	Server, Tool string // rawTools names
 	Limit        time.Duration
@@ -31,11 +31,11 @@ func (e *TimeoutError) Error() string {
 // CallRequest is one tool call.
 type CallRequest struct {
 	Tool      string          // name of the tool in any form that Resolve accepts
-	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty means left out
+	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty means omitted
 	Input     json.RawMessage // a JSON object; anything else is sent as {}
 	Timeout   time.Duration   // longest time between two messages of the server; 0 means the server's own limit, which applies to the whole call
-	// OnProgress receives the progress of the call, in order, before Call returns; nil means not wanted. It runs on the
-	// goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
+	// OnProgress receives the progress of the call, in order, before Call returns; nil means that progress is ignored. It
+	// runs on the goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
 	OnProgress func(Progress)
 }
 
@@ -43,7 +43,7 @@ type CallRequest struct {
 // Message is often empty.
 type Progress = connection.Progress
 
-// Call runs one tool and returns the result as the model sees it. If the tool or the server fails, the result has
+// Call runs one tool and returns the result in the form for the model. If the tool or the server fails, the result has
 // IsError set. Call returns an error only for routing errors, in which case nothing was sent. A lost stdio server is
 // restarted first. If ctx is cancelled, so is the call, and its result reports that.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
@@ -144,7 +144,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	return tool, result, err
 }
 
-// unansweredError reports that the connection closed during a call, as the real CLI words it.
+// unansweredError reports, with the text of the real CLI, that the connection was closed during a call.
 type unansweredError struct{ server string }
 
 func (e *unansweredError) Error() string {

@@ -47,7 +47,8 @@ type CallLogOptions struct {
 	Observer CallObserver
 }
 
-// A CallObserver receives calls and notifications, without locks held; its methods may be called from many goroutines.
+// A CallObserver receives calls and notifications. Its methods may be called from many goroutines, and no lock is held
+// during the calls.
 type CallObserver interface {
 	RecordCall(c CallRecord)
 	// RecordNotification is called while the server waits; notifications of a call come before the record of the
@@ -55,8 +56,8 @@ type CallObserver interface {
 	RecordNotification(n NotificationRecord)
 }
 
-// NotificationRecord is a message of a server during its work: progress of a call, or a log message. A CallLog passes it to the
-// observer and does not keep it.
+// NotificationRecord is the progress of a call or a log message, sent by a server. A CallLog passes it to the observer
+// and does not keep it.
 type NotificationRecord struct {
 	Source    string `json:"source"` // always "mcp_client"
 	Server    string `json:"server"` // raw name

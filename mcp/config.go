@@ -112,11 +112,11 @@ type ConfigOptions struct {
 	Scopes []Scope
 	// ValuesOnly leaves out Scopes and .mcp.json (--strict-mcp-config).
 	ValuesOnly bool
-	// NoProject leaves out only .mcp.json.
+	// NoProject excludes only .mcp.json.
 	NoProject bool
 	// Disabled lists the names of disabled servers, whatever their source.
 	Disabled []string
-	// DisabledProject lists the names of servers of .mcp.json that are left out.
+	// DisabledProject lists the names of servers of .mcp.json that are excluded.
 	DisabledProject []string
 }
 
@@ -128,7 +128,7 @@ type Scope struct {
 
 // Config is the result of LoadConfigs.
 type Config struct {
-	// Servers are in the order of first mention; a later entry of the same name replaces the earlier one.
+	// Servers are in the order of first mention; a later entry with the same name replaces an earlier one.
 	Servers []ServerConfig
 	// Errors lists the entries that were skipped.
 	Errors []protocol.MCPServerError
@@ -182,7 +182,7 @@ func (l *loader) loadScopes() {
 			return
 		}
 		if _, err := l.loadDocument(doc, "project"); err != nil {
-			return // the real CLI ignores it too
+			return // the real CLI ignores this error, too
 		}
 	}
 	done := false
@@ -269,7 +269,7 @@ func hasTransport(servers json.RawMessage) bool {
 	})
 }
 
-// reservedNames are the names of servers that the real CLI provides itself.
+// reservedNames are the names of servers that the real CLI itself provides.
 var reservedNames = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
 
 // loadEntries adds the servers of one JSON object.
@@ -416,8 +416,8 @@ func (cfg ServerConfig) Expand(o Options) ServerConfig {
 	return cfg
 }
 
-// OAuthClient returns the client that has the credentials of a server, after its variables were expanded. It uses
-// only the option Credentials.
+// OAuthClient returns the OAuth client for a server, after its variables were expanded. It uses only the option
+// Credentials.
 func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	return oauth.NewClient(oauth.Options{
 		Server: oauth.Server{Name: cfg.Name, Type: cfg.Type, URL: cfg.URL, Headers: cfg.Headers},

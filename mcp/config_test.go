@@ -130,8 +130,8 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// TestScopes: flag has precedence over local, then project, then user; only flags on request; disabled project
-// servers are excluded; unset variables are reported.
+// TestScopes checks that the flag has precedence over local, project and user scope, in this order. It also checks that
+// only flags are used on request, that disabled project servers are excluded, and that unset variables are reported.
 func TestScopes(t *testing.T) {
 	dir := t.TempDir()
 	project := `{"mcpServers":{"a":{"command":"project"},"p":{"command":"project"},"q":{"command":"q"}}}`

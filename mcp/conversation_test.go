@@ -31,13 +31,12 @@ func serveScript() int {
 	return script.Serve(os.Stdin, os.Stdout)
 }
 
-// TestConversations plays the scripted servers of testdata: what they receive, over
-// stdio and HTTP, and their results.
+// TestConversations plays the scripted servers of testdata: the messages that they receive over stdio and HTTP, and the
+// results of the calls.
 //
-// A file has the sections options (lines of KEY VALUE), server (a scriptServer),
-// and for each transport in its options wire-TRANSPORT: the messages, in their
-// order. result is the state of the server, the revision spoken, and what each call
-// returned.
+// A file has the sections options (lines of KEY VALUE), server (a scriptServer), and wire-TRANSPORT for each transport
+// in its options, with the messages in order. The section result contains the state of the server, the agreed revision,
+// and the result of each call.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -75,14 +74,14 @@ func TestConversations(t *testing.T) {
 type conversation struct {
 	sections  map[string]string
 	transport string
-	wire      func() string // what the server received
+	wire      func() string // the messages that the server received
 }
 
 // play connects, makes the calls of the options and returns the results.
 func (c *conversation) play(t *testing.T) string {
 	t.Helper()
 	o := Options{Servers: []ServerConfig{c.server(t)}, Negotiation: NegotiateAuto, ClientVersion: "2.1.330", Roots: []string{"/project"}}
-	o.Pauses.Reopen = 80 * time.Millisecond // longer than a list takes on a busy machine
+	o.Pauses.Reopen = 80 * time.Millisecond // longer than reading a list takes on a busy machine
 	var calls []string
 	for line := range strings.Lines(c.sections["options"]) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -151,8 +151,8 @@ func TestMalformedContent(t *testing.T) {
 	}
 }
 
-// TestLongResults: 50,000 characters pass; a longer result becomes a preview of a saved file; beyond that, or over a
-// token limit, the result is the error text without is_error (S26).
+// TestLongResults checks that a result of up to 50,000 characters is unchanged and a longer one becomes the preview of
+// a saved file. An even longer one, or one over the token limit, becomes the error text without is_error (S26).
 func TestLongResults(t *testing.T) {
 	const block, image = `{"type":"text","text":"%s"}`, `{"type":"image","data":"aGk=","mimeType":"image/png"}`
 	one := func(n int) string { return `{"content":[` + fmt.Sprintf(block, strings.Repeat("x", n)) + `]}` }
@@ -232,7 +232,7 @@ func TestRouting(t *testing.T) {
 	}})
 	for _, test := range []struct{ name, want string }{
 		{"mcp__a_b__t0", "a b/t0"},
-		{"a.b/t0", "unknown MCP tool: a.b/t0"}, // hidden behind the tool of "a b"
+		{"a.b/t0", "unknown MCP tool: a.b/t0"}, // hidden by the tool of "a b"
 		{"a b/t1", "a b/t1"},
 		{"echo", "x/echo"},
 		{"nope", "unknown MCP tool: nope"},
@@ -262,8 +262,9 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestSetServers: configured servers stay; unchanged entries keep their process, others are added and removed; a
-// configured server that is set belongs to the set (observed with 2.1.329); toggling stops and starts (M16, M17).
+// TestSetServers checks that configured servers remain, that unchanged entries keep their process, and that others are
+// added and removed. A configured server that is set becomes part of the set (observed with 2.1.329). Toggling stops
+// and starts a server (M16, M17).
 func TestSetServers(t *testing.T) {
 	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "a", "ok"), testConfig(t, "b", "ok"), testConfig(t, "c", "ok")}})
 	before := m.Servers()
@@ -368,8 +369,8 @@ func TestOrdersTwice(t *testing.T) {
 	}
 }
 
-// TestListShrinks: a tool that was removed from the list is refused before a byte is sent, after a notification (M32)
-// and after a reconnect (M39); resources and prompts are listed again too.
+// TestListShrinks checks that a call of a tool that was removed from the list sends no request, both after a
+// notification (M32) and after a reconnect (M39). Resources and prompts are also listed again.
 func TestListShrinks(t *testing.T) {
 	var tool atomic.Value
 	tool.Store("one")

@@ -37,8 +37,8 @@ func runClient() int {
 	return 0
 }
 
-// TestKilled: when this program is killed, its servers read the end of their input and exit, also during a call (C48:
-// a death signal is not used, because it follows the thread and not the process).
+// TestKilled: when this program is killed, its servers read the end of their input and exit, even during a call (C48: a
+// parent-death signal is not used, because it is bound to a thread and not to the process).
 func TestKilled(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -63,7 +63,7 @@ func TestKilled(t *testing.T) {
 	eventually(t, 1500*time.Millisecond, func() bool { return onlyZombies(pid) }, "server %d lives on", pid)
 }
 
-// TestQuiet: nothing is written to the program's log, whatever servers do; mcp-go alone would.
+// TestQuiet checks that misbehaving servers cause no output in the program's log. mcp-go would write there.
 func TestQuiet(t *testing.T) {
 	var log logBuffer
 	before := slog.Default()
@@ -109,8 +109,8 @@ func TestEndIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestErrorKinds: an error answer keeps code, message and data; timeout, loss
-// and cancelling are distinguished (M21; C37, C137, C138).
+// TestErrorKinds: an error answer keeps code, message and data; timeout, lost connection and cancellation are
+// distinguished (M21; C37, C137, C138).
 func TestErrorKinds(t *testing.T) {
 	t.Parallel()
 	rpc := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "rpc-error")}})
@@ -147,7 +147,7 @@ func TestServerKilled(t *testing.T) {
 	on := true
 	for _, test := range []struct {
 		name, mode string
-		heard      string // what it has heard when it is killed
+		heard      string // the messages that it has received when it is killed
 		want       State
 		connected  bool // before that
 		reconnect  bool
@@ -203,7 +203,7 @@ func TestServerKilled(t *testing.T) {
 			}
 			eventually(t, 10*time.Second, func() bool { return strings.Contains(readFileText(log), test.heard) }, "never heard %s", test.heard)
 			kill(first)
-			if test.reconnect { // and the next one as soon as it is there
+			if test.reconnect { // and the next connection as soon as it exists
 				kill(pid(1))
 			}
 			if !test.connected {

@@ -83,8 +83,8 @@ func (l *debugLog) Printf(format string, args ...any) {
 	fmt.Fprintf(l.sink.w, "[mcp] %s: %s\n", l.server, line)
 }
 
-// Redact redacts hidden values, except short ones, which are too common to be secrets, and anything that looks like a
-// secret. A nil log redacts nothing.
+// Redact redacts anything that looks like a secret, and the hidden values. Short hidden values are not redacted,
+// because they are too common to be secrets. A nil log redacts nothing.
 func (l *debugLog) Redact(text string) string {
 	const tooShort = 4
 	if l == nil {

@@ -20,7 +20,7 @@ type dialResult struct {
 	err   error
 }
 
-// connect makes one attempt to connect, which retries transient failures of a remote server up to retries times. The
+// connect makes one attempt to connect. Transient failures of a remote server are retried up to retries times. The
 // connection lasts until life is cancelled; the attempt lasts until ctx is cancelled or the connect timeout expires.
 func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
@@ -118,7 +118,7 @@ func (d dialer) dialOnce(life, limit context.Context, n connection.Negotiation) 
 	var got lists
 	if err = c.Open(life, limit); err == nil {
 		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, lists{}, nil)
-		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() { // a process that ends now counts as connected (observed with 2.1.330)
+		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() { // a process that exits now counts as connected (observed with 2.1.330)
 			got.err, err = err, nil
 		}
 	}
@@ -129,7 +129,7 @@ func (d dialer) dialOnce(life, limit context.Context, n connection.Negotiation) 
 	return dialResult{conn: c, lists: got}
 }
 
-// timeoutError returns the error of a connect that took too long; it mentions how to raise the limit.
+// timeoutError returns the error of a connect that took too long, with a hint how to raise the limit.
 func (d dialer) timeoutError() *connection.DialError {
 	source := "MCP_TIMEOUT"
 	if d.cfg.ConnectTimeout > 0 {
@@ -165,7 +165,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 func (d dialer) remoteTarget(ctx context.Context) connection.Remote {
 	t := connection.Remote{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
-		// Opening the TCP connection may use only a part of the time, which leaves time for a second attempt.
+		// Opening the TCP connection may use only a part of the time, so that a second attempt is possible.
 		DialTimeout: d.connectTimeout() / 4, MaxMessage: orDefault(d.cfg.MaxLineBytes, defaultMaxLine),
 	}
 	switch {
@@ -253,7 +253,7 @@ func (d dialer) usesOAuth() bool {
 	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !hasAuthorization(d.cfg.Headers)
 }
 
-// needsLogin is the error of a server that refuses requests without a token.
+// needsLogin is the error for a server that refuses requests without a token.
 func (d dialer) needsLogin() error {
 	text := fmt.Sprintf("HTTP %d: authorization required (run: claude mcp login %s)", http.StatusUnauthorized, d.cfg.Name)
 	return &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// faultyHTTP answers the handshake of mode "". Each tool is named after a fault and answers wrongly in its own way
-// (spec: mcp 1.6).
+// faultyHTTP answers the handshake of mode "". Each tool has the name of a fault and answers with this fault (spec: mcp
+// 1.6).
 type faultyHTTP struct{ mode string }
 
 var httpFaults = map[string]func(w http.ResponseWriter, r *http.Request, id json.RawMessage){ // constant: only read
@@ -108,7 +108,7 @@ func (f faultyHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Params struct{ Name string }
 	}
 	_ = json.NewDecoder(r.Body).Decode(&m)
-	_, _ = io.Copy(io.Discard, r.Body) // the end of the body shows when the client is gone
+	_, _ = io.Copy(io.Discard, r.Body) // the end of the body shows that the client has disconnected
 	result := ""
 	switch {
 	case m.ID == nil:
@@ -142,8 +142,8 @@ func serveFaults(t *testing.T, mode string) ServerConfig {
 	return ServerConfig{Name: "s", Type: "http", URL: s.URL + "/mcp"}
 }
 
-// TestHTTPServerEnds: a call whose server ends, and a call to a port that is closed, fail in the words of the real
-// CLI 2.1.330, and so does the call after it.
+// TestHTTPServerEnds checks that a call whose server exits, a call to a closed port, and the next call fail with the
+// texts of the real CLI 2.1.330.
 func TestHTTPServerEnds(t *testing.T) {
 	t.Parallel()
 	for tool, want := range map[string]string{
@@ -176,8 +176,8 @@ func TestHTTPServerEnds(t *testing.T) {
 	}
 }
 
-// TestHTTPMisbehaving has a row for every fault of an HTTP server, in a call and in the handshake. Each ends within
-// its time and memory limit with an error that names the fault, and a call after it works (M42, M43, M44).
+// TestHTTPMisbehaving has a row for every fault of an HTTP server, in a call and in the handshake. Each call returns
+// within its time and memory limit with an error that names the fault, and the next call works (M42, M43, M44).
 func TestHTTPMisbehaving(t *testing.T) {
 	const timeout, connectTimeout = `MCP server "s" tool "%s" timed out after 0s`, "connection timed out after 500ms (connectTimeout of its entry)"
 	const tooLong = "the message of the server has more than 33554432 bytes; the limit is 16777216 (maxLineBytes in the server's entry)"

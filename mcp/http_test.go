@@ -19,7 +19,7 @@ import (
 // fakeHTTP is a streamable HTTP server that records its requests.
 type fakeHTTP struct {
 	*httptest.Server
-	status func(n int, r *http.Request) int // 0 means serve it
+	status func(n int, r *http.Request) int // 0 means that the request is served normally
 	hang   chan struct{}                    // a call of "hang" waits for it
 
 	mu   sync.Mutex
@@ -100,8 +100,8 @@ func remoteConfig(f *fakeHTTP) ServerConfig {
 	return ServerConfig{Name: "s", Type: "http", URL: f.URL + "/mcp", Headers: map[string]string{"Authorization": "Bearer sesame"}, Timeout: 300 * time.Millisecond}
 }
 
-// TestHTTP: session, version and configured headers on every request, the open GET stream, answers checked for their
-// id (M43), cancellation (M23), no DELETE at the end.
+// TestHTTP checks the session, version and configured headers of every request, the open GET stream, the ids of answers
+// (M43), cancellation (M23), and that no DELETE is sent at the end.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
@@ -174,8 +174,8 @@ func TestHTTPStandingFirst(t *testing.T) {
 	}
 }
 
-// TestHTTPAuth: 401 and 403 mean needs-auth and few requests, but a refused Authorization header of the configuration
-// is a failure; its value is never shown (S13).
+// TestHTTPAuth checks that 401 and 403 lead to needs-auth after few requests. A refused Authorization header of the
+// configuration is a failure instead, and its value is never shown (S13).
 func TestHTTPAuth(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403} {
@@ -362,7 +362,7 @@ func (f *fakeSSE) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestSSE: calls, requests of the server, loss of the stream and a reconnect after a second; a call fails when its
+// TestSSE checks calls, requests of the server, a lost stream and the reconnect after a second. A call fails when its
 // stream ends.
 func TestSSE(t *testing.T) {
 	t.Parallel()
@@ -394,8 +394,8 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// TestHTTPFailedAtFirst: a call of a tool of a server that failed connects once more. If that fails too, there is no
-// such tool, and the next call tries again (observed with 2.1.330).
+// TestHTTPFailedAtFirst checks that a call of a failed server connects once more. If that also fails, the tool counts
+// as unknown, and the next call tries again (observed with 2.1.330).
 func TestHTTPFailedAtFirst(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, func(n int, _ *http.Request) int {
@@ -419,12 +419,12 @@ func TestHTTPFailedAtFirst(t *testing.T) {
 	}
 }
 
-// TestHTTPRedirect: a redirect is followed, but the configured headers go only to the configured server. The other
-// server learns neither the URL of the first nor a session id that it did not issue (N34).
+// TestHTTPRedirect checks that a redirect is followed, but that the configured headers are sent only to the configured
+// server. The other server receives neither the URL of the first nor a session id that it did not issue (N34).
 func TestHTTPRedirect(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var told []string // what the other server got of each request
+	var told []string // what the other server received in each request
 	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
 		mu.Lock()
 		defer mu.Unlock()

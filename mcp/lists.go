@@ -50,7 +50,8 @@ func CanonicalName(server, tool string) string {
 	return "mcp__" + normalise(server) + "__" + normalise(tool)
 }
 
-// Command returns the slash command of a prompt. Unlike a tool name, it keeps all characters of the prompt's name.
+// Command returns the slash command of a prompt. Unlike the name of a tool, it contains the unchanged name of the
+// prompt.
 func (p Prompt) Command() string { return CanonicalName(p.Server, "") + p.Name }
 
 func normalise(name string) string {
@@ -77,7 +78,7 @@ type lists struct {
 	resources    []Resource
 	hasResources bool // the server declared resources, even if it has none
 	warnings     map[connection.List][]string
-	err          error // why the server did not list its tools; nil means it did
+	err          error // the reason why the server did not list its tools; nil means that it did
 }
 
 // allWarnings returns the warnings of all lists.
@@ -96,8 +97,8 @@ type listFetcher struct {
 // fetch fetches those lists in only (nil means all) that the server declared, and returns them together with the
 // remaining lists of old. A list that fails is fetched again, with pauses that start at f.pause, and is empty if it
 // keeps failing. The lists are fetched one after another in the order of the real CLI, so that runs are reproducible.
-// A server that declared no capabilities in the handshake is asked for tools once, unless f.exact is set, because
-// some have tools anyway. An error means that the connection was lost.
+// The tools of a server that declared no capabilities in the handshake are listed once, because some of these servers
+// have tools. f.exact prevents this. An error means that the connection was lost.
 func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {
 	out := old
 	out.err = nil

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/tests/mcptest"
 )
 
-// TestMain makes the test binary a server when MCPTEST_MODE says so.
+// TestMain runs the test binary as a server if MCPTEST_MODE is set.
 func TestMain(m *testing.M) {
 	mode := os.Getenv("MCPTEST_MODE")
 	if os.Getenv("MCPTEST_CLIENT") != "" && mode == "" {
@@ -64,8 +64,7 @@ func testConfig(tb testing.TB, name, mode string, env ...string) ServerConfig {
 	return cfg
 }
 
-// start runs a manager until the end of the test and checks that none of its
-// processes is left then.
+// start runs a manager until the end of the test, and then checks that all its processes have exited.
 func start(tb testing.TB, o Options) *Manager {
 	tb.Helper()
 	if o.Environ == nil {
@@ -104,7 +103,7 @@ func startOne(tb testing.TB, mode string, env ...string) *Manager {
 	return start(tb, Options{Servers: []ServerConfig{testConfig(tb, "s", mode, env...)}})
 }
 
-// assertGone checks that nothing of a process group is left but zombies.
+// assertGone checks that all processes of a group have exited; zombies are allowed.
 func assertGone(tb testing.TB, pgid int) {
 	tb.Helper()
 	eventually(tb, 400*time.Millisecond, func() bool {
@@ -128,11 +127,10 @@ func onlyZombies(pgid int) bool {
 }
 
 // patience is a time limit that only a hanging test exceeds, even on a busy machine. It is shorter than the timeouts
-// that end a hanging server.
+// after which a hanging server is stopped.
 const patience = 30 * time.Second
 
-// eventually waits until ok holds. It waits at least patience before it fails,
-// so that limit can only lengthen the wait.
+// eventually waits until ok returns nil. It fails after limit, but not before patience.
 func eventually(tb testing.TB, limit time.Duration, ok func() bool, format string, args ...any) {
 	tb.Helper()
 	deadline := time.Now().Add(max(limit, patience))

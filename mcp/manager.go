@@ -29,7 +29,7 @@ type Manager struct {
 	cachedCatalogue *catalogue // nil means not built yet
 }
 
-// settleMargin gives an attempt that reached its own limit time to report it.
+// settleMargin is extra time for an attempt to report that it reached its own limit.
 const settleMargin = 300 * time.Millisecond
 
 // New checks the options and returns a manager without starting anything. Two servers with the same name are an
@@ -49,9 +49,9 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Start connects all servers in parallel and returns when each is connected or has failed, at the latest after
-// ConnectTimeout; the remaining servers continue to connect. A server that fails is not an error of Start: see
-// Servers. ctx bounds only the waiting; the servers live until Close.
+// Start connects all servers in parallel. It returns when each is connected or has failed, at the latest after
+// ConnectTimeout; the remaining servers continue to connect. A failed server is not an error of Start: see Servers. ctx
+// limits only the waiting; servers run until Close.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed || m.started {
@@ -88,9 +88,9 @@ func (m *Manager) settle(ctx context.Context, servers []*server) error {
 	return nil
 }
 
-// Close stops all servers in parallel, within about 1.3 s even if they do not cooperate, and returns when no process
-// or goroutine is left. It may be called at any time and more than once. It ignores the cancellation of its context,
-// so that servers are also stopped after a signal.
+// Close stops all servers in parallel, within about 1.3 s even if they do not cooperate, and returns when all their
+// processes and goroutines have ended. It may be called at any time and more than once. It ignores the cancellation of
+// its context, so that servers are also stopped after a signal.
 func (m *Manager) Close(_ context.Context) error {
 	m.mu.Lock()
 	m.closed = true
@@ -152,8 +152,8 @@ func (m *Manager) findServer(name string) (*server, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownServer, name)
 }
 
-// Connect connects a server that is not connected, for whatever reason, and waits for the outcome. It returns
-// ErrUnknownServer for unknown names.
+// Connect connects a server that is not connected and waits for the outcome. It returns ErrUnknownServer for unknown
+// names.
 func (m *Manager) Connect(ctx context.Context, name string) error {
 	s, err := m.findServer(name)
 	if err != nil {
@@ -169,7 +169,7 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	return err
 }
 
-// Disconnect ends a server's connection and keeps its configuration.
+// Disconnect closes the connection of a server and keeps its configuration.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
 	return requestState(ctx, m, name, StateDisconnected)
 }
@@ -199,8 +199,8 @@ func (m *Manager) Reconnect(ctx context.Context, name string) error {
 	return m.Connect(ctx, name)
 }
 
-// Deliver passes on a message that an SDK server sent on its own initiative: a notification such as list_changed, or
-// a request, which is answered through Options.SDK.
+// Deliver handles an unsolicited message of an SDK server: a notification such as list_changed, or a request, which is
+// answered through Options.SDK.
 func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMessage) error {
 	s, err := m.findServer(server)
 	if err != nil {
@@ -221,8 +221,8 @@ type ServerChange struct {
 
 // SetServers replaces the servers that were set earlier by source, and those of the SDK host if source is "sdk", with
 // desired. Configured servers stay, except those with a desired name, which become servers of the source permanently.
-// Servers whose expanded configuration is the same stay as they are, including their process. It waits for the new
-// servers as Start does.
+// Servers whose expanded configuration is unchanged keep their process and connection. It waits for the new servers as
+// Start does.
 func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (ServerChange, error) {
 	change := ServerChange{Errors: map[string]string{}}
 	m.mu.Lock()
@@ -287,8 +287,8 @@ func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[
 }
 
 // SetRoots changes the roots (absolute paths). If they differ from the previous ones, all connected servers except
-// those of the SDK host are notified. Remote servers are notified in the background, until the manager is closed at
-// the latest.
+// those of the SDK host are notified. Remote servers are notified in the background, at most until the manager is
+// closed.
 func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

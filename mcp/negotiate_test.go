@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestProbe: with Probe the client speaks the newer revision to servers that support it, and still reaches every
-// other kind: servers that refuse the probe, do not know it, answer with nonsense, do not answer, or exit (S14, C33).
+// TestProbe: with Probe, the client uses the newer revision with servers that support it, and still connects to servers
+// that refuse the probe, do not know it, send an invalid answer, do not answer, or exit (S14, C33).
 func TestProbe(t *testing.T) {
 	for mode, version := range map[string]string{
 		"modern": "2026-07-28", "ok": "2025-11-25", "lax": "2025-11-25", "ignore-unknown": "2025-11-25", "exit-unknown": "2025-11-25", "old-version": "2024-11-05",
@@ -64,8 +64,8 @@ func TestProbeHTTP(t *testing.T) {
 	}
 }
 
-// TestFallback: after 404 or 405 to the handshake, an entry of either type becomes a server of the older transport;
-// other answers and a forced type do not cause this (S13).
+// TestFallback checks that an entry without an explicit type uses the older transport if the handshake is answered with
+// 404 or 405. Other answers do not cause this (S13).
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	old := newFakeSSE(t)
@@ -105,8 +105,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestRefused: a refused connection is tried again three times (S13); a reconnect has its own back-off and no retries
-// inside it.
+// TestRefused checks that a refused connection is retried three times (S13). A reconnect has its own back-off and does
+// not use these retries.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

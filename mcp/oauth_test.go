@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// TestOAuth_N31N33: without credentials a server is needs-auth, and the error says how to log in. Stored credentials are
-// used; a token that the server refuses in the middle of a session is refreshed once; a call that needs another scope
-// is an error, and the connection stays. No token is in the log.
+// TestOAuth_N31N33 checks that a server without credentials is needs-auth, and that the error says how to log in.
+// Stored credentials are used. A token that the server refuses during a session is refreshed once. A call that needs
+// another scope is an error, but the connection stays open. The log contains no token.
 func TestOAuth_N31N33(t *testing.T) {
 	t.Parallel()
 	var current, status atomic.Value
@@ -65,7 +65,7 @@ func TestOAuth_N31N33(t *testing.T) {
 	}
 	m.Close(t.Context())
 
-	data, err := os.ReadFile(o.Credentials.Path) // what was found out about the authorization server is stored
+	data, err := os.ReadFile(o.Credentials.Path) // the discovered metadata of the authorization server is stored
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,15 +46,15 @@ type Options struct {
 	Debug io.Writer
 	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy].
 	Negotiation Negotiation
-	// IgnoreUndeclared does not ask a server for tools if it declares no capabilities at all, as the real CLI does.
+	// IgnoreUndeclared does not list the tools of a server that declares no capabilities, as in the real CLI.
 	IgnoreUndeclared bool
 	// OptionalSchemas accepts tools without an input schema, unlike the real CLI.
 	OptionalSchemas bool
 	// Credentials are the OAuth credentials of remote servers. They are not used for entries with a headersHelper or an
 	// Authorization header.
 	Credentials Credentials
-	// ResourceUpdated is called when a subscribed resource changes; simultaneous changes of one resource are reported
-	// once. nil means changes are ignored.
+	// ResourceUpdated is called when a subscribed resource changes. Simultaneous changes of one resource are reported
+	// once. Nil means that changes are ignored.
 	ResourceUpdated func(server, uri string)
 	// Records stores every call; nil means calls are not recorded.
 	Records *CallLog
@@ -63,10 +63,11 @@ type Options struct {
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)
 	// Elicit handles elicitation/create; nil means every request is cancelled.
 	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer
-	// Files stores content that is too large or binary; nil means nothing is stored, and long results are returned whole.
+	// Files stores content that is too large or binary; nil means that nothing is stored, and long results are returned
+	// unchanged.
 	Files Files
-	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 means the default of the real CLI, which is compared with an
-	// estimate.
+	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 means the default of the real CLI; the number of tokens is then
+	// estimated.
 	MaxOutputTokens int
 	// SDK sends one JSON-RPC message to a server of type "sdk" and returns the response (nil for notifications). Nil
 	// means that such servers cannot connect.
@@ -95,8 +96,8 @@ func (c Credentials) Now() time.Time {
 
 // Pauses are the pauses between attempts.
 type Pauses struct {
-	// Retry is the pause after the first failure of a first connect to a remote server, or of listing tools; it
-	// doubles with each of three retries. 0 means 250 ms.
+	// Retry is the pause after the first failure to connect to a remote server, or to list tools. It doubles with each of
+	// the three retries. 0 means 250 ms.
 	Retry time.Duration
 	// Reconnect is the pause before the first of five attempts to reconnect; it doubles with each. 0 means 1 s.
 	Reconnect time.Duration

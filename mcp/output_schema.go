@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/outputschema"
 )
 
-// outputSchema returns the schema that the results of a tool must fit; nil means any, as for servers of older revisions.
-// The error has the words of the real CLI, which does not call a tool whose schema is invalid.
+// outputSchema returns the schema that the results of a tool must match; nil means any result, as for servers of older
+// revisions. A tool with an invalid schema is not called, and the error has the text of the real CLI.
 func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 	st, _ := s.snapshot()
 	if st.initResult.ProtocolVersion != connection.ModernVersion {
@@ -30,8 +30,8 @@ func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 	return nil, nil
 }
 
-// outputDefect returns why a successful result does not fit the output schema of its tool, in the words of the real CLI; ""
-// means it does.
+// outputDefect returns, in the words of the real CLI, why a successful result does not match the output schema of its
+// tool; "" means that it matches.
 func (s *server) outputDefect(tool string, structured json.RawMessage) string {
 	schema, err := s.outputSchema(tool)
 	switch {

@@ -31,8 +31,8 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 
 // ReadResource reads one resource of the server with this raw name and returns the result as the server sent it. A
 // server that was lost is started again first. The server has 60 s to answer, or its Timeout if that is shorter. The
-// error is a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], or reports that no response
-// came. All of this also applies to the other requests that are not tool calls.
+// error is a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], or reports that no response came.
+// The same applies to all other requests except tool calls.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
 	err = m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.ReadResource(ctx, uri)
@@ -99,7 +99,7 @@ func (m *Manager) withConnection(ctx context.Context, server string, request fun
 // ErrNoSubscriptions reports that a server does not support resource subscriptions.
 var ErrNoSubscriptions = errors.New("MCP server has no resource subscriptions")
 
-// Ping pings a connected server. If the server is not connected, Ping fails at once and does not start it. Protocol
+// Ping pings a connected server. If the server is not connected, Ping fails immediately and does not start it. Protocol
 // version 2026-07-28 has no ping: for its servers a live connection is enough.
 func (m *Manager) Ping(ctx context.Context, server string) error {
 	s, err := m.openServer(server)

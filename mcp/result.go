@@ -132,7 +132,7 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 	return r
 }
 
-// failedResult returns a failed tool result; the middle of a long text is left out.
+// failedResult returns a failed tool result; the middle of a long text is omitted.
 func failedResult(text string) protocol.ToolResult {
 	if runes := []rune(text); len(runes) > maxErrorBytes {
 		const half = shownErrorBytes / 2

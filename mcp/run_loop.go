@@ -173,7 +173,8 @@ func (l *loopState) handleDialFailure(err error) {
 	})
 }
 
-// maxReconnects is the number of attempts before the server has failed; the pauses double.
+// maxReconnects is the number of attempts to reconnect, after which the server counts as failed. The pause doubles with
+// each attempt.
 const maxReconnects = 5
 
 func (l *loopState) retryLater(reason, wireReason string) {
@@ -243,7 +244,7 @@ func (l *loopState) disconnect(ctx context.Context) {
 	}
 }
 
-// shutdown closes everything and returns when no process or connection of the server is left.
+// shutdown closes everything and returns when all processes and connections of the server have ended.
 func (l *loopState) shutdown(ctx context.Context) {
 	l.stopRetry()
 	if l.nextUpdate != nil {

@@ -135,8 +135,8 @@ func TestConnectTimeout(t *testing.T) {
 	})
 }
 
-// TestClosed: after Close, everything that needs a server is refused with the same error (C140), and closing again is
-// allowed (C5).
+// TestClosed: after Close, every method that needs a server returns the same error (C140), and closing again is allowed
+// (C5).
 func TestClosed(t *testing.T) {
 	m := start(t, Options{SDK: sdkHost(new(atomic.Bool), new(atomic.Int64)), Servers: []ServerConfig{{Name: "s", Type: "sdk"}}})
 	for range 2 {

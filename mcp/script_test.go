@@ -14,9 +14,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// scriptServer is a server that answers each request with the next line that a text has
-// for its method: METHOD ITEM ; ITEM …. The last line of a method repeats, and a
-// method without a line is not found. An item is one of
+// scriptServer is a server that answers each request with the next line for its method in a text: METHOD ITEM ; ITEM ….
+// The last line of a method repeats, and a method without a line is not found. An item is one of
 //
 //	{"result":…}  {"error":…}  the answer
 //	{"method":…}               a notification
@@ -67,8 +66,8 @@ type scriptRequest struct {
 	Params map[string]json.RawMessage `json:"params"`
 }
 
-// logRequest logs a message: its id, its method, "modern" if it carries the metadata that revision 2026-07-28 requires, its
-// other parameters, and some headers.
+// logRequest logs a message: its id, its method, "modern" if it contains the metadata that revision 2026-07-28
+// requires, its other parameters, and some headers.
 func (s *scriptServer) logRequest(m scriptRequest, header http.Header) {
 	if s.Log == nil {
 		return
@@ -166,7 +165,7 @@ func (s *scriptServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(items) == 1 && strings.HasPrefix(items[0], "{") {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(renderItem(items[0], m)) // a client that is gone needs no answer
+		_, _ = w.Write(renderItem(items[0], m)) // a client that has disconnected needs no answer
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

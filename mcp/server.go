@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Routing errors of Resolve and Call; they mean that nothing was sent. Test with errors.Is.
+// Routing errors of Resolve and Call; they mean that no request was sent. Test with errors.Is.
 var (
 	ErrUnknownServer = errors.New("unknown MCP server")
 	ErrUnknownTool   = errors.New("unknown MCP tool")
@@ -36,8 +36,8 @@ func (notConnectedError) Unwrap() error { return ErrNotConnected }
 // State is the connection state of a server.
 type State string
 
-// The states: configured → connecting → connected → reconnecting → … . Lost is the state of a stdio server
-// whose process ended, and of a remote server after the last attempt to reconnect; the next call connects again.
+// The states: configured → connecting → connected → reconnecting → … . Lost is the state of a stdio server whose
+// process exited, and of a remote server after the last attempt to reconnect; the next call connects again.
 const (
 	StateConfigured   State = "configured"
 	StateConnecting   State = "connecting"
@@ -79,27 +79,26 @@ type ServerStatus struct {
 	ProtocolVersion string
 	Capabilities    json.RawMessage
 	Instructions    string
-	// Error is why the server is not connected, with exit status and last line of standard error if available. Empty
-	// means no error.
+	// Error is the reason why the server is not connected, with exit status and last line of standard error if available.
+	// Empty means no error.
 	Error string
-	// WireError is the same error as the real CLI words it ("Connection closed").
+	// WireError is the same error with the text of the real CLI ("Connection closed").
 	WireError string
 	PID       int // process id of a stdio server; 0 means not running
 	Attempt   int // number of the attempt to reconnect, from 1
 	Tools     []protocol.Tool
 	RawTools  []json.RawMessage // definitions as the server sent them, in the order of Tools
 	Prompts   []Prompt
-	// Warnings are defects despite which the server is used: tools left out, repeated cursors, output that is not
-	// JSON.
+	// Warnings are defects of a server that is still used: omitted tools, repeated cursors, output that is not JSON.
 	Warnings []string
 }
 
-// server is one configured server over its whole life. One goroutine, run, changes its state; other goroutines send
-// it requests and read status.
+// server is one configured server, connected or not. Only the goroutine run changes its state; other goroutines send
+// requests to it and read status.
 type server struct {
 	*shared
 	cfg           ServerConfig // immutable: a changed configuration is a new server
-	configuredBy  string       // the source that set it in SetServers, "" means configured; guarded by Manager.mu
+	configuredBy  string       // the source that set it in SetServers; "" means configured; guarded by Manager.mu
 	stateRequests chan stateRequest
 	cancel        context.CancelFunc // ends run
 	done          chan struct{}      // closed when run has returned and everything is shut down
@@ -117,7 +116,7 @@ type status struct {
 	conn       *connection.Conn // nil unless connected
 	initResult connection.InitializeResult
 	lists      lists
-	err        string // why it is not connected
+	err        string // the reason why it is not connected
 	wireErr    string
 	stderrTail []string // last lines of standard error, after a loss
 	warnings   []string

@@ -15,7 +15,7 @@ import (
 
 // shared is the state that all servers of a manager share.
 type shared struct {
-	options     Options       // without Servers: Manager.servers replaces it
+	options     Options       // Options without Servers, which are in Manager.servers
 	debug       *debugSink    // nil means off
 	localSlots  chan struct{} // one slot for each local server that may connect at the same time
 	remoteSlots chan struct{} // one slot for each remote server that may connect at the same time

@@ -16,11 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestPings: an idle server that answers no pings is lost and reconnects, and no call is blamed; a server that
-// answers is not disturbed (S40; U178–U180, C65). TestWatch of package connection tests the times.
+// TestPings: an idle server that does not answer pings counts as lost and is reconnected, and no call fails. A server
+// that answers stays connected (S40; U178–U180, C65). TestWatch of package connection tests the times.
 func TestPings(t *testing.T) {
 	t.Parallel()
-	const every = 300 * time.Millisecond // a sixth of it is the patience with one ping
+	const every = 300 * time.Millisecond // an unanswered ping is given up after a sixth of it
 	log := filepath.Join(t.TempDir(), "log")
 	healthy := testConfig(t, "healthy", "ok", "MCPTEST_LOG="+log)
 	deaf := testConfig(t, "s", "deaf")
@@ -40,7 +40,7 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// TestPing: a connected server answers (C65); a disconnected one gets nothing (C66).
+// TestPing checks that a connected server answers (C65) and that a disconnected one receives no message (C66).
 func TestPing(t *testing.T) {
 	t.Parallel()
 	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "ok"), testConfig(t, "deaf", "deaf")}, Pauses: Pauses{Ping: -1}})
@@ -99,7 +99,7 @@ func TestRecords(t *testing.T) {
 		{Tool: "e/echo"},
 		{Tool: "mcp__s__fail", Input: json.RawMessage(`[]`)},
 		{Tool: "mcp__s__crash"},
-		{Tool: "nope"}, // never sent, so no call
+		{Tool: "nope"}, // not sent, so not a call
 	} {
 		_, _ = m.Call(t.Context(), c)
 	}
@@ -139,7 +139,7 @@ func (o *observer) RecordCall(c CallRecord) {
 func (o *observer) RecordNotification(n NotificationRecord) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.calls) == 0 { // what belongs to a call comes before it
+	if len(o.calls) == 0 { // the notifications of a call come before its record
 		o.notifications = append(o.notifications, n)
 	}
 }
@@ -164,8 +164,8 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestSubscriptions: a thousand changes are reported as a few, without delaying the server. After a crash the server
-// is subscribed again; a server without subscriptions gives an error (S36).
+// TestSubscriptions checks that a thousand changes cause few reports and do not delay the server. After a crash the
+// server is subscribed again; a server without subscriptions gives an error (S36).
 func TestSubscriptions(t *testing.T) {
 	var mu sync.Mutex
 	var told []string
@@ -228,8 +228,8 @@ func TestRootsChange(t *testing.T) {
 	}
 }
 
-// TestSampling: with a handler, sampling is declared and answered (C31); a panic of the handler is only an error for
-// the server (M44).
+// TestSampling: with a handler, sampling is declared and answered (C31); a panic of the handler becomes an error
+// response to the server (M44).
 func TestSampling(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	for _, test := range []struct {
@@ -256,7 +256,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestLogging: what servers log goes to the debug log (M33).
+// TestLogging checks that log messages of servers are written to the debug log (M33).
 func TestLogging(t *testing.T) {
 	var debug logBuffer
 	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "flood-call", "MCPTEST_COUNT=3")}, Debug: &debug})

@@ -55,7 +55,7 @@ func TestLibraryLoads(t *testing.T) {
 	}
 }
 
-// Loading takes time linear in the size of the file, whatever its content.
+// Loading takes time linear in the size of the file, for any content.
 func BenchmarkLoadTurns(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

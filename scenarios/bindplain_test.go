@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// The fast way to read a pattern accepts only what the slow one accepts, with the same result (D2).
+// bindShorthand accepts only patterns that the general code accepts, with the same result (D2).
 func TestBindPlain(t *testing.T) {
 	for src, plain := range map[string]bool{
 		`type = "exact", text = "a"`: true, `type = "contains", text = ""`: true, `type = "regex", pattern = "a+"`: true, `type = "glob", pattern = "*"`: true,

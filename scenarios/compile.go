@@ -118,7 +118,7 @@ func (c *compiler) compileRule(r *Rule, i int) {
 func (c *compiler) compileAnswer(when string, r *Response, f *Failure) {
 	c.Condition(when)
 	c.compileFailure(f)
-	// Plain text is checked first: most responses have no other form, and large scenarios have many.
+	// Plain text is checked first, because most responses have this form, and large scenarios have many.
 	if r == nil || (len(r.Steps) == 0 && len(r.ToolCalls) == 0 && r.StructuredOutput == nil && !eval.HasTemplate(r.Text)) {
 		return
 	}

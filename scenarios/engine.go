@@ -47,7 +47,7 @@ type Engine struct {
 	subagentScript *matchedRule        // the script of a sub-agent, which answers its first prompt; nil means the rules answer it
 	agents         agents
 
-	lastText           string      // text of the last reply that had one
+	lastText           string      // text of the last reply with text
 	consecutiveNotices map[int]int // number of prompts written by the CLI that each rule has answered since the user's last prompt
 }
 
@@ -140,8 +140,8 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	return reply, e.fail(ctx, h, &reply)
 }
 
-// recordText remembers the text of a reply. If the CLI itself writes a prompt that no rule answers, this text is the
-// reply again.
+// recordText remembers the text of a reply. This text is repeated if the CLI itself writes a prompt that no rule
+// answers.
 func (e *Engine) recordText(r Request, reply Reply) {
 	if r.SideKind != "" || reply.Failure != nil {
 		return
@@ -154,7 +154,7 @@ func (e *Engine) recordText(r Request, reply Reply) {
 }
 
 // isEndless counts the prompts of the CLI itself that a rule answers with tool calls. It reports whether this would
-// continue for ever, because each call causes the next such prompt. A rule with max_matches is never endless.
+// never stop, because each call causes the next such prompt. A rule with max_matches is never endless.
 func (e *Engine) isEndless(r Request, h *matchedRule) bool {
 	if !r.IsNotification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
 		return false

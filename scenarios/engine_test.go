@@ -441,7 +441,7 @@ failure = { type = "overloaded" }
 	}
 }
 
-// The `usage` of a response is that of the run: the usage of its messages adds up to it.
+// The `usage` of a response is a total: it is the sum of the usage of its messages.
 func TestUsageAddsUp(t *testing.T) {
 	e := NewEngine(parse(t, ruleTOML(`any`, `{ text = "t", usage = { input_tokens = 7, output_tokens = 9 }, tool_calls = [{ tool = "A" }] }`)), EngineOptions{})
 	var sum Usage
@@ -475,7 +475,7 @@ func TestStateGoesOn(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// A response whose calls were deferred continues when their results arrive, also if they are deferred twice.
+	// A response whose calls were deferred continues when their results arrive, even if they are deferred twice.
 	steps := parse(t, `[[responses]]
 pattern = { type = "regex", pattern = '^run (?P<what>\w+)$' }
 [[responses.response.steps]]
@@ -541,7 +541,7 @@ func (s claimCounts) Next(rule string, after int) (int, error) {
 	return s[rule], nil
 }
 
-// A rule with once answers in one engine of a run only.
+// A rule with once answers in only one engine of a run.
 func TestOnce(t *testing.T) {
 	s := parse(t, `unmatched = "error"
 [[responses]]
@@ -570,7 +570,7 @@ response = "never"
 	}
 }
 
-// A rule with max_matches counts the prompts of all engines of a run; a request with its own claims counts there.
+// A rule with max_matches counts the prompts of all engines of a run; a request with its own counter uses that one.
 func TestMatchesOfARun(t *testing.T) {
 	s := parse(t, ruleTOML(`any`, `"a"`, `max_matches = 2`)+ruleTOML(`any`, `"b"`))
 	claims := claimCounts{}
@@ -589,7 +589,7 @@ type brokenPattern struct{}
 
 func (brokenPattern) Next(string, int) (int, error) { return 0, errors.New("the shelf is broken") }
 
-// unmatched = "error" gives the nearest rules and why they do not match.
+// unmatched = "error" reports the nearest rules and the reasons why they do not match.
 func TestNearMisses(t *testing.T) {
 	s := parse(t, `unmatched = "error"
 [[responses]]

@@ -58,7 +58,7 @@ func (x excerpts) split(s string, at int) (before, after string) {
 func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	why := t.Explain(prompt, x)
 	m, ok := t.FirstMismatch(prompt)
-	const few = 3 // a match of so few characters may be chance
+	const few = 3 // a match of so few characters may be accidental
 	if !ok || m.At < few {
 		return why
 	}

@@ -20,8 +20,8 @@ func (wordsAfterToken) Places(text string) (places [][2]int) {
 	return places
 }
 
-// TestExplainHidesSecretsBeforeItCuts: a near miss that ends inside a secret, and excerpts that are shorter than one,
-// show no part of it.
+// TestExplainHidesSecretsBeforeItCuts checks that no part of a secret is shown: neither by a near miss that ends inside
+// a secret nor by an excerpt that is shorter than the secret.
 func TestExplainHidesSecretsBeforeItCuts(t *testing.T) {
 	long := strings.Repeat("x", 35) + " token abcdefghijklmnop and more"
 	for name, tt := range map[string]struct{ pattern, prompt, want string }{

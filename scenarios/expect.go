@@ -144,7 +144,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	return judged
 }
 
-// check returns what is expected, and why it is not met or "" if it is met.
+// check describes the expectation, and explains why it is not met; "" means that it is met.
 func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
 	hits := x.matchingEvents(seen)
 	low, high := 1, -1

@@ -78,7 +78,7 @@ func (x *ExpectOAuth) matches(r ObservedOAuthRequest) bool {
 		(x.Scope == "" || slices.Contains(r.Scopes, x.Scope)) && (x.Result == "" || x.Result == r.Result)
 }
 
-// subject names what is expected.
+// subject describes what is expected.
 func (x *ExpectOAuth) subject() string {
 	var text strings.Builder
 	text.WriteString("an OAuth " + cmp.Or(x.Request, "token") + " request")

@@ -55,7 +55,7 @@ type FailureType string
 // The failure types.
 const (
 	FailNetworkUnreachable FailureType = "network_unreachable"
-	// FailNotLoggedIn is a session without credentials; scenarios cannot ask for it.
+	// FailNotLoggedIn is a session without credentials; scenarios cannot select it.
 	FailNotLoggedIn       FailureType = "not_logged_in"
 	FailConnectionTimeout FailureType = "connection_timeout"
 	FailAuthError         FailureType = "auth_error"

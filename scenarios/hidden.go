@@ -13,7 +13,7 @@ import (
 // others: those that have neither a condition nor a limit of matches.
 type hiddenRules struct {
 	rules         []Rule
-	firstCatchAll int            // the first that matches every text; len(rules) = none
+	firstCatchAll int            // the first rule that matches every text; len(rules) means none
 	byPattern     map[string]int // the first rule of each pattern
 	substrings    trie           // texts of `contains` patterns
 	otherPatterns []otherPattern // the first rules with other patterns
@@ -25,7 +25,7 @@ type otherPattern struct {
 	text match.Text
 }
 
-// These limits keep the check of large files fast. What exceeds them is not checked.
+// These limits keep the check of large files fast. Parts of a file beyond these limits are not checked.
 const (
 	maxOtherPatterns = 200
 	maxComparisons   = 20_000

@@ -37,7 +37,7 @@ func Lint(s *Scenario, o LintOptions) diag.List {
 	return l.list
 }
 
-// How the messages about rules that never answer, and about placeholders, begin.
+// The beginnings of the messages about placeholders and about rules that never answer.
 const (
 	NeverAnswers      = "the rule never answers"
 	PlaceholderAnswer = "the answer is the placeholder that --accept wrote"
@@ -366,9 +366,8 @@ func (l *linter) lintServers() {
 	}
 }
 
-// isCalled reports whether an answer may call a tool, by any of its names. It
-// compares only the last part of the names and may therefore report too many calls,
-// never too few. If no rule has an answer, it returns true.
+// isCalled reports whether an answer may call a tool, by any of its names. It compares only the last part of the names,
+// so it may return true for another tool, but never misses a call. If no rule has an answer, it returns true.
 func (l *linter) isCalled(name string) bool {
 	want := lastPart(name)
 	return len(l.s.Responses) == 0 && l.s.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.called, func(called string) bool {

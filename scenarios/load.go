@@ -228,7 +228,7 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 		l.list = append(l.list, *d)
 		return ix, false
 	}
-	// The index understands only simple syntax; the decoder decides whether a file is valid.
+	// The index parses only simple syntax. The decoder decides whether a file is valid.
 	var tree map[string]any
 	if _, err := toml.Decode(src, &tree); err != nil {
 		l.list = append(l.list, syntaxError(ix, *d, err))
@@ -244,9 +244,9 @@ func (l *loader) bind(ix *diag.Index, tree map[string]any, s *Scenario) bool {
 	return true
 }
 
-// syntaxError returns the decoder's error. Its position is usually the first problem that the index found, because
-// the decoder reports some errors only at the next line or at the end of the file. If the decoder got well beyond
-// that position, its own is used.
+// syntaxError returns the decoder's error. Its position is usually the first problem that the index found, because the
+// decoder reports some errors only at the next line or at the end of the file. If the decoder's position is much later,
+// that position is used.
 func syntaxError(ix *diag.Index, doubt diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
 	if !ok || strings.Contains(doubt.Message, "defined") || strings.Contains(doubt.Message, "not closed") {

@@ -183,7 +183,7 @@ func TestJSONScenario(t *testing.T) {
 	}
 }
 
-// Rules of included files come after our own, each file once.
+// Rules of included files come after the rules of the file itself. Each file is included once.
 func TestInclude(t *testing.T) {
 	files := map[string]string{
 		"dir/main.toml":       "include = [\"common/a.toml\", \"b.json\"]\n" + ruleTOML(`any`, `"own"`, `max_matches = 1`),
@@ -241,8 +241,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// FuzzLoad: loading never panics, a loaded scenario answers, and the index agrees with the TOML decoder unless the
-// index is uncertain.
+// FuzzLoad checks that loading never panics, that a loaded scenario answers, and that the index agrees with the TOML
+// decoder unless the index is uncertain.
 func FuzzLoad(f *testing.F) {
 	for _, name := range Library() {
 		src, err := libraryFiles.ReadFile("library/" + name + ".toml")

@@ -76,7 +76,7 @@ func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	return b
 }
 
-// Pace is the speed at which one message is streamed; it does not wait itself. The zero value takes no time.
+// Pace computes the delays of one streamed message. It does not wait. The zero value means no delays.
 type Pace struct {
 	Stream
 
@@ -126,8 +126,8 @@ func (s *Stream) SplitInput(input string) []string {
 	return append(pieces, input[:cut], input[cut:])
 }
 
-// Split splits text into pieces that are sent as deltas. A word keeps the white
-// space after it; the empty text is one empty piece.
+// Split splits text into pieces that are sent as deltas. A word keeps the white space after it; an empty text gives one
+// empty piece.
 func (s *Stream) Split(text string) []string {
 	switch {
 	case text == "":

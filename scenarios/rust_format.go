@@ -8,7 +8,7 @@ import (
 
 // convertRustFormat converts a file in the format of claudeless-rs 0.4: rules with `on`, `say`, `tools` and `then`, and
 // the tables `claude`, `default` and `tools`. Every value keeps its position. A file in another format is returned
-// unchanged. The format has no templates, and its tools run whether or not init lists them.
+// unchanged. The format has no templates. Its tools run even if init does not list them.
 func convertRustFormat(root diag.Value) diag.Value {
 	if !isRustFormat(root) {
 		return root
@@ -32,7 +32,7 @@ func convertRustFormat(root diag.Value) diag.Value {
 	return root.WithFields(fields...)
 }
 
-// isRustFormat reports whether a rule has `on`, or there are no keys but those of the format.
+// isRustFormat reports whether a rule has `on`, or the file has only keys of this format.
 func isRustFormat(root diag.Value) bool {
 	only, own := true, false
 	for _, f := range root.Fields() {
@@ -105,7 +105,7 @@ func convertRustTools(settings diag.Value) diag.Value {
 	return settings.WithFields(append(fields, diag.Field{Key: "tools", Value: settings.WithFields(tools...)})...)
 }
 
-// renameKeys returns a table with other names for some keys; another value is returned unchanged.
+// renameKeys renames keys of a table. Values that are not tables are returned unchanged.
 func renameKeys(table diag.Value, names map[string]string) diag.Value {
 	if table.Kind != diag.KindTable {
 		return table
@@ -119,7 +119,7 @@ func renameKeys(table diag.Value, names map[string]string) diag.Value {
 	return table.WithFields(fields...)
 }
 
-// convertItems converts the elements of an array; another value is returned unchanged.
+// convertItems converts the elements of an array; other values are returned unchanged.
 func convertItems(array diag.Value, convert func(diag.Value) diag.Value) diag.Value {
 	if array.Kind != diag.KindArray {
 		return array

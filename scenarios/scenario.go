@@ -51,8 +51,8 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 	return turns
 }
 
-// ScriptsFailure reports whether the rule with this name scripts a failure or a fault. If so, the program under test
-// may have had to kill claude.
+// ScriptsFailure reports whether the rule with this name scripts a failure or a fault. After a scripted failure, the
+// program under test may have been right to kill claude.
 func (s *Scenario) ScriptsFailure(rule string) bool {
 	name, _, _ := strings.Cut(rule, ".")
 	if s.Fault != "" || name == defaultName && s.DefaultResponse.hasFailure() {
@@ -115,7 +115,7 @@ func (s *Scenario) Digest() string {
 	}
 	sum := sha256.New()
 	for _, text := range s.texts {
-		_, _ = io.WriteString(sum, text) // it never fails
+		_, _ = io.WriteString(sum, text) // writing to a hash never fails
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
@@ -156,7 +156,8 @@ func rankRules(rules []Rule, prompt string) []int {
 // patternMatchScore exceeds the number of words of any prompt.
 const patternMatchScore = 1 << 20
 
-// similarity is a quick estimate of similarity: whether the pattern matches, then the number of shared words.
+// similarity estimates how similar a rule is to the prompt: first whether its pattern matches, then how many words they
+// share.
 func similarity(r *Rule, prompt string, words map[string]bool) int {
 	if _, ok := r.match.Match(prompt); ok {
 		return patternMatchScore

@@ -25,8 +25,8 @@ max_matches = 1
 response = "ruled"
 `
 
-// A scripted sub-agent sees the captures of the prompt that started it, its own prompt and its own results. The rules
-// answer its later prompts.
+// Expressions of a scripted sub-agent can use the captures of the prompt that started it, its own prompt and its own
+// results. The rules answer its later prompts.
 func TestSubagent(t *testing.T) {
 	e := NewEngine(parse(t, withAgents), EngineOptions{})
 	reply, err := e.Next(t.Context(), Request{Prompt: "start work"})
@@ -53,8 +53,8 @@ func TestSubagent(t *testing.T) {
 	}
 }
 
-// Two agents of one scripted call each have their own position in the script. For an agent without a script, the
-// rules have seen no prompt.
+// Two agents of one scripted call each have their own position in the script. For an agent without a script, the rules
+// start with no earlier prompt.
 func TestSubagentsApart(t *testing.T) {
 	e := NewEngine(parse(t, withAgents), EngineOptions{})
 	converse(t, e, "once")

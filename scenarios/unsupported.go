@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// UnsupportedByAPI lists the parts of the scenario that claudeless serve does not support, with the position and
-// what happens instead, as warnings in file order. It is for scenarios that were loaded from files.
+// UnsupportedByAPI lists the parts of the scenario that claudeless serve does not support, with the position and what
+// happens instead, as warnings in file order. The scenario must have been loaded from files.
 func (s *Scenario) UnsupportedByAPI() diag.List {
 	l := &unsupportedKeys{s: s}
 	for i := range s.Responses {

@@ -17,7 +17,7 @@ type Hold struct {
 	name string
 }
 
-// Hold makes the answer to a prompt wait for [Hold.Release]. The answer is the one given to [Claude.On] for the same
+// Hold delays the answer to a prompt until [Hold.Release]. The answer is the one given to [Claude.On] for the same
 // prompt or, if prompt is nil, the script of [New]. If it is not released within 30 seconds, the test fails.
 func (c *Claude) Hold(prompt any) *Hold {
 	c.script.tb.Helper()

@@ -17,8 +17,8 @@ import (
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
 	"a client of the Messages API takes the URL of simtest.Server"
 
-// newRefusalServer starts the server behind the base URL of a Claude. The caller closes it. The scripted claude sends
-// no requests, so a client of this server is not the scripted claude: it is refused immediately, and the journal gets
+// newRefusalServer starts the server at the base URL of a Claude. The caller closes it. The scripted claude sends no
+// requests, so a client of this server is not the scripted claude: it is refused immediately, and the journal gets
 // finding G01.
 func newRefusalServer(s *scenarioScript) *httptest.Server {
 	var mu sync.Mutex
@@ -27,7 +27,7 @@ func newRefusalServer(s *scenarioScript) *httptest.Server {
 		found := runner.Refuse(w, r, refusalAdvice)
 		mu.Lock()
 		defer mu.Unlock()
-		if r.Method != http.MethodHead && !slices.Contains(seen, found.Text) { // the real CLI begins with a HEAD, and asks again
+		if r.Method != http.MethodHead && !slices.Contains(seen, found.Text) { // the real CLI starts with HEAD and then sends further requests
 			seen = append(seen, found.Text)
 			s.record(journal.Finding{ID: found.ID, Level: "error", Text: found.Text, Advice: found.Advice})
 		}

@@ -31,7 +31,7 @@ type scenarioScript struct {
 	holdCount int // number of holds made so far
 }
 
-// rule is one prompt pattern and its steps, with the place that wrote it.
+// rule is one prompt pattern and its steps, and the source line that defined it.
 type rule struct {
 	pattern  map[string]any
 	steps    []map[string]any
@@ -39,7 +39,7 @@ type rule struct {
 	position string // file and line of the test that added the rule
 }
 
-// ruleLimit specifies how often a rule answers.
+// ruleLimit limits how often a rule answers.
 type ruleLimit int
 
 const (

@@ -26,7 +26,7 @@ type API struct {
 	active sync.RWMutex // requests in progress hold it for reading
 
 	mu     sync.Mutex
-	server http.Handler // serves the rules so far
+	server http.Handler // serves the current rules
 }
 
 // Server serves these steps (see [New]) as the Messages API. Without steps, the rules come from [API.On]. The server
@@ -53,8 +53,8 @@ func Server(tb testing.TB, steps ...any) *API {
 	return a
 }
 
-// On adds a rule, as [Claude.On] does. Conversations that have begun are answered
-// by it as well: each request is read from its beginning.
+// On adds a rule, as [Claude.On] does. It also answers conversations that have already begun, because every request
+// contains its whole conversation.
 func (a *API) On(prompt any, steps ...any) *API {
 	a.script.tb.Helper()
 	a.script.addSteps(prompt, steps, callerPosition())

@@ -114,7 +114,8 @@ func open(tb testing.TB, s *scenarioScript) *Claude {
 
 func (c *Claude) home() string { return filepath.Join(c.script.dir, "home") }
 
-// variables returns the variables that New sets. Go's own directories are kept, because without HOME they would move.
+// variables returns the variables that New sets. The directories of the go command are kept, because they would
+// otherwise change with HOME.
 func (c *Claude) variables() []string {
 	env := []string{
 		"PATH=" + filepath.Dir(c.Path) + string(os.PathListSeparator) + os.Getenv("PATH"),

@@ -202,7 +202,7 @@ func TestVerdict(t *testing.T) {
 		}, `claude was left running.*\[C06\]`},
 		{"a claude of others", func(f *recordingTB) {
 			base := baseURL(simtest.New(f))
-			for range 2 { // it is reported once
+			for range 2 { // it is reported only once
 				status, said := post(t, base+"/v1/messages?beta=true", "claude-cli/2.1.329")
 				if status != http.StatusForbidden || !strings.Contains(said, `"message":"claudeless: G01: a real claude was started instead of this one: claude-cli/2.1.329; start claude.Path, `) {
 					t.Errorf("%d %s", status, said)
@@ -272,7 +272,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// An answer of the Messages API waits too.
+// The answers of an API server can also be held.
 func TestHoldAPI(t *testing.T) {
 	t.Parallel()
 	api := simtest.Server(t).On("slow", "at last")
@@ -296,7 +296,7 @@ func TestHoldAPI(t *testing.T) {
 	}
 }
 
-// The script of New waits too, and a hold that is never reached is reported.
+// The script of New can also be held. A hold that is never reached is reported.
 func TestHoldScript(t *testing.T) {
 	t.Parallel()
 	f := &recordingTB{TB: t}

@@ -17,7 +17,7 @@ type Terminal struct {
 
 // Screen is the content of a terminal at one moment.
 type Screen struct {
-	// Text is a line for each row, without the spaces at its end.
+	// Text has one line for each row, without trailing spaces.
 	Text string
 	// Cells has an element for each row; a wide character is one cell of width 2.
 	Cells      [][]Cell

@@ -56,22 +56,22 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 	return b.sleepWhile(ctx, d, func() bool { return true })
 }
 
-// settleTime is how long the result of a turn waits for agents that are about to end.
+// settleTime is how long the result of a turn waits for agents that will finish soon.
 const settleTime = 300 * time.Millisecond
 
-// settle waits for background agents that are about to end, so that the result follows their events, as in the real
-// CLI. It does not wait for agents that are themselves waiting. Without a host it does not wait at all, because
-// results are then held back until the agents have finished.
+// settle waits for background agents that will finish soon, so that the result follows their events, as in the real
+// CLI. It does not wait for agents that are themselves waiting. Without a host it returns immediately, because then
+// results are delayed until all agents have finished.
 func (b *backgroundWork) settle(ctx context.Context) {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasAgent() {
 		return
 	}
-	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends in either case
+	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends whether or not this fails
 	b.emitTaskEvents(task.PhaseInTurn)
 }
 
-// sleepWhile sleeps while a condition holds, and shows the events of tasks meanwhile.
+// sleepWhile sleeps while a condition is true. Meanwhile it shows the events of tasks.
 func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, goesOn func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +99,7 @@ func (b *backgroundWork) taskEvents() <-chan struct{} {
 	return b.sim.main.Tasks.Ready()
 }
 
-// mergeNotices adds the notices of tasks that have ended to the running turn, so that they do not start a separate
+// mergeNotices adds the notifications about finished tasks to the running turn, so that they do not start a separate
 // turn.
 func (b *backgroundWork) mergeNotices() {
 	tasks := b.sim.main.Tasks

@@ -74,7 +74,7 @@ func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 // blankText is the CLI's answer to a prompt of white space.
 const blankText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
-// refuseBlank answers a blank prompt without asking the model.
+// refuseBlank answers a blank prompt without a request to the model.
 func (k *localCommands) refuseBlank(ctx context.Context) error {
 	if err := k.hooks.beginCommand(ctx, false); err != nil {
 		return err

@@ -134,7 +134,7 @@ func TestFailedPrompt(t *testing.T) {
 	t.Error("nothing was said")
 }
 
-// Golden slash-context; cli-contract 9.6: local commands do not ask the model.
+// Golden slash-context; cli-contract 9.6: local commands send no request to the model.
 func TestLocalCommands(t *testing.T) {
 	tests := map[string][]string{
 		"/context":       {"init in S", "assistant <synthetic> ## Context Usage", `result context turns=0 "## Context Usage" in S`},
@@ -287,7 +287,7 @@ func TestNoBackground(t *testing.T) {
 	}
 }
 
-// An agent has no commands: the conversation's commands are the session's, and other slash commands are prompts.
+// An agent cannot run the slash commands of the session or of a conversation; they are prompts for its model.
 func TestCommandsOfAgents(t *testing.T) {
 	live := &simulator.SessionState{}
 	live.BeginConversation("S", "")

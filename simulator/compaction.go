@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// compaction replaces the conversation by a summary: on /compact, when the context fills up, or
-// when the API refused a request as too long.
+// compaction replaces the conversation by a summary: on /compact, when the context fills up, or when the API refuses a
+// request because it is too long.
 type compaction struct{ *turnContext }
 
 // What triggered a compaction.
@@ -68,7 +68,7 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (boo
 	return true, nil
 }
 
-// summaryOutcome is the result of asking the model for a summary.
+// summaryOutcome is the result of a request for a summary.
 type summaryOutcome struct {
 	trigger      string
 	started      time.Time

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// maxStopBlocks is how many times in a row Stop hooks may continue a turn (spec: cli-observed 11).
+// maxStopBlocks is the number of consecutive times that Stop hooks may continue a turn (spec: cli-observed 11).
 const maxStopBlocks = 8
 
 // maxTruncations is how many times in a turn the model is asked to continue after a truncated reply.
@@ -83,7 +83,7 @@ func (a *continuation) continueTurn(ctx context.Context) (text string, again boo
 	return a.runStopHooks(ctx)
 }
 
-// endStructured returns the end of a turn after its structured output, unless a Stop hook makes the turn go on.
+// endStructured ends a turn after its structured output, unless a Stop hook continues the turn.
 func (a *continuation) endStructured(ctx context.Context, end error) (*scenarios.Request, error) {
 	if a.structured.value == nil {
 		return nil, end
@@ -97,10 +97,10 @@ func (a *continuation) endStructured(ctx context.Context, end error) (*scenarios
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: true}, nil
 }
 
-// handleTruncation checks whether a reply without tool calls ended early, and returns the prompt that asks the model
-// to continue. At the token limit or at the end of the context window the CLI asks for the rest; after a refusal it
-// tries once more. If that does not help, the error ends the turn. After an empty reply the CLI asks once more, and
-// the next step of the response is the answer.
+// handleTruncation checks whether a reply without tool calls ended early, and returns the prompt that asks the model to
+// continue. At the token limit or at the end of the context window, the CLI requests the rest. After a refusal, it
+// tries once more. If that fails, the error ends the turn. After an empty reply, the CLI sends another request, and the
+// next step of the response answers it.
 func (a *continuation) handleTruncation() (text string, err error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
@@ -148,7 +148,7 @@ func (a *continuation) outputLimitFailure(stop string) apiFailure {
 	return api
 }
 
-// emitRefusalRetry emits the notice of a refusal and the prompt that asks once more.
+// emitRefusalRetry emits the notice of a refusal and the prompt that requests another reply.
 func (a *continuation) emitRefusalRetry() {
 	a.out.emitInformational(a.modelName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
 	text := a.companionMessage(retryText)

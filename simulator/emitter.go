@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// errStopped ends a turn whose consumer has stopped iterating; see [emitter.checkOpen].
+// errStopped ends a turn after its consumer has stopped iterating; see [emitter.checkOpen].
 var errStopped = errors.New("the consumer stopped")
 
 // turnEndError describes how a turn ends. It is an error so that it unwinds the running step; only [turn.run] handles
@@ -24,7 +24,7 @@ type turnEndError struct {
 	result           *string // nil means the last assistant text
 	stopReason       string  // empty means the stop reason of the last reply
 	skippedModel     bool    // the turn ended without the model
-	excludeLastReply bool    // the last reply does not count in the turn's usage
+	excludeLastReply bool    // the usage of the last reply is not part of the turn's usage
 	localCommand     string  // name of the slash command that ran; empty if none
 	crash            string  // error with which the whole session exits (code 1); empty means the session continues
 }
@@ -44,9 +44,9 @@ type failureSummary struct {
 	hook      protocol.StopFailureHook
 }
 
-// emitter records the events of a turn in the transcript and passes them to the consumer. Only the
-// emitter calls yield. After the consumer has stopped, emit neither records nor yields anything, so
-// emitting cannot fail; code that waits or starts work calls [emitter.checkOpen] first.
+// emitter records the events of a turn in the transcript and passes them to the consumer. Only the emitter calls yield.
+// After the consumer has stopped, emit neither records nor yields anything, so emitting cannot fail. Code that waits or
+// starts work calls [emitter.checkOpen] first.
 type emitter struct {
 	sim        *Simulator
 	yield      func(protocol.Event, error) bool

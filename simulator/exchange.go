@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// exchange asks the model and emits its reply, or plays a scripted failure.
+// exchange sends a request to the model and emits its reply, or plays a scripted failure.
 type exchange struct {
 	*turnContext
 	round     *toolRound
@@ -61,8 +61,8 @@ func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 	}
 }
 
-// requestOnce asks the model once, emits its message and returns the tool calls to run. The error may
-// be a [turnEndError].
+// requestOnce sends one request to the model, emits its message and returns the tool calls to run. The error may be a
+// [turnEndError].
 func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]preparedCall, error) {
 	x.totals.countLastReply()
 	x.background.emitTaskEvents(task.PhaseInTurn)
@@ -328,7 +328,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 			return err
 		}
 	}
-	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the turn counts the part that had arrived, the session does not
+	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the usage of the turn includes the part that had arrived, but that of the session does not
 		broken := x.brokenUsage(f)
 		broken.usage.OutputTokens = min(1, broken.usage.OutputTokens)
 		x.totals.lastReply = &broken
@@ -346,9 +346,8 @@ func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }
 
-// retry repeats a failed request as often as the real CLI would and reports whether it succeeded.
-// Failures that a smaller request may avoid are first retried at once and without an event (spec:
-// cli-observed 9).
+// retry repeats a failed request as often as the real CLI would and reports whether it succeeded. Failures that a
+// smaller request may avoid are first retried immediately and without an event (spec: cli-observed 9).
 func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	x.sim.history.failures[rule]++
 	for range api.SilentRetries {

@@ -196,8 +196,8 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, silentRetryLimit
 }
 
-// tooLongText returns the message for a prompt that is too long, which depends on whether there is anything to
-// compact.
+// tooLongText returns the message for a prompt that is too long, which depends on whether the conversation can be
+// compacted.
 func (w failureContext) tooLongText() string {
 	if w.HasReply {
 		return "Prompt is too long"

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// fallbackModel returns the model that is asked after the failure; empty means none. An overloaded model is retried
+// fallbackModel returns the model that is used after the failure; empty means none. An overloaded model is retried
 // twice before that (observed with 2.1.330).
 func (x *exchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
@@ -21,8 +21,7 @@ func (x *exchange) fallbackModel(api apiFailure) string {
 	return left[0]
 }
 
-// switchToFallback changes to the fallback model, which is asked next, until the end of the turn (spec: cli-observed
-// 10).
+// switchToFallback uses the fallback model for the next requests until the end of the turn (spec: cli-observed 10).
 func (x *exchange) switchToFallback(api apiFailure) {
 	if x.fallbacks == 0 {
 		x.mainModel = x.sim.options.State.Model()
@@ -31,7 +30,7 @@ func (x *exchange) switchToFallback(api apiFailure) {
 	name := claudecode.ResolveModel(next)
 	x.sim.options.State.SetModel(next)
 	x.fallbacks++
-	x.replyComplete = api.Status == 404 // the rest of the turn is asked without streaming
+	x.replyComplete = api.Status == 404 // later requests of the turn are not streamed
 	content := fmt.Sprintf("Switched to %s due to high demand for %s", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
 	if trigger == "model_not_found" {
 		content = fmt.Sprintf("Switched to %s because %s is not available", claudecode.DisplayModel(name), claudecode.DisplayModel(original))

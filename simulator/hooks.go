@@ -87,9 +87,9 @@ func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) 
 	return nil
 }
 
-// reloadInstructions reports all instruction files again to hooks and the model, because a compaction has removed
-// them from the conversation. texts is the context from before the compaction; what hooks added during the compaction
-// is kept.
+// reloadInstructions reports all instruction files again to hooks and the model, because a compaction has removed them
+// from the conversation. texts is the context from before the compaction; context that hooks added during the
+// compaction is kept.
 func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) error {
 	said := p.prompts.context[len(texts):]
 	p.prompts.context = texts
@@ -137,15 +137,15 @@ func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput)
 	return out, cmp.Or(p.out.checkOpen(), ctx.Err())
 }
 
-// runUnseen runs hooks whose outcome is neither shown nor recorded.
+// runUnseen runs hooks without showing or recording their outcome.
 func (p *hookPoints) runUnseen(ctx context.Context, in protocol.HookInput) {
 	if event, _ := protocol.HookEvent(in); p.sim.options.Hooks != nil && p.sim.options.Hooks.Has(event) {
 		p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
 	}
 }
 
-// runMessageDisplay runs the MessageDisplay hooks with a complete text and returns the text to show
-// instead; nil means the original. The turn and message ids in the input occur in no other event.
+// runMessageDisplay runs the MessageDisplay hooks with a complete text and returns the text to show instead; nil means
+// the original. The turn and message ids in the input are not used in any other event.
 func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*string, error) {
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
@@ -166,7 +166,7 @@ func (p *hookPoints) beginCommand(ctx context.Context, absent bool) error {
 	return nil
 }
 
-// beginTurn gives the prompt an id and emits that it was queued, and the start of the session.
+// beginTurn gives the prompt an id, and emits the queued event and the start of the session.
 func (p *hookPoints) beginTurn(ctx context.Context) error {
 	p.prompts.emitQueued()
 	p.prompts.promptID = p.sim.options.Clock.NewID()
@@ -365,8 +365,8 @@ func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
 // refusesPrompt reports whether hooks keep the prompt from the model.
 func refusesPrompt(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
-// emitRefused emits the trace of a prompt that hooks keep from the model; dropped is true if the prompt is removed
-// from the conversation.
+// emitRefused emits the trace of a prompt that hooks refused. dropped is true if the prompt is removed from the
+// conversation.
 func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
 	p.prompts.emitAccepted(dropped)
 	if !out.Block {
@@ -382,8 +382,8 @@ func (p *hookPoints) injectedText(text protocol.Content) *protocol.PromptAccepte
 	}
 }
 
-// absorbPrompts makes prompts that arrived during the tool round part of the turn: the model reads them together with
-// the tool results, and they get no separate result.
+// absorbPrompts makes prompts that arrived during the tool round part of the turn: the model receives them together
+// with the tool results, and they get no separate result.
 func (p *hookPoints) absorbPrompts(ctx context.Context) error {
 	if p.sim.main.Prompts == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // A consumer may stop at any event, whether or not the turn is cancelled at that moment. It is not called again (an
-// iterator would panic), and events that it did not see are not recorded.
+// iterator would panic), and events that it did not receive are not recorded.
 func TestConsumerLeavesAnywhere(t *testing.T) {
 	replies := []scenarios.Reply{callReply(`Read {}`, `Slow {}`, `Write {}`, `Fail {}`), {Failure: &scenarios.Failure{Type: scenarios.FailRateLimit}}}
 	for _, cancelled := range []bool{false, true} {

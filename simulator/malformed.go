@@ -61,7 +61,7 @@ func jsonProblem(raw string) string {
 	return fmt.Sprintf("Unrecognized token '%c'", first)
 }
 
-// unendedProblem describes what is missing at the end of a text.
+// unendedProblem describes the missing part at the end of a text.
 func unendedProblem(text string) string {
 	if bytes.HasSuffix([]byte(text), []byte("{")) {
 		return "Expected '}'"

@@ -259,8 +259,8 @@ func (m *message) streamThinking(ctx context.Context, i int, b protocol.Thinking
 	return nil
 }
 
-// announceThinking tells how many tokens of reasoning there are so far, and how many are new. An unstreamed message
-// shows no progress.
+// announceThinking emits the number of reasoning tokens so far, and the number of new ones. It emits nothing for an
+// unstreamed message.
 func (m *message) announceThinking(tokens, added int) {
 	if !m.isUnstreamed {
 		m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: tokens}, protocol.Field{Key: "estimated_tokens_delta", Value: added})
@@ -374,8 +374,8 @@ func (m *message) endAbortedStream() {
 	m.emitAbandonedStop()
 }
 
-// endBrokenStream emits, with partial messages, the end of a message whose stream broke off. Its
-// usage counts nowhere (observed with 2.1.330).
+// endBrokenStream emits, with partial messages, the end of a message whose stream broke off. Its usage is not counted
+// (observed with 2.1.330).
 func (m *message) endBrokenStream() {
 	if !m.sim.options.Display.PartialMessages {
 		return

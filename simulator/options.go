@@ -55,14 +55,14 @@ type Options struct {
 	System  string
 	Limits  Limits
 	Display DisplayOptions
-	// Agent identifies the sub-agent whose conversation this is; nil means the session's own.
+	// Agent identifies the sub-agent whose conversation this is; nil means the main conversation.
 	Agent *protocol.AgentRef
-	// Main configures what only the session's own conversation has; nil for a sub-agent.
+	// Main configures parts that only the main conversation has; nil for a sub-agent.
 	Main *MainOptions
 }
 
-// Limits bounds a conversation and sets what happens when a limit is near. The zero value matches the real CLI, but
-// does not wait between retries.
+// Limits sets limits of a conversation and the behaviour near a limit. The zero value matches the real CLI, but does
+// not wait between retries.
 type Limits struct {
 	MaxTurns  int     // tool rounds per prompt; 0 means no limit, a negative value stops after the first
 	BudgetUSD float64 // cost of the session; 0 means no limit
@@ -71,7 +71,7 @@ type Limits struct {
 	RetryScale float64
 	// FallbackModels are asked in order when a model is overloaded or not available.
 	FallbackModels []string
-	MaxStopBlocks  int // blocks of Stop hooks in a row; 0 means 8
+	MaxStopBlocks  int // consecutive blocks by Stop hooks; 0 means 8
 	SchemaAttempts int // invalid structured outputs before the turn fails; 0 means 5
 	// ContextWindow is the number of tokens that the conversation may reach; 0 means the model's own
 	// limit. The conversation is compacted shortly before that, or, with DisableAutoCompact, requests that do
@@ -97,7 +97,7 @@ type DisplayOptions struct {
 	Thinking               string           // value of thinking_display; empty means updates
 	Stream                 scenarios.Stream // pace of partial messages
 	ResponseDelay          time.Duration    // wait before the first reply to each prompt
-	MinimumDelay           time.Duration    // wait before each reply that has no longer one
+	MinimumDelay           time.Duration    // wait before each reply that has no longer one of its own
 	CompactDelay           time.Duration    // duration of a compaction
 	FastModeDisabledReason string           // for results
 }
@@ -108,13 +108,12 @@ func (s DisplayOptions) thinkingDisplay() string { return cmp.Or(s.Thinking, "up
 type ContextProvider interface {
 	// Init returns the init event of a turn without ids, model and permission mode.
 	Init(ctx context.Context) protocol.Init
-	// FirstPromptContext returns what the model reads in addition to the first prompt: before and after
-	// the output of SessionStart hooks.
+	// FirstPromptContext returns the texts that the model receives in addition to the first prompt: those before and those
+	// after the output of SessionStart hooks.
 	FirstPromptContext() (before, after []string)
 }
 
-// MainOptions configures what only the session's own conversation has. Context is required; other
-// interfaces may be nil.
+// MainOptions configures parts that only the main conversation has. Context is required; other interfaces may be nil.
 type MainOptions struct {
 	Start      SessionStart
 	Context    ContextProvider
@@ -191,7 +190,7 @@ type Commands interface {
 	// Find returns the command with a name. It takes precedence over a command of the conversation with
 	// the same name.
 	Find(name string) (Command, bool)
-	// Loaded returns what the session has loaded, for /context.
+	// Loaded returns the parts of the context that the session has loaded, for /context.
 	Loaded() slash.LoadedContext
 	// Grant sets additional permission rules that apply until the next call of Grant.
 	Grant(rules []string)
@@ -199,8 +198,8 @@ type Commands interface {
 
 // Command is one slash command.
 type Command interface {
-	// Run handles the command (Outcome), or returns the text that the model reads instead of it
-	// (Expansion). Both are nil if the command does not apply.
+	// Run handles the command and returns its Outcome, or returns an Expansion, the text that replaces the command in the
+	// request to the model. Both are nil if the command does not apply.
 	Run(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion)
 }
 
@@ -266,7 +265,7 @@ type Tools interface {
 	Prepare(call protocol.ToolUse) PreparedCall
 	// Precheck inspects a call right before it runs, before hooks and the permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
-	// EarlyRefusal specifies when the refusal of a call comes while its message is still being streamed.
+	// EarlyRefusal specifies when a call is refused while its message is still being streamed.
 	EarlyRefusal(ctx context.Context, call protocol.ToolUse) RefusalPoint
 }
 
@@ -282,7 +281,7 @@ const (
 	InNextBlock                  // after the next block has begun: permission is denied
 )
 
-// A ContextSource lists the files that the model reads in addition to the results of its calls: instruction files
+// A ContextSource lists the files that are sent to the model in addition to the results of its calls: instruction files
 // (CLAUDE.md, rules) that apply from now on, and files that changed after the session had written them. Tools may
 // implement it.
 type ContextSource interface {
@@ -302,7 +301,7 @@ type ContextFile struct {
 // PreparedCall specifies how a call changes before it is shown.
 type PreparedCall struct {
 	Input json.RawMessage // replaces the input, for display and execution; nil means no change
-	// ExecutedName is the tool that runs instead of the one that the model named; empty means the named one.
+	// ExecutedName is the tool that runs instead of the tool in the call; empty means the tool in the call.
 	ExecutedName string
 	ReadOnly     bool // the call may run in parallel even if its tool is not read-only
 }

@@ -19,12 +19,12 @@ import (
 // noContentText replaces an empty prompt when it is replayed.
 const noContentText = "(no content)"
 
-// ErrSignalled is the cause if a signal ended a turn. Running calls then get the same result as calls that had not
+// ErrSignalled is the cause if a signal ended a turn. Then running calls get the same result as calls that had not
 // started.
 var ErrSignalled = errors.New("a signal has come")
 
-// ErrSuperseded is the cause if a turn ended because another prompt must be answered at once. The model is not told
-// that the turn was interrupted.
+// ErrSuperseded is the cause if a turn ended because another prompt must be answered immediately. The model gets no
+// message that the turn was interrupted.
 var ErrSuperseded = errors.New("a newer prompt replaced this one")
 
 // promptState holds what a turn answers: its first prompt, the context added to it, and the prompts
@@ -34,7 +34,7 @@ type promptState struct {
 	out *emitter
 	in  protocol.UserMessage
 
-	ofHook          bool             // a SessionStart hook wrote it
+	ofHook          bool             // a SessionStart hook created it
 	id              string           // uuid of the prompt; empty until it is made
 	recordedContent protocol.Content // the prompt as the transcript keeps it
 	promptID        string
@@ -43,7 +43,7 @@ type promptState struct {
 	unanswered      []string // text of absorbed prompts that have not been sent to the model
 	absorbedIDs     []string // uuids of the absorbed prompts
 
-	replayPending   bool // the prompt is to be replayed when the model is asked
+	replayPending   bool // the prompt is replayed with the next request to the model
 	messageLabelled bool // an assistant event has listed the prompts' uuids
 	startLabelled   bool // a message_start has listed them
 }
@@ -52,7 +52,7 @@ func (p *promptState) emitQueued() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
 }
 
-// emitAccepted emits the prompt's trace; refused is true if a hook kept it out of the conversation.
+// emitAccepted emits the prompt's trace; refused is true if a hook refused it.
 func (p *promptState) emitAccepted(refused bool) {
 	prompt := p.acceptedEvent()
 	prompt.Blocked = refused
@@ -125,8 +125,8 @@ func (p *promptState) emitInit(ctx context.Context) {
 	p.out.emit(&init)
 }
 
-// replayOnce replays the recorded prompt the first time it is called, if the model answers the
-// prompt and the host asked for replays.
+// replayOnce replays the recorded prompt when it is first called, if the model answers the prompt and the host enabled
+// replays.
 func (p *promptState) replayOnce() {
 	if !p.replayPending {
 		return
@@ -176,7 +176,7 @@ func (p *promptState) emitAbsorbed(in protocol.UserMessage, id string) {
 	p.emitReplay(in, id)
 }
 
-// IsReplayable reports whether a prompt may be replayed to a host that asked for it. Synthetic prompts, tool results
+// IsReplayable reports whether a prompt may be replayed to a host that enabled replays. Synthetic prompts, tool results
 // and blank prompts are not replayed.
 func IsReplayable(in protocol.UserMessage) bool {
 	return !in.Synthetic && !isBlank(in.Content) && !slices.ContainsFunc(in.Content.Blocks, func(b protocol.Block) bool {
@@ -185,7 +185,7 @@ func IsReplayable(in protocol.UserMessage) bool {
 	})
 }
 
-// emitReplay sends a prompt back to the host, if the host asked for that.
+// emitReplay sends a prompt back to the host, if the host enabled replays.
 func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
 	if !p.sim.options.Display.ReplayPrompts || !IsReplayable(in) {
 		return

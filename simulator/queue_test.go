@@ -20,8 +20,8 @@ func queuedPrompt(text, id string) protocol.UserMessage {
 }
 
 // Prompts that arrive while tools run become part of the turn: they are replayed if the host asks for it, have
-// lifecycle events, and are named by the events. The model is asked about those that a rule of the scenario answers
-// (checklist row 65).
+// lifecycle events, and are listed in the events. Only prompts that a rule of the scenario matches are sent to the
+// model (checklist row 65).
 func TestAbsorb(t *testing.T) {
 	rounds := queue{{queuedPrompt("two", "u-2"), queuedPrompt("three", "")}, nil}
 	model := &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`), text("done"), text("two too"), {IsUnmatched: true}}}
@@ -98,8 +98,8 @@ func (f transcriptFunc) Record(ev protocol.Event) error {
 	return nil
 }
 
-// A prompt with priority now ends the turn without a message to the model: a reply has no interrupt text, and calls
-// are cancelled (checklist row 65).
+// A prompt with priority now ends the turn without a message to the model: a streamed reply gets no interrupt text, and
+// calls are cancelled (checklist row 65).
 func TestSuperseded(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 )
 
-// An agent has its own model; everything else is always the session's.
+// An agent has its own model. All other values are those of the session.
 func TestLiveOfAgent(t *testing.T) {
 	live := &simulator.SessionState{}
 	agent := live.ForAgent("haiku")

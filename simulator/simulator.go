@@ -48,7 +48,7 @@ type history struct {
 	droppedTokens    int      // tokens removed by compactions
 	saveFailed       bool     // writing the transcript has failed
 	limitsShown      bool     // the limits of the subscription were reported
-	unanswered       []string // prompts that the model was not asked about; the next request begins with them
+	unanswered       []string // prompts that were not sent to the model yet; the next request begins with them
 	initialMessage   string   // prompt from a SessionStart hook, answered before the first prompt
 }
 
@@ -177,7 +177,7 @@ func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 		SystemPrompt:   s.options.System,
 		Tools:          names,
 		Schemas:        schemas,
-		Session:        scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // the scenario engine counts the turns, also across processes
+		Session:        scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // the scenario engine counts the turns, even across processes
 	}
 }
 

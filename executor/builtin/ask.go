@@ -20,7 +20,6 @@ type option struct {
 	Label string `json:"label"`
 }
 
-// answers are the answers of the scenario, by question.
 type answers map[string]string
 
 func (a answers) tools() []tool.Tool { return []tool.Tool{askUserQuestionTool(a)} }
@@ -133,7 +132,7 @@ func (q question) hasOption(answer string) bool {
 	})
 }
 
-// answerText decodes one answer: a string, or several.
+// answerText decodes one answer: a string, or a list of strings.
 func answerText(raw json.RawMessage) string {
 	var s string
 	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {

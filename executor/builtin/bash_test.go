@@ -156,7 +156,7 @@ func TestBashLargeOutput(t *testing.T) {
 		strings.TrimSuffix(strings.Repeat("0123456789abcde\n", 125), "\n") + "\n...\n</persisted-output>"
 	wantText(t, r, false, want)
 	out := structuredOutput[commandOutput](t, r)
-	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != 29_999 { // without its line end
+	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != 29_999 { // the preview has no newline at its end
 		t.Errorf("output %s, %d bytes, stdout %d bytes", out.PersistedPath, out.PersistedSize, len(out.Stdout))
 	}
 }

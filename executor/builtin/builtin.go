@@ -1,8 +1,7 @@
-// Package builtin implements the built-in tools of Claude Code: they read and write real files and run real
-// commands.
+// Package builtin implements the built-in tools of Claude Code: they read and write real files and run real commands.
 //
-// Problems with a call, such as an invalid input, are reported as a [protocol.ToolResult], never as a panic or a Go
-// error. Permissions are checked before a call reaches this package.
+// Invalid calls and failures are reported as a [protocol.ToolResult], never as a panic or a Go error. Permissions are
+// checked before a call reaches this package.
 package builtin
 
 import (
@@ -40,7 +39,7 @@ type Options struct {
 	// Clock provides the time, and ids of saved results, cells and work trees. Nil
 	// = the time is constant, and ids are numbers.
 	Clock Clock
-	// Worktree is the git worktree that CWD is the top of and that calls stay in; nil means none.
+	// Worktree is the git worktree whose root is CWD. Calls may not change the repository outside of it. Nil means none.
 	Worktree *Worktree
 	// Allowed specifies which tools the session has; nil means all.
 	Allowed func(name string) bool
@@ -58,7 +57,7 @@ type Options struct {
 	PlanFile func() string
 	// ReadFiles are the files that the model saw in earlier runs of the session, by path, with "\n" between lines.
 	ReadFiles map[string]string
-	// Answers to AskUserQuestion by question; the call's own come first.
+	// Answers to AskUserQuestion by question. Answers in the call take precedence.
 	Answers map[string]string
 }
 
@@ -168,8 +167,8 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	return out, nil
 }
 
-// Prepare returns a call's input as it is shown and run: with defaults that the real CLI shows, and without
-// trailing spaces in text for a file. Input for other tools, or input that is not an object, is unchanged.
+// Prepare returns the input of a call that is shown and run: with the defaults that the real CLI shows, and without
+// trailing spaces in text for a file. Input for other tools, and input that is not an object, is returned unchanged.
 func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	if !t.allowed(call.Name) {
 		return call.Input
@@ -177,8 +176,8 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	return t.registry[call.Name].Prepared(call.Input)
 }
 
-// Precheck refuses calls before permission checks: of tools that the session does not have, and with invalid input.
-// Nil means the call may continue; also for tools of other executors.
+// Precheck refuses calls before permission checks: of tools that the session does not have, and with invalid input. Nil
+// means that the call may continue. It is nil for tools of other executors.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[currentName(call.Name)]
 	if !ok {
@@ -237,8 +236,8 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 // Dir returns the current directory, from which relative paths start.
 func (t *Tools) Dir() string { return t.shell.Dir() }
 
-// ObservedInput returns a call's input as hooks and hosts see it: with the tool's own keys, and the path of a read,
-// written or edited file made absolute. Nil means the input is unchanged.
+// ObservedInput returns the input of a call for hooks and hosts: with the tool's own keys, and with the absolute path
+// of a read, written or edited file. Nil means the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	known, _ := t.registry[currentName(call.Name)].WithAliases(call.Input)
 	changed := !bytes.Equal(known, call.Input)
@@ -256,7 +255,7 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
 // Reread returns the file that a call wrote if its content has changed since then, and records the new content; ""
-// = none.
+// means unchanged.
 func (t *Tools) Reread(call protocol.ToolUse) string {
 	return t.files.ForAgent(call.Agent).Reread(call)
 }
@@ -264,8 +263,8 @@ func (t *Tools) Reread(call protocol.ToolUse) string {
 // ChangedFile is a file that was changed after the session had written it.
 type ChangedFile = files.ChangedFile
 
-// Changes returns the files that were changed after the session had written them, each once; the model has then seen
-// their content.
+// Changes returns the files that were changed after the session had written them. Each change is returned once, because
+// the caller shows it to the model.
 func (t *Tools) Changes(agent *protocol.AgentRef) []ChangedFile {
 	return t.files.ForAgent(agent).Changes()
 }

@@ -396,7 +396,7 @@ func TestReadOnlyCall(t *testing.T) {
 		{"Bash", `{"command":"ls -la && cat x"}`, true},
 		{"Bash", `{"command":"touch x"}`, false},
 		{"Bash", `{"command":"false"}`, true},
-		{"Bash", `{"command":"echo 'x"}`, true}, // the real CLI reads it to its end, and bash refuses it
+		{"Bash", `{"command":"echo 'x"}`, true}, // the real CLI reads the rest as one string, and bash refuses it
 		{"Bash", `{"command":"touch 'x"}`, false},
 		{"Bash", `{"command":"ls","run_in_background":true}`, false},
 		{"Bash", `{"command":1}`, false},
@@ -410,7 +410,7 @@ func TestReadOnlyCall(t *testing.T) {
 	}
 }
 
-// The list of read-only tools agrees with the function that decides it.
+// ReadOnlyCall agrees with the list of read-only tools.
 func TestReadOnlyList(t *testing.T) {
 	list, err := newTools(t, Options{}).Tools(t.Context())
 	if err != nil {

@@ -266,7 +266,7 @@ func TestWriteUpdate(t *testing.T) {
 	}
 }
 
-// What a host has changed is not known to the model (observed with 2.1.331).
+// The model does not know changes that a host made (observed with 2.1.331).
 func TestChangesByHost(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "a.txt", "old\n")

@@ -64,8 +64,8 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	}
 }
 
-// exitPlanMode ends plan mode. The plan is taken from the call and saved in the plan file; without one it is the
-// content of the file. If the host's answer has set a mode, that mode is kept.
+// exitPlanMode ends plan mode. The plan is taken from the call and saved in the plan file. If the call has none, the
+// plan is the content of that file. If the host's answer has set a mode, that mode is kept.
 func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
 	plan, path := p.currentPlan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."

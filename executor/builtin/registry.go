@@ -72,8 +72,8 @@ func ReadOnlyCall(use protocol.ToolUse) bool {
 	return use.Name == "Bash" && bash.ReadOnly(use.Input) || claudecode.ToolNamed(use.Name).ReadOnly
 }
 
-// ReplaceOutput returns the model's view of an output that replaces a tool's own. It returns false if the output
-// does not have the tool's structure, or for tools other than Bash.
+// ReplaceOutput returns the text that the model receives for an output that a hook put in place of a tool's output. It
+// returns false for tools other than Bash, and if the output does not have the structure of Bash output.
 func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool) {
 	if name != "Bash" {
 		return protocol.Content{}, false

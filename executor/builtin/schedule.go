@@ -126,7 +126,7 @@ func cronListTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// listedJob is a job as hosts see it; Durable is set for jobs of the session.
+// listedJob is a job in the form that hosts receive. Durable is set for jobs of the session.
 type listedJob struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`

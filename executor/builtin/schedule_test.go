@@ -120,7 +120,7 @@ func TestScheduleWakeup(t *testing.T) {
 		{120, "11:32:00 (in 159s).", `{"scheduledFor":1795260720000,"clampedDelaySeconds":120,"wasClamped":false}`},
 	} {
 		tools := newScheduler(t, t.TempDir())
-		call(t, tools, "ScheduleWakeup", toolInput{"delaySeconds": 100, "reason": "", "prompt": "first"}) // the next one takes its place
+		call(t, tools, "ScheduleWakeup", toolInput{"delaySeconds": 100, "reason": "", "prompt": "first"}) // the next one replaces it
 		r := call(t, tools, "ScheduleWakeup", toolInput{"delaySeconds": tt.delay, "reason": "r", "prompt": "p", "noop": true})
 		wantText(t, r, false, "Next wakeup scheduled for "+tt.text+rest)
 		wantOutput(t, r, tt.out)

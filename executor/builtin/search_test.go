@@ -281,7 +281,7 @@ func TestGrepCount(t *testing.T) {
 	r := call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": "count"})
 	wantText(t, r, false, "a.go:1\nb.go:2\n\nFound 3 total occurrences across 2 files.")
 	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1\nb.go:2","numMatches":3}`)
-	r = call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": "count", "head_limit": 1}) // what is not shown counts
+	r = call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": "count", "head_limit": 1}) // lines that are not shown are counted
 	wantText(t, r, false, "a.go:1\n\nFound 3 total occurrences across 2 files. with pagination = limit: 1")
 	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1","numMatches":3,"appliedLimit":1}`)
 	wantText(t, call(t, tools, "Grep", toolInput{"pattern": "nosuch", "output_mode": "count"}), false,

@@ -81,7 +81,7 @@ func TestAskUserQuestion(t *testing.T) {
 		name, answers string
 		scenario      map[string]string
 		format, text  string
-		output        string // the answers, and what follows them
+		output        string // the answers, and the text after them
 	}{
 		{"nobody", "", nil, silence, "", `{}`},
 		{"empty", `{"Colour?":""}`, nil, silence, "", `{"Colour?":""}`},

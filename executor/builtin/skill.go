@@ -14,7 +14,7 @@ type Skill struct {
 	Name  string
 	Text  string
 	Tools []string
-	// Previous is the text that the conversation has already loaded; empty means none.
+	// Previous is the text of the skill that is already in the conversation; empty means none.
 	Previous string
 }
 

@@ -324,8 +324,8 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
 }
 
-// addDependencies adds dependencies on both sides and returns those that are new to k,
-// including unknown tasks (observed with 2.1.329). l.mu must be held.
+// addDependencies adds dependencies on both sides and returns the new dependencies of k, including unknown tasks
+// (observed with 2.1.329). l.mu must be held.
 func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
 	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {

@@ -1,9 +1,9 @@
 // Package oauth logs in to MCP servers that require OAuth 2.1 and keeps the credentials.
 //
-// A [Client] belongs to one server. [Client.Authorization] returns the header for a request, after it has refreshed
-// an expired token. [Client.Renew] returns another header after a refusal. [Client.Login] begins a login, which the
-// caller completes with the URL to which the authorization server redirected the user. Most requests of the flow are
-// made by mcp-go; flow.go adds the missing ones.
+// A [Client] belongs to one server. [Client.Authorization] returns the header for a request, after it has refreshed an
+// expired token. [Client.Renew] returns another header after a refusal. [Client.Login] begins a login, which the caller
+// completes with the URL to which the authorization server redirected the user. mcp-go makes most requests of the
+// login; flow.go makes the others.
 //
 // Credentials are in a [Store]. Errors never contain a credential.
 package oauth
@@ -28,7 +28,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// Client has the credentials of one server. Its methods may be called by several goroutines.
+// Client manages the credentials for one server. Its methods may be called by several goroutines.
 type Client struct {
 	options Options
 
@@ -47,9 +47,9 @@ const expiryMargin = 5 * time.Minute
 // ErrNeedsLogin reports missing credentials, or credentials that the authorization server does not accept.
 var ErrNeedsLogin = errors.New("no credentials")
 
-// Authorization returns the value of the Authorization header of the next request; empty means none is stored. A
-// token that has expired or soon will is refreshed first. If that fails, the old token is returned, because the
-// server may still accept it.
+// Authorization returns the value of the Authorization header of the next request; empty means none is stored. A token
+// that has expired, or expires soon, is refreshed first. If that fails, the old token is returned, because the server
+// may still accept it.
 func (c *Client) Authorization(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *Client) load() error {
 	return c.options.Store.load(tokensKey, c.options.Server.key(), &c.credentials)
 }
 
-// Refusal is a response that asks for authorization.
+// Refusal is a response that requires authorization.
 type Refusal struct {
 	Status     int    // 401 or 403
 	Challenge  string // WWW-Authenticate; empty means absent
@@ -101,13 +101,13 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf(`MCP server %q needs additional permissions (scope: %q) — run /mcp to re-authenticate`, e.Server, e.Scope)
 }
 
-// Renew returns another Authorization header after a refused request. The token is one that another process has
-// stored, or a refreshed one. If the request needs more scopes, the error is a [*ScopeError], and the next login asks
-// for them. If only a login helps, it is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
+// Renew returns another Authorization header after a refused request. Its token was stored by another process, or is a
+// refreshed one. If the request needs more scopes, the error is a [*ScopeError], and the next login requests these
+// scopes. If a login is necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
 func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.credentials.authorizationHeader() != r.UsedHeader { // another request has renewed it
+	if c.credentials.authorizationHeader() != r.UsedHeader { // another request has already renewed it
 		return c.credentials.authorizationHeader(), nil
 	}
 	ch := parseChallenge(r.Challenge)
@@ -126,7 +126,7 @@ func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	return c.credentials.authorizationHeader(), nil
 }
 
-// stepUp stores the scopes that the next login asks for.
+// stepUp stores the scopes that the next login requests.
 func (c *Client) stepUp(ctx context.Context, ch challenge) error {
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *Client) updateCredentials(apply func(h *credentials)) error {
 	return c.save()
 }
 
-// save stores the credentials that the client holds. The file is locked.
+// save stores the credentials of the client. The caller must have locked the file.
 func (c *Client) save() error {
 	c.credentials.ServerName, c.credentials.ServerURL = c.options.Server.Name, c.options.Server.URL
 	return c.options.Store.save(tokensKey, c.options.Server.key(), c.credentials)
@@ -264,7 +264,7 @@ func (c *Client) newHandler(f *flow, id, secret, redirect string, scopes []strin
 	return h
 }
 
-// loginAsMachine gets a token for the configured client itself, and stores it. The file is locked.
+// loginAsMachine gets a token for the configured client itself, and stores it. The caller must have locked the file.
 func (c *Client) loginAsMachine(ctx context.Context, f *flow, scopes []string) error {
 	o := &clientcredentials.Config{
 		ClientID: c.options.Config.ClientID, ClientSecret: c.ClientSecret(), TokenURL: f.metadata.Token, Scopes: scopes, AuthStyle: oauth2.AuthStyleInHeader,
@@ -290,7 +290,7 @@ func (c *Client) Transport(base http.RoundTripper) http.RoundTripper {
 	}, &c.nonces, c.options.Clock}
 }
 
-// flowError returns an error of mcp-go without what the authorization server sent, which may hold secrets.
+// flowError returns an error of mcp-go without the response of the authorization server, which may contain secrets.
 func (c *Client) flowError(err error) error {
 	if err == nil {
 		return nil
@@ -335,7 +335,7 @@ func (c *Client) Logout() error {
 	return errors.Join(c.replaceEntry(tokensKey, nil), c.forgetRefusal())
 }
 
-// Forget removes everything about the server.
+// Forget removes all stored data about the server.
 func (c *Client) Forget() error { return errors.Join(c.Logout(), c.replaceEntry(secretsKey, nil)) }
 
 // SetClientSecret stores the secret of a client that was registered by hand.

@@ -118,7 +118,7 @@ func (m serverMetadata) isForMachines() bool {
 	return slices.Contains(m.Grants, "client_credentials") && !slices.Contains(m.Grants, "authorization_code")
 }
 
-// cliError is an error as the real CLI words it.
+// cliError is an error with the text of the real CLI.
 type cliError string
 
 func (e cliError) Error() string { return string(e) }
@@ -140,8 +140,8 @@ type flow struct {
 // issuer returns the identity of the authorization server.
 func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
 
-// discover asks the server and its authorization server for their metadata. A known authorization server is asked
-// first.
+// discover reads the metadata of the server and of its authorization server. If the authorization server is known, its
+// metadata is read first.
 func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (*flow, error) {
 	f := &flow{state: &discovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
@@ -189,7 +189,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 	return f, f.findServer(ctx)
 }
 
-// resume returns the flow of an earlier discovery. It asks only the authorization server again.
+// resume returns the flow of an earlier discovery. It reads only the metadata of the authorization server again.
 func (o Options) resume(ctx context.Context, known *discovery) (*flow, error) {
 	state := *known
 	f := &flow{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
@@ -301,7 +301,7 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 	return client.ID, client.Secret, nil
 }
 
-// documentCache is a RoundTripper that keeps metadata, so that mcp-go does not ask for it again.
+// documentCache is a RoundTripper that keeps metadata, so that mcp-go does not request it again.
 type documentCache struct {
 	base  http.RoundTripper
 	known map[string][]byte // by URL; nil means none
@@ -315,7 +315,7 @@ func (o Options) baseTransport() http.RoundTripper {
 	return http.DefaultTransport
 }
 
-// RoundTrip handles known documents from memory, and limits the size of other responses.
+// RoundTrip returns known documents from memory, and limits the size of other responses.
 func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
 	if body, ok := d.known[req.URL.String()]; ok && req.Method == http.MethodGet {
 		resp := &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
@@ -340,7 +340,7 @@ func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// client returns an HTTP client that does not follow redirects to other origins: a request contains secrets.
+// client returns an HTTP client that does not follow redirects to other origins, because requests contain secrets.
 func (d documentCache) client() *http.Client {
 	return &http.Client{Transport: d, Timeout: requestTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		switch {
@@ -417,8 +417,8 @@ func withoutPath(text string) string {
 
 func urlOrigin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// coversServer reports whether a resource identifier covers the server at addressed: it has its origin, and its path or a
-// part of it.
+// coversServer reports whether a resource identifier covers the server at addressed: both have the same origin, and the
+// path of the identifier is the path of the server or a prefix of it.
 func coversServer(resource, addressed string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(addressed)

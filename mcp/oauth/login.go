@@ -16,8 +16,8 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// Login is a login that waits for the user: they open URL, and the authorization server sends their browser to
-// RedirectURI with the answer, which Finish takes.
+// Login is a login that waits for the user. The user opens URL, and the authorization server redirects the browser to
+// RedirectURI. Finish receives the query of this redirect.
 type Login struct {
 	URL         string
 	RedirectURI string
@@ -29,8 +29,8 @@ type Login struct {
 	scopes          []string
 }
 
-// CheckSupport finds the authorization server of the server; the error explains why a login is impossible. Afterwards
-// the server no longer counts as having refused.
+// CheckSupport finds the authorization server of the server; the error explains why a login is impossible. After that,
+// an earlier refusal of the server is forgotten.
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Client) CheckSupport(ctx context.Context) error {
 	return c.flowError(err)
 }
 
-// RedirectURI returns the redirect URI that is registered for the client that is stored; empty means none.
+// RedirectURI returns the redirect URI that is registered for the stored client; empty means none.
 func (c *Client) RedirectURI() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 		return nil, c.flowError(err)
 	}
 	err = c.updateCredentials(func(h *credentials) {
-		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // the tokens of one authorization server or key are not for another
+		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // tokens of one authorization server or key are not valid for another
 			h.AccessToken, h.RefreshToken, h.ExpiresAt = "", "", 0
 		}
 		h.Discovery, h.ClientID, h.ClientSecret, h.Issuer, h.RedirectURI, h.ProofKey = f.state, id, secret, f.issuer(), redirectURI, key
@@ -99,7 +99,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 }
 
 // LoginAsClient logs in as the configured client itself, without a user. It does so only if the client has a secret and
-// the authorization server has no login for users; done is false otherwise. header is as for Login.
+// the authorization server has no login for users. Otherwise done is false. header is as for Login.
 func (c *Client) LoginAsClient(ctx context.Context, header string) (done bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *Client) LoginAsClient(ctx context.Context, header string) (done bool, e
 	return true, c.flowError(c.loginAsMachine(ctx, f, c.scopes(f, ch)))
 }
 
-// scopes returns the scopes that a login asks for.
+// scopes returns the scopes that a login requests.
 func (c *Client) scopes(f *flow, ch challenge) []string {
 	scopes := f.resource.Scopes
 	for _, wanted := range []string{ch.scope, c.options.Config.Scopes, c.credentials.StepUpScope} {

@@ -28,7 +28,7 @@ import (
 // tokens.
 type authServer struct {
 	*httptest.Server
-	metadata map[string]any // replaces members; nil removes one
+	metadata map[string]any // replaces members; nil removes a member
 	resource map[string]any
 	prmPath  string // of the protected resource metadata; "none" means no document
 	answer   url.Values
@@ -38,7 +38,7 @@ type authServer struct {
 
 	mu      sync.Mutex
 	n       int
-	refresh map[string]bool // those that are good
+	refresh map[string]bool // the valid refresh tokens
 	log     []string
 }
 
@@ -184,9 +184,9 @@ func (b *testClient) storedCredentials() map[string]json.RawMessage {
 	return all
 }
 
-// TestLogin_N30N32N35: a login sends its requests in the order of the real CLI and stores the credentials in its
-// form, readable only by the owner. Other entries are kept; a second login uses the same client; logging out removes
-// the entry.
+// TestLogin_N30N32N35 checks that a login sends its requests in the order of the real CLI and stores the credentials in
+// the format of the real CLI, readable only by the owner. Other entries are kept, a second login uses the same client,
+// and logging out removes the entry.
 func TestLogin_N30N32N35(t *testing.T) {
 	b := newBench(t)
 	if err := os.MkdirAll(filepath.Dir(b.path), 0o700); err != nil {
@@ -239,8 +239,7 @@ func TestLogin_N30N32N35(t *testing.T) {
 	}
 }
 
-// TestServerKey_N32: the key of an entry is that of the real CLI 2.1.330.
-// The browser gets its page although the login ends as soon as it has been answered.
+// TestListen_N30 checks that the browser gets its page even though the login ends when the redirect has been answered.
 func TestListen_N30(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -340,7 +339,7 @@ func TestProcesses_N32(t *testing.T) {
 }
 
 // TestStepUp_N33: a request that needs another scope is an error with scope and server, and the next login requests
-// both. A 403 that names no scope only requires a login.
+// both. A 403 without a scope only requires a login.
 func TestStepUp_N33(t *testing.T) {
 	b := newBench(t)
 	b.server.grant = "read"
@@ -487,7 +486,7 @@ func (l loop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.next.ServeHTTP(w, r)
 }
 
-// TestErrorsHideTokens: a failed refresh shows no token, whatever the server answers.
+// TestErrorsHideTokens: the error of a failed refresh never contains a token.
 func TestErrorsHideTokens(t *testing.T) {
 	b := newBench(t)
 	b.mustLogin()
@@ -504,7 +503,8 @@ func TestErrorsHideTokens(t *testing.T) {
 	}
 }
 
-// TestWithoutPlace: without a state directory a login is impossible, and requests are sent without credentials.
+// TestWithoutPlace checks that without a state directory a login is impossible, and requests are sent without
+// credentials.
 func TestWithoutPlace(t *testing.T) {
 	b := newBench(t)
 	b.path = ""
@@ -526,8 +526,8 @@ func FuzzChallenge(f *testing.F) {
 	})
 }
 
-// TestTokenStore_N35: mcp-go's handler refreshes a token and stores it through its token store interface. It gets no
-// token from there, because requests are made for a token that is known.
+// TestTokenStore_N35: mcp-go's handler refreshes a token and stores it through its token store interface. It reads no
+// token from the store, because each request is made with a known token.
 func TestTokenStore_N35(t *testing.T) {
 	b := newBench(t)
 	b.mustLogin()
@@ -555,8 +555,8 @@ func TestTokenStore_N35(t *testing.T) {
 	}
 }
 
-// FuzzToken: after any answer of a token endpoint, no error of a refresh shows the refresh token, and a login that stays
-// has an access token.
+// FuzzToken: after any answer of a token endpoint, no error of a refresh contains the refresh token, and a remaining
+// login has an access token.
 func FuzzToken(f *testing.F) {
 	f.Add(200, "application/json", `{"access_token":"a","token_type":"Bearer","expires_in":3600,"refresh_token":"b"}`)
 	f.Add(400, "application/json", `{"error":"invalid_grant","error_description":"refresh-1"}`)

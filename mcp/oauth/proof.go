@@ -25,8 +25,8 @@ func newProofKey() (*jose.JSONWebKey, error) {
 	return &jose.JSONWebKey{Key: key}, err
 }
 
-// proofTransport proves that the sender of a request has the key of its token (DPoP, RFC 9449): It does so in
-// requests with a bound token and in requests for a token, and leaves other requests unchanged.
+// proofTransport proves that the sender of a request has the key of its token (DPoP, RFC 9449). It does so in requests
+// with a bound token and in requests for a token, and leaves other requests unchanged.
 type proofTransport struct {
 	base   http.RoundTripper
 	key    func() *jose.JSONWebKey // nil means no bound token

@@ -24,8 +24,8 @@ func onlyForMachines(b *testClient) {
 	b.config.ClientID = "robot"
 }
 
-// TestLoginAsClient_N31: where only programs can log in, a client logs in with its secret, and once more after its token
-// was refused. The secret is in the header or in the body, as the authorization server wants it.
+// TestLoginAsClient_N31 checks that a client logs in with its secret if only programs can log in, and once more after
+// its token was refused. The secret is in the header or in the body, as the authorization server requires.
 func TestLoginAsClient_N31(t *testing.T) {
 	for method, want := range map[string]string{"client_secret_basic": "robot:s%26cret ", "client_secret_post": ": robot s&cret"} {
 		b := newBench(t)
@@ -117,7 +117,7 @@ func TestPrivateKey_N31(t *testing.T) {
 	}
 }
 
-// verify returns the claims of a token that key has signed; nil means the key in the header of the token.
+// verify returns the claims of a token that key has signed; nil means that the key is in the header of the token.
 func verify(t *testing.T, token string, key any) (claims map[string]any) {
 	t.Helper()
 	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256})
@@ -184,7 +184,7 @@ func TestProof_N31(t *testing.T) {
 	if h := b.header(c); h != "DPoP bound" {
 		t.Fatalf("%q", h)
 	}
-	nonces := []string{"second", "second", "third"} // of the MCP server; the third request is told another one
+	nonces := []string{"second", "second", "third"} // of the MCP server; the third request gets another one
 	var seen int
 	b.server.mcp = func(w http.ResponseWriter, r *http.Request) {
 		want := nonces[min(seen/2, 2)]

@@ -27,7 +27,7 @@ type refusal struct {
 	Timestamp int64 `json:"timestamp"` // ms
 }
 
-// WasRefused reports that the server refused a request without a token, and that nobody has logged in since.
+// WasRefused reports that the server refused a request without a token, and that no login has followed.
 func (c *Client) WasRefused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,8 +42,8 @@ func (c *Client) WasRefused() bool {
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// recordRefusal stores that the server refused a request without a token. If the authorization server has no
-// metadata, a client is registered immediately, as the real CLI does. The file is locked.
+// recordRefusal stores that the server refused a request without a token. If the authorization server has no metadata,
+// a client is registered immediately, as the real CLI does. The caller must have locked the file.
 func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// refuse is what a connect does that is refused without a token.
+// refuse makes a connect that is refused because it has no token.
 func (b *testClient) refuse() {
 	b.Helper()
 	if _, err := b.client().Renew(b.Context(), Refusal{Status: http.StatusUnauthorized}); !errors.Is(err, ErrNeedsLogin) {
@@ -29,8 +29,8 @@ func (b *testClient) refusals() string {
 	return string(data)
 }
 
-// TestRefusals_N31: a server that refused a request without a token is left alone until somebody logs in or out. The
-// file in which other programs see it is the real CLI's.
+// TestRefusals_N31: a server that refused a request without a token gets no requests until a login or logout. The
+// refusal is stored in the same file as that of the real CLI.
 func TestRefusals_N31(t *testing.T) {
 	b := newBench(t)
 	if b.client().WasRefused() {
@@ -53,8 +53,8 @@ func TestRefusals_N31(t *testing.T) {
 	}
 }
 
-// TestRefusalsWithoutMetadata_N31: without metadata of the authorization server the refusal counts for 15 minutes, and
-// the client is registered at once; the login uses it.
+// TestRefusalsWithoutMetadata_N31 checks that a refusal is remembered for 15 minutes if the authorization server has no
+// metadata. The client is registered immediately, and the login uses it.
 func TestRefusalsWithoutMetadata_N31(t *testing.T) {
 	b := newBench(t)
 	b.server.prmPath = "none"
@@ -86,7 +86,8 @@ func TestRefusalsWithoutMetadata_N31(t *testing.T) {
 	}
 }
 
-// TestIncompatible_N31: a server whose metadata is another's counts as refused for a while, but its error says why.
+// TestIncompatible_N31 checks that a server with the metadata of another server counts as refused for some time, and
+// that the error gives the reason.
 func TestIncompatible_N31(t *testing.T) {
 	b := newBench(t)
 	b.server.resource = map[string]any{"resource": "http://other.test/mcp"}

@@ -24,8 +24,8 @@ type Server struct {
 	Headers map[string]string // as configured
 }
 
-// Store is the file with the credentials of all servers, in the format of the real CLI (.credentials.json). Members
-// that other programs use stay unchanged. Several processes may use it at the same time.
+// Store is the file with the credentials of all servers, in the format of the real CLI (.credentials.json). Members of
+// other programs stay unchanged. Several processes may use it at the same time.
 type Store struct {
 	Path string // empty means nothing is stored
 }
@@ -132,7 +132,7 @@ func (s Store) load(member, key string, entry any) error {
 	return nil
 }
 
-// save replaces one entry of a member; nil removes it. The file is locked.
+// save replaces one entry in a member of the file; nil removes it. The caller must have locked the file.
 func (s Store) save(member, key string, entry any) error {
 	if s.Path == "" {
 		return nil

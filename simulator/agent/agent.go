@@ -1,8 +1,8 @@
 // Package agent runs sub-agents: an Agent (or Task) call starts a separate conversation with the same tools, whose
 // events appear in the conversation of the caller.
 //
-// An agent is a [simulator.Simulator]. Its events pass through its task, which
-// keeps the events of one agent in order while several agents run.
+// An agent is a [simulator.Simulator]. Its events pass through its task. The task keeps them in order while several
+// agents run.
 package agent
 
 import (
@@ -67,8 +67,8 @@ type Session interface {
 	// Isolate creates a git worktree for an agent, in which its calls work until Release. The text of an error is the
 	// result of the call.
 	Isolate(ctx context.Context, id string) (dir string, err error)
-	// Release ends the isolation of the agent. It removes the worktree if nothing has changed in it, otherwise it
-	// returns the worktree's path and branch.
+	// Release ends the isolation of the agent. It removes the worktree if nothing was changed in it. Otherwise it returns
+	// the path and the branch of the worktree.
 	Release(ctx context.Context, id string) (path, branch string)
 	// ShowsAgentText reports whether stdout shows the text blocks of agents for which the caller waits.
 	ShowsAgentText() bool
@@ -94,8 +94,8 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
-	// announced maps a conversation ("" means the main one) to the tools that it has used itself or was told that an
-	// agent used. The value is the round in which that first happened.
+	// announced contains, for each conversation ("" means the main one), the tools that it knows: those that it has used,
+	// and those that the report of an agent named. The value is the round in which the tool was first known.
 	announced map[string]map[string]int
 }
 
@@ -198,7 +198,7 @@ func conversationOf(call protocol.ToolUse) string {
 	return call.Agent.ID
 }
 
-// recordTool records that a conversation has been told about a tool. It returns true the first time in each round.
+// recordTool records that a conversation knows a tool. It returns true the first time in each round.
 func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

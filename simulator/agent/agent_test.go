@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a model that answers prompts by name: it sends its replies in order, each after the results of the calls
-// before it.
+// script is a model that answers prompts by name: it sends its replies in order, each after the results of the
+// preceding calls.
 type script map[string][]scenarios.Reply
 
 type model struct {
@@ -249,8 +249,8 @@ func eventText(ev protocol.Event) string {
 
 const foreground = `{"description":"d","prompt":"sub","subagent_type":"reader","run_in_background":false}`
 
-// Golden subagent-fg, checklist rows 39 and 46: the frames of an agent that the call waits for, with its own tool;
-// only the transcript has its text.
+// Golden subagent-fg, checklist rows 39 and 46: the frames of a foreground agent that calls a tool. Only the transcript
+// contains its text.
 func TestForeground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {call("Read", `{"file_path":"a"}`), textReply("found")}}, false, nil)
@@ -399,8 +399,8 @@ func TestBackgroundBesideASlowAnswer(t *testing.T) {
 	})
 }
 
-// The text that the caller's model reads about an agent has the notes, the report, each line of both indented, and
-// the agent's usage. Its tokens are those of its last message (observed with 2.1.329).
+// The text about an agent for the caller's model contains the indented lines of its notes and its report, and then its
+// usage. Its tokens are those of its last message (observed with 2.1.329).
 func TestHandBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last := textReply("one\ntwo")
@@ -439,8 +439,8 @@ func TestHandBack(t *testing.T) {
 	})
 }
 
-// An agent accepts messages from the return of the call that started it until its end. In a repeatable run it begins
-// only between turns.
+// An agent accepts messages from the return of the call that started it until it has finished. In a repeatable run it
+// starts only between turns.
 func TestMessageBeforeTheStart(t *testing.T) {
 	clock := &fakeClock{}
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now, Ordered: true})
@@ -500,7 +500,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// An agent whose rules start another one without end is stopped.
+// An agent whose rules start another agent again and again is stopped.
 func TestDepthLimit(t *testing.T) {
 	again := `{"description":"d","prompt":"go","run_in_background":false}`
 	s := newSession(t, script{"go": {call("Agent", again), textReply("main")}}, false, nil)
@@ -619,7 +619,7 @@ func TestCeiling(t *testing.T) {
 	})
 }
 
-// cli-contract 5.3: SubagentStart right after task_started, SubagentStop before task_updated; a blocked agent
+// cli-contract 5.3: SubagentStart runs right after task_started, and SubagentStop before task_updated. A blocked agent
 // continues with the feedback.
 func TestHooks(t *testing.T) {
 	var inputs []string

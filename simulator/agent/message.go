@@ -37,7 +37,7 @@ func (s sendMessageResult) result() protocol.ToolResult {
 }
 
 // send sends a message to an agent. A running agent reads it after its current reply; an agent that has finished
-// continues in the background and reads it there.
+// continues in the background with the message.
 func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
 	var in struct {
 		To      string `json:"to"`
@@ -75,8 +75,8 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.result()
 }
 
-// find returns an agent by its name or id, the latest first; a.mu must be held. It also accepts "name [ref]", the
-// form used in lists. A running agent may not have begun yet; one that never began cannot continue.
+// find returns the latest agent with a name or id; a.mu must be held. It also accepts "name [ref]", the form used in
+// lists. The agent may be running and not have begun yet. An agent that never began cannot continue.
 func (a *Agents) find(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.workers) - 1; i >= 0; i-- {

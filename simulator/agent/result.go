@@ -48,7 +48,7 @@ func (k *runProgress) recordResult(ev *protocol.Result) (waited int) {
 	return waited
 }
 
-// currentUsage returns the agent's usage; the tokens of its last message already include all earlier ones.
+// currentUsage returns the usage of the agent. The tokens of its last message include those of all earlier messages.
 func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 	return &task.Usage{
 		TotalTokens: k.lastUsage.InputTokens + k.lastUsage.OutputTokens, ToolUses: k.tools.total,
@@ -247,8 +247,8 @@ func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// toolsUsedLine lists the tools that the agent has used and that its caller's conversation has not been told about
-// (observed with 2.1.330); empty means none.
+// toolsUsedLine lists the tools that the agent has used and that its caller's conversation does not know yet (observed
+// with 2.1.330); empty means none.
 func (w *agentRun) toolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {

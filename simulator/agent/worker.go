@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// stopBlockCap is how many times in a row SubagentStop hooks may make an agent continue.
+// stopBlockCap is the number of consecutive times that SubagentStop hooks may make an agent continue.
 const stopBlockCap = 8
 
 // agentRun is one run of an agent.
@@ -29,7 +29,7 @@ type agentRun struct {
 	script     *protocol.SubagentScript
 	model      string           // canonical
 	call       protocol.ToolUse // the call that started it
-	caller     string           // the Agent call that started it, also when another call continues it
+	caller     string           // the Agent call that started it, even if another call continues it
 	dir        string           // directory of its worktree; empty means none
 	skill      string           // skill that it runs; empty means none
 	simulator  *simulator.Simulator
@@ -42,7 +42,7 @@ type agentRun struct {
 
 	worktree keptWorktree          // the worktree, if it remains
 	progress runProgress           // state of this run
-	crash    *simulator.CrashError // set if the scenario ends the process
+	crash    *simulator.CrashError // set if the scenario makes the process exit
 }
 
 // name returns the address for messages.
@@ -119,7 +119,7 @@ func (w *agentRun) modelName() string {
 	return w.agents.options.Models.Name(name)
 }
 
-// run runs the agent. The frames of its task and the context of its start hooks are not part of this.
+// run runs the agent. It does not emit the frames of its task or the context of its start hooks.
 func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.simulatorOptions())
 	if err != nil {
@@ -150,7 +150,7 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	}
 }
 
-// finish records the end of a run. If a message is waiting, it returns the message instead. After the end, a message
+// finish records the end of a run. If a message is waiting, it returns the message instead. After finish, a message
 // continues the agent in another run.
 func (w *agentRun) finish(end task.End) (message string, more bool) {
 	w.agents.mu.Lock()
@@ -258,8 +258,8 @@ func (w *agentRun) summary(end string) string {
 	}
 }
 
-// simulatorOptions returns the simulator options of the agent: the options of its session, changed where the agent
-// differs.
+// simulatorOptions returns the simulator options of the agent: the options of its session with the changes for the
+// agent.
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode())}
@@ -392,7 +392,7 @@ func (w *agentRun) showAssistant(ev *protocol.Assistant) {
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// markAsAgents marks a block as one of the agent.
+// markAsAgents marks an event as one of the agent.
 func (w *agentRun) markAsAgents(ev *protocol.Assistant) {
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description

@@ -42,7 +42,7 @@ type hookResult struct {
 	noVerdict              noVerdictReason
 	timedOut               bool
 	wasKilled              bool            // by a signal
-	isDetached             bool            // it ran or still runs in the background, so there is no verdict
+	isDetached             bool            // it runs or ran in the background, so it gives no decision
 	ended                  chan hookResult // receives the result of a detached hook
 	duration               time.Duration
 }

@@ -86,7 +86,7 @@ func TestAttachments(t *testing.T) {
 				}
 				got = append(got, string(raw))
 			}
-			for i, want := range tt.want { // … is for what another case shows
+			for i, want := range tt.want { // "…" replaces the part that another case checks
 				if head, ok := strings.CutSuffix(want, "…}"); ok && i < len(got) && strings.HasPrefix(got[i], head) {
 					got[i] = want
 				}

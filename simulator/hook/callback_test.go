@@ -255,7 +255,7 @@ func TestEventsAreApart(t *testing.T) {
 	}
 }
 
-// If a host does not answer in time, actions that would begin are not started, and actions that would end do end
+// If a host does not answer in time, actions that would begin are not started, but actions that would end are ended
 // (observed with 2.1.329).
 func TestCallbackSilent(t *testing.T) {
 	tests := []struct {

@@ -25,7 +25,7 @@ import (
 // exitNotFound is the exit status of a shell for an unknown command.
 const exitNotFound = 127
 
-// drainLimit bounds the wait for output that a remaining process of the hook holds open.
+// drainLimit limits the wait for the end of the output, which a remaining process of the hook may keep open.
 const drainLimit = 100 * time.Millisecond
 
 // outputLimit bounds the stored standard output of a command, in bytes.
@@ -65,7 +65,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 		}
 	case waitCancelled:
 		timer.Stop()
-		p.Stop(context.WithoutCancel(ctx)) // it may clean up
+		p.Stop(context.WithoutCancel(ctx)) // it may clean up before it exits
 		<-out.ended
 		return hookResult{outcome: outcomeCancelled, stdout: out.output(), stderr: p.StderrTail(), progress: progress}
 	case waitExited:
@@ -76,7 +76,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	r.finish(ctx, p, out)
 	a.stdout = out.output()
 	select {
-	case <-out.asyncTime: // it requested to run in the background and then ended
+	case <-out.asyncTime: // it asked to run in the background and then exited
 		ended := make(chan hookResult, 1)
 		ended <- detachedResult(p, out)
 		return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
@@ -204,8 +204,8 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 	return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
 }
 
-// detachedResult returns what the response of an asynchronous hook reports: one that was stopped is cancelled, with exit
-// code 1 (observed with 2.1.330).
+// detachedResult returns the result for the response event of an asynchronous hook. A hook that was stopped is reported
+// as cancelled, with exit code 1 (observed with 2.1.330).
 func detachedResult(p *proc.Process, out *outputWatcher) hookResult {
 	a := hookResult{stdout: out.output(), stderr: p.StderrTail(), outcome: outcomeSuccess}
 	exit, _ := p.Exit()
@@ -257,7 +257,7 @@ func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
 type outputWatcher struct {
 	// receives how long the hook may run in the background, if its first line requests that; 0 means unspecified
 	asyncTime chan time.Duration
-	ended     chan struct{} // closed at the end
+	ended     chan struct{} // closed at the end of the output
 
 	mu   sync.Mutex
 	text strings.Builder
@@ -315,8 +315,8 @@ func (w *outputWatcher) wait(d time.Duration) {
 // envEvents are the events whose hooks may write shell code for later commands, in the order in which it runs.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// envFile returns the path for CLAUDE_ENV_FILE of a hook; empty means none. It removes
-// what an earlier run of a repeatable event wrote.
+// envFile returns the path for CLAUDE_ENV_FILE of a hook; empty means none. It removes the content that an earlier run
+// of a repeatable event wrote.
 func (r *Runner) envFile(c *hookCall, place int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""
@@ -365,8 +365,8 @@ func (r *Runner) Script() string {
 // bodyLimit bounds the response body of an HTTP hook, in bytes.
 const bodyLimit = 1 << 20
 
-// postInput sends the input to an HTTP hook. A 2xx body is interpreted like a command's
-// standard output; everything else is an error that does not block.
+// postInput sends the input to an HTTP hook. A 2xx body is interpreted like a command's standard output; every other
+// response is a non-blocking error.
 func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
@@ -410,7 +410,7 @@ var variableReference = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // expandEnv replaces $NAME and ${NAME}. A name that is not allowed becomes empty. Line ends and NUL are removed from
-// values, because they would break the header.
+// values, because they are invalid in a header.
 func expandEnv(text string, allowed, environ []string) string {
 	return variableReference().ReplaceAllStringFunc(text, func(m string) string {
 		name := strings.Trim(m, "${}")

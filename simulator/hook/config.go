@@ -44,7 +44,7 @@ func (e *hookEntry) label() string {
 	return c.Command
 }
 
-// origin returns the source of the hook for hosts; they see callbacks as settings (observed with 2.1.329).
+// origin returns the source of the hook for hosts; callbacks are reported as settings (observed with 2.1.329).
 func (e *hookEntry) origin() string {
 	if e.plugin != "" {
 		return protocol.PluginHookPrefix + e.plugin
@@ -108,10 +108,9 @@ func checkConfig(c protocol.HookConfig) error {
 	return fmt.Errorf("unknown type %q", c.Type)
 }
 
-// compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1):
-// nothing, "" and "*" match all; letters, digits, "_" separated by "|" or commas
-// are exact alternatives; anything else is an unanchored JavaScript regular
-// expression.
+// compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1): A missing matcher, "" and "*" match
+// everything. Names of letters, digits and "_", separated by "|" or commas, are exact alternatives. Any other matcher
+// is an unanchored JavaScript regular expression.
 func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":

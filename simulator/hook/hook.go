@@ -1,7 +1,7 @@
 // Package hook runs the hooks of an event and merges their output: commands, HTTP calls and MCP tools from settings
 // files, and callbacks of the SDK host.
 //
-// [Runner.Run] always returns a decision; a hook that fails, hangs or prints nonsense is never a Go error. The
+// [Runner.Run] always returns a decision; a hook that fails, hangs or prints invalid output is never a Go error. The
 // returned events have no session and no UUID; the caller adds them.
 package hook
 
@@ -23,8 +23,8 @@ import (
 )
 
 // Callback asks the host to run one of its hooks and returns the output object unchanged. It returns an error if the
-// host reports a failure, and one that wraps [ErrHostGone] if the host has disconnected. When ctx ends it must return
-// soon and ask the host to stop.
+// host reports a failure, and one that wraps [ErrHostGone] if the host has disconnected. When ctx ends, it must tell
+// the host to stop and return soon.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
 // ErrHostGone means that the host can no longer respond.
@@ -113,8 +113,8 @@ type detachedHook struct {
 	result hookResult
 }
 
-// TakeResponses returns the hook_response events of asynchronous hooks that have ended and were not returned before,
-// without ids.
+// TakeResponses returns the hook_response events of asynchronous hooks that have finished, without ids. It returns each
+// event once.
 func (r *Runner) TakeResponses() []*protocol.System {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -230,8 +230,8 @@ func (r *Runner) Matches(event, subject string) bool {
 	return slices.ContainsFunc(r.entries[event], func(e *hookEntry) bool { return e.matches(event, subject) })
 }
 
-// Close waits for asynchronous hooks until they have ended or ctx ends, then kills the remaining ones and the
-// processes that commands left in the background. Later events run no hooks.
+// Close waits until asynchronous hooks have finished or ctx ends, then kills the remaining ones and the processes that
+// commands left in the background. Later events run no hooks.
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	first := !r.closed

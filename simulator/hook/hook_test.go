@@ -369,7 +369,7 @@ func TestOnceIfAndDuplicates(t *testing.T) {
 		{"type":"command","command":"echo always"},
 		{"type":"command","command":"echo always"},
 		{"type":"command","command":"echo never","if":"Bash"}]}]}`
-	for name, want := range map[string][][]string{ // only those of a skill can ask to run once
+	for name, want := range map[string][][]string{ // only the hooks of a skill can request to run once
 		"settings": {{"first\n", "always\n"}, {"first\n", "always\n"}},
 		"skill":    {{"first\n", "always\n"}, {"always\n"}},
 	} {
@@ -522,7 +522,7 @@ func TestModelHooksAreReported(t *testing.T) {
 	}
 }
 
-// Before a call, a hook that asks a model gave no answer.
+// Before a call, a prompt hook, which asks a model, returned no decision.
 func TestModelHookBeforeCall(t *testing.T) {
 	r := newRunner(t, `{"PreToolUse":[{"hooks":[{"type":"prompt","prompt":"is it harmless?"}]}]}`)
 	got := lines(t, r.Run(t.Context(), Input{Event: bash, ToolUseID: "t1"}).Notices)
@@ -533,7 +533,8 @@ func TestModelHookBeforeCall(t *testing.T) {
 	}
 }
 
-// The response of an asynchronous hook follows when it has ended; one that Close ends is cancelled (observed with 2.1.330).
+// The response of an asynchronous hook is sent when it has finished. A hook that Close stops is reported as cancelled
+// (observed with 2.1.330).
 func TestAsyncResponse(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo late": `"output":"late\n","stdout":"late\n","stderr":"","exit_code":0,"outcome":"success"`,

@@ -16,8 +16,8 @@ type Outcome struct {
 	// Block is true if a hook blocked. The effect depends on the event: the action is refused (PreToolUse,
 	// UserPromptSubmit, …), the turn continues (Stop, SubagentStop), or the model receives the reason (PostToolUse).
 	Block bool
-	// Reason is the reason of the first hook that blocked. For a decision other than deny it is the reason of the
-	// hook whose decision is used. The reason of a command is "[command]: stderr".
+	// Reason is the reason of the first hook that blocked. For a decision other than deny, it is the reason of the hook
+	// that determined the decision. The reason of a command is "[command]: stderr".
 	Reason string
 	// Texts are the complete messages of all hooks that blocked, in order, as the event shows them: the tool result
 	// of PreToolUse, the result of UserPromptSubmit, the user messages of Stop.
@@ -27,7 +27,7 @@ type Outcome struct {
 	Decision string
 	// Origin is the source of the hook whose decision is used; empty means hooks from several sources agree.
 	Origin string
-	// Permission is PermissionRequest's verdict, in which a denial takes precedence; nil means none.
+	// Permission is the decision of PermissionRequest hooks; a denial takes precedence. Nil means none.
 	Permission *protocol.PermissionAnswer
 
 	// StopTurn is true if a hook answered continue:false. For tool events the tool still runs and its result is
@@ -51,15 +51,15 @@ type Changes struct {
 	Specific protocol.HookSpecificOutput
 }
 
-// Failures describes what follows from hooks that gave no verdict.
+// Failures describes the consequences of hooks that returned no decision.
 type Failures struct {
 	// Failed is true if a configured hook gave no verdict.
 	Failed bool
 	// NotExecuted is the tool result of a call that must not run because a
 	// PreToolUse hook gave no usable answer; empty means none.
 	NotExecuted string
-	// HostGone is true if the host had to be asked and has disconnected. A tool call must not run; anything else
-	// continues as if there were no hook.
+	// HostGone is true if the host has disconnected and a hook needed its answer. A tool call must not run; everything
+	// else continues as if no hook existed.
 	HostGone bool
 	// CrashError ends the session: the answer of a UserPromptSubmit callback was invalid; empty means none.
 	CrashError string
@@ -97,7 +97,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 	return o
 }
 
-// recordRefusal records a refusal; bare is the reason as the hook wrote it, or empty.
+// recordRefusal records a refusal. bare is the unchanged reason of the hook; it may be empty.
 func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string) {
 	if !claudecode.HookEventNamed(c.event).CanBlock {
 		o.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
@@ -121,7 +121,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 		o.Decision = "deny"
 	}
 	o.attachBlock(c, a, reason)
-	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // for other events, a result or a prompt contains the reason
+	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // for other events, the reason is in a result or a prompt
 		o.AdditionalContext = append(o.AdditionalContext, refusedText(c, a, reason))
 	}
 }
@@ -165,8 +165,8 @@ func (o *Outcome) addMessage(c *hookCall, text string) {
 	o.attachText(c, "hook_system_message", "content", text)
 }
 
-// refusalReason returns the reason of a hook that refused, once as users see it, and once as the hook wrote it (empty
-// if it gave none).
+// refusalReason returns the reason of a hook that refused: first in the form for users, then unchanged (empty if the hook
+// gave none).
 func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bool) {
 	if a.isBlocked {
 		return a.blockReason, a.rawReason, true
@@ -265,8 +265,8 @@ func setIfNotEmpty(field *string, value string) {
 	}
 }
 
-// addNoVerdict handles a hook without a verdict (spec: cli-contract 5.1 and 5.5; the rest
-// was observed with 2.1.329).
+// addNoVerdict handles a hook that returned no decision (spec: cli-contract 5.1 and 5.5; the rest was observed with
+// 2.1.329).
 func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	callback := a.entry.callback != ""
 	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != reasonUnknown
@@ -344,7 +344,7 @@ func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 	}
 }
 
-// refusePrompt stops a prompt before the model; more is appended to the reason.
+// refusePrompt stops a prompt before it is sent to the model. more is appended to the reason.
 func (o *Outcome) refusePrompt(c *hookCall, reason, more string, outcome protocol.PromptOutcome) {
 	if !o.Block {
 		o.Reason = reason

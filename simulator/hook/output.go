@@ -63,9 +63,9 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	return protocol.HookOutput{}, &eventError{event, out.Specific.HookEventName, full.String()}
 }
 
-// A form describes an object: it lists the keys in the order in which they are checked, each with its type, and "!"
-// marks a required key. A type is boolean, string, record (any object), choices as a|b, the name of an object with
-// its own form, or a list of a type.
+// A form describes an object. It lists the keys, each with its type, in the order in which they are checked. "!" marks
+// a required key. A type is boolean, string, record (any object), choices as a|b, the name of an object with its own
+// form, or a list of a type.
 const (
 	outputForm = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
 		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"
@@ -231,8 +231,8 @@ func kindOf(value any) string {
 	return "number"
 }
 
-// isAsync reports whether the first line of a command's output says that it runs in
-// the background, and the time limit; 0 means unspecified.
+// isAsync reports whether the first line of a command's output requests to run in the background, and returns the
+// requested time limit; 0 means unspecified.
 func isAsync(line string) (limit time.Duration, async bool) {
 	var out protocol.HookOutput
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {

@@ -41,7 +41,7 @@ func (r *Runner) report(c *hookCall, answers []hookResult) {
 	r.reports = append(r.reports, out)
 }
 
-// TakeReports returns the hooks that ran since the last call, in the order in which they ended.
+// TakeReports returns the hooks that ran since its last call, in the order in which they finished.
 func (r *Runner) TakeReports() []Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx is
-// cancelled, running hooks are killed and the outcome has no decision; the caller checks ctx.Err.
+// cancelled, running hooks are killed and the outcome has no decision. The caller checks ctx.Err.
 func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	event, subject := protocol.HookEvent(in.Event)
 	chosen := r.matchingHooks(event, subject, in)

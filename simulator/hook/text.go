@@ -64,7 +64,7 @@ func stoppedText(reason string) string {
 	return "Operation stopped by hook: " + reason
 }
 
-// invalidAnswerText describes a failed callback; like the real CLI, it does not repeat the host's text.
+// invalidAnswerText describes a failed callback; like the text of the real CLI, it does not contain the host's text.
 const invalidAnswerText = "the SDK host replied with an error or an invalid answer."
 
 // hostSilentText is shown if the host does not answer whether a turn may end.

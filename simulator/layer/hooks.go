@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// HookOptions configures [Hooks]. Runner is required; a nil interface provides no information.
+// HookOptions configures [Hooks]. Runner is required; every other interface may be nil.
 type HookOptions struct {
 	Runner   *hook.Runner
 	State    *simulator.SessionState // nil means no session state is passed to hooks
@@ -217,7 +217,7 @@ func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookI
 	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }
 
-// hookName returns the tool name for hooks: the Agent tool has only one name there.
+// hookName returns the tool name for hooks, which know only one name of the Agent tool.
 func hookName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
@@ -303,8 +303,8 @@ func deferIgnoredEvent(tool string) protocol.Event {
 	}}
 }
 
-// contentOf returns the model's view of a replaced output: a string or content
-// blocks unchanged, anything else as JSON.
+// contentOf returns the content of a replaced output for the model: a string or content blocks unchanged, anything else
+// as JSON.
 func contentOf(raw json.RawMessage) protocol.Content {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -325,10 +325,9 @@ func compact(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// AskHooks combines PermissionRequest hooks with a prompter: both are asked at the
-// same time, the first verdict wins and the other is cancelled (spec: cli-contract
-// 5.4). Without a prompter only the hooks are asked; if they give no verdict, the
-// answer is zero with Undecided set.
+// AskHooks combines PermissionRequest hooks with a prompter: both are asked at the same time. The first decision is
+// used, and the other one is cancelled (spec: cli-contract 5.4). Without a prompter only the hooks are asked. If they
+// return no decision, the answer is zero with Undecided set.
 func AskHooks(o HookOptions, ask permission.Prompter) permission.Prompter {
 	return &racingPrompter{hooks: newHooks(o), ask: ask}
 }
@@ -393,8 +392,8 @@ func (a *racingPrompter) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
 	return answer
 }
 
-// hookUpdates removes the rule for the command itself if there are other suggestions: hooks are shown only paths and
-// modes then.
+// hookUpdates removes the rule for the command itself if other suggestions exist. Then hooks receive only paths and
+// modes.
 func hookUpdates(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
 	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]

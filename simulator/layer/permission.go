@@ -161,13 +161,13 @@ func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.
 	return r
 }
 
-// withInput returns the call with an input that a hook or a host has set. They see the absolute path of a file; a
-// path that they return unchanged is passed on as the model wrote it (observed with 2.1.329).
+// withInput returns the call with an input that a hook or a host has set. Hooks and hosts receive the absolute path of
+// a file. If they return it unchanged, the path that the model wrote is used (observed with 2.1.329).
 func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := plainjson.Read[plainjson.Object](use.Input).Get(key), plainjson.Read[plainjson.Object](use.ObservedInput).Get(key), plainjson.Read[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
-	other, field := written, &use.Input // the form of the path that the input does not have, and where it belongs
+	other, field := written, &use.Input // the other form of the path, and the field for it
 	switch path := given.Get(key); {
 	case len(seen) == 0 || len(path) == 0:
 		return use
@@ -184,7 +184,7 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	return use
 }
 
-// sameContent reports whether two inputs agree in everything but the path of the file.
+// sameContent reports whether two inputs are equal except for the path of the file.
 func sameContent(a, b json.RawMessage) bool {
 	before, after := objectKeys(a), objectKeys(b)
 	delete(before, "file_path")
@@ -216,7 +216,7 @@ func classifierMissingEvent(now func() time.Time) protocol.Event {
 }
 
 // withHookVerdict combines a PreToolUse hook's verdict with the policy's: "allow" overrides modes and questions, but
-// not rules or the refusal to write through a link; "ask" turns a permission into a question (spec: cli-contract
+// neither rules nor the refusal to write through a link. "ask" turns a permission into a question (spec: cli-contract
 // 6.1).
 func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	h := use.Hook
@@ -242,8 +242,8 @@ func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verd
 	return v
 }
 
-// runAccepted runs the call and records its duration and the decision, unless the call
-// failed before the decision or an inner layer has recorded its own.
+// runAccepted runs the call and records its duration and the decision, unless the call failed before the decision or an
+// inner layer has recorded a decision.
 func runAccepted(
 	ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision, now func() time.Time,
 ) (executor.Result, error) {
@@ -331,7 +331,7 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 // failedResult returns a tool error with this text.
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// invalidUpdateResult returns the result of a call whose changed input the tool does not accept.
+// invalidUpdateResult returns the result of a call with a changed input that the tool does not accept.
 func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
 	issue, _ := issueOf(bad)
 	r := executor.ResultOf(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +

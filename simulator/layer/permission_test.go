@@ -218,13 +218,13 @@ func (e executedCall) Execute(_ context.Context, use protocol.ToolUse) (executor
 	return executor.Result{}, nil
 }
 
-// policyAsks makes sure that the calls of the test are asked about.
+// policyAsks checks that the policy asks about the calls of the test.
 func policyAsks(t *testing.T, p *permission.Policy) {
 	t.Helper()
 	p.Apply([]protocol.PermissionUpdate{{Type: "addRules", Behavior: "ask", Rules: []protocol.PermissionRule{{ToolName: "Bash"}}}})
 }
 
-// The end of the turn names the call that was being asked about.
+// The end of the turn names the call with the open question.
 func TestInterruptQuestion(t *testing.T) {
 	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
 	if err != nil {

@@ -306,7 +306,7 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 	return []string{e.ErrorKind.LocalizedString(w.printer)}
 }
 
-// describeKeyword describes errors that are worded alike for values and schemas.
+// describeKeyword describes errors that have the same text for values and schemas.
 func describeKeyword(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:

@@ -216,8 +216,8 @@ const (
 // Verdict is the outcome of [Policy.Decide], with the texts and events that report it.
 type Verdict struct {
 	Behavior Behavior
-	// Decision is shown in tool_result_meta. For an Ask it is the decision that applies if no one can be asked.
-	// Zero means the call did not reach the permission checks.
+	// Decision is shown in tool_result_meta. For an Ask, it is the decision that applies without a prompter. Zero means
+	// the call did not reach the permission checks.
 	Decision         protocol.PermissionDecision
 	NonExecutionKind string // empty when the call runs
 	Message          string // tool result of a denial
@@ -237,14 +237,14 @@ type Verdict struct {
 	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. The "allow" of a
 	// hook overrules a refusal by the mode, but not these two.
 	DenyRule bool
-	// AskRule is true if an ask rule requires the question. The "allow" of a hook does not overrule it. RuleSource is
-	// the source of the rule.
+	// AskRule is true if an ask rule requires the question. The "allow" of a hook does not override it. RuleSource is the
+	// source of the rule.
 	AskRule    bool
 	RuleSource string
 }
 
-// Denial returns the result of a denied call and the event to show before it, or nil if none exists. An Ask counts
-// as denied, for the case that no one can be asked.
+// Denial returns the result of a denied call and the event to show before it, or nil if none exists. An Ask counts as
+// denied, for sessions without a prompter.
 func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	var r protocol.ToolResult
 	event := v.Event
@@ -351,8 +351,8 @@ func (r *rule) coversTool(c *call) bool {
 	}
 }
 
-// matches reports whether the rule decides the call. The content of a Bash rule is matched part by part elsewhere:
-// see [rule.matchesAnyPart].
+// matches reports whether the rule applies to the call. The content of a Bash rule is matched part by part, see
+// [rule.matchesAnyPart].
 func (r *rule) matches(c *call) bool {
 	if !r.coversTool(c) {
 		return false
@@ -376,8 +376,8 @@ func (r *rule) matches(c *call) bool {
 	}
 }
 
-// matchesAnyPart reports whether a deny or ask rule applies to any part of the command, with or without the variables and
-// wrappers before it.
+// matchesAnyPart reports whether a deny or ask rule applies to any part of the command, with or without its variables
+// and wrappers.
 func (r *rule) matchesAnyPart(c *call) bool {
 	if r.matches(c) || r.matchesParam(c) {
 		return true

@@ -38,8 +38,8 @@ func TestCommentHidesNothing(t *testing.T) {
 	}
 }
 
-// Questions about command text that cannot be analysed have these texts; a script with a syntax error is asked about
-// as a whole (observed with 2.1.330).
+// Questions about command text that cannot be analysed have these texts. For a script with a syntax error, there is one
+// question about the whole script (observed with 2.1.330).
 func TestTextQuestions(t *testing.T) {
 	tests := []struct{ command, want string }{
 		{"ls 'a\\ b'", "Contains backslash-escaped whitespace"},

@@ -44,7 +44,7 @@ type decider struct {
 	o *Options
 }
 
-// Decide returns the verdict on one call without asking. The denial fields of an Ask apply if no one can be asked.
+// Decide returns the verdict on one call without asking. The denial fields of an Ask apply if there is no prompter.
 func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +73,7 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	return v
 }
 
-// judgeOf returns the judge of an agent's calls, whose mode may differ from that of the session.
+// judgeOf returns the judge for the calls of an agent, which may have its own mode.
 func (p *Policy) judgeOf(agent *protocol.AgentRef) *judge {
 	if agent == nil || agent.Mode == "" {
 		return &p.judge
@@ -161,7 +161,7 @@ func (d decider) denyRuleVerdict(c *call) *Verdict {
 	}
 }
 
-// RefuseFile returns the verdict on a file that deny rules refuse before its tool checks the input; false means that
+// RefuseFile refuses a call whose file a deny rule covers, before the tool checks the input. False means that
 // [Policy.Decide] must decide.
 func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 	if k := kindOf(canonicalName(use.Name)); k != claudecode.ClassRead && k != claudecode.ClassWrite {
@@ -233,8 +233,8 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 }
 
 // IsReadable reports whether a file may be read because of where it is: in a working directory, or in a place that a
-// path rule allows. Permission by a mode, or by a rule for the whole tool, does not count, except bypassPermissions
-// (observed with 2.1.329).
+// path rule allows. Modes other than bypassPermissions, and rules for the whole tool, are ignored (observed with
+// 2.1.329).
 func (p *Policy) IsReadable(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

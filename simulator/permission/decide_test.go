@@ -247,7 +247,7 @@ func TestAutoApproveAndUnknownTools(t *testing.T) {
 	}
 }
 
-// Hooks may overrule a mode but no rule (contract 6.1; row 20).
+// Hooks may override a mode but no rule (contract 6.1; row 20).
 func TestVerdictTellsRulesFromModes(t *testing.T) {
 	p := newPolicy(t, permission.Options{Mode: protocol.ModeDontAsk}, "deny Bash(rm *)")
 	if v := p.Decide(newCall("Bash", "rm x")); !v.DenyRule {
@@ -328,8 +328,8 @@ func TestIsHidden(t *testing.T) {
 	}
 }
 
-// --disallowedTools Read takes the tool away: files may be written. A rule of the settings, or one with
-// a path, covers files.
+// --disallowedTools Read removes the tool but allows writing files. A deny rule in settings, or one with a path, also
+// protects the files.
 func TestReadTakenAway(t *testing.T) {
 	for _, tt := range []struct {
 		source, text string

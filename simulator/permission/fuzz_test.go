@@ -16,10 +16,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// words of the grammar: what each represents is chosen again and again until
-// nothing in angle brackets is left. Nothing in it can reach beyond the private
-// directory but by name, and no word names a place there is on this machine; the
-// programs are those that read, and touch.
+// words of the grammar. Words in angle brackets are replaced by random choices until none is left. Only a name could
+// lead out of the private directory, and no word is a path that exists on this machine. The programs are touch and
+// programs that only read.
 func commandGrammar() map[string][]string {
 	return map[string][]string{
 		"line": {
@@ -166,7 +165,7 @@ func tryReadOnly(t *testing.T, bash, line string) (ran bool) {
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + filepath.Join(top, "home"), "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TMPDIR=" + filepath.Join(top, "home"), "GIT_CEILING_DIRECTORIES=" + top}
 	cmd.WaitDelay = time.Second
-	_ = cmd.Run() // a command that fails has changed nothing, or it shows
+	_ = cmd.Run() // a command that fails has changed nothing, or the comparison shows it
 	if after := dirContent(t, top); after != before {
 		t.Errorf("%q is called read-only and changed\n%sto\n%s", line, before, after)
 	}

@@ -16,10 +16,9 @@ import (
 
 const cwd = "/work/project"
 
-// TestGolden replays the tool calls of runs of the real CLI (testdata/golden)
-// and compares what was shown of each: the permission_denied event, the tool
-// result and its tool_result_meta (checklist rows 24, 26 and 52). "<text>" and
-// "<path>" represent what the recordings left out.
+// TestGolden replays the tool calls of runs of the real CLI (testdata/golden) and compares the output for each: the
+// permission_denied event, the tool result and its tool_result_meta (checklist rows 24, 26 and 52). "<text>" and
+// "<path>" represent parts that the recordings omit.
 func TestGolden(t *testing.T) {
 	all := []string{"Read", "Write", "Edit", "Bash", "Glob", "Grep", "TodoWrite", "Task", "WebFetch", "NotebookEdit"}
 	tests := []struct {

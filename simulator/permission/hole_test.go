@@ -59,8 +59,8 @@ func TestLooksReadOnly(t *testing.T) {
 	}
 }
 
-// What deny rules refuse in addition to a rule that allows all of Bash, and what they do not, as the real CLI 2.1.330
-// decides it in every mode (security point A3).
+// The calls that deny rules refuse, and those that they do not, if another rule allows all of Bash. The real CLI
+// 2.1.330 decides the same in every mode (security point A3).
 func TestDenyRules(t *testing.T) {
 	tests := []struct {
 		want     string

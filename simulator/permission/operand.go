@@ -94,7 +94,7 @@ func (l wordResolver) addRedirects(to fileAccess, redirects []shellcmd.Redirect)
 	return to
 }
 
-// directoriesAfterCD returns the directories in which the shell may be after it changes to one of the operands.
+// directoriesAfterCD returns the possible directories of the shell after it changes to one of the operands.
 func (l wordResolver) directoriesAfterCD(places []string, to []fileOperand) []string {
 	for _, place := range slices.Clone(places) {
 		for _, path := range pathsOf(to) {
@@ -302,7 +302,7 @@ func fileOptions() []string {
 	}
 }
 
-// unclearPath asks about an operand whose target cannot be determined.
+// unclearPath returns the question about an operand with an unknown target.
 func (l wordResolver) unclearPath(op fileOperand) *approval {
 	switch {
 	case op.hasTilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):

@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The verdicts on command lines under rules, as the real CLI 2.1.330 gives them
-// (security points A3 and A11).
+// The verdicts about command lines with rules, as the real CLI 2.1.330 gives them (security points A3 and A11).
 func TestRealVerdicts(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -149,8 +148,8 @@ func TestBrokenRemovals(t *testing.T) {
 	}
 }
 
-// In plan mode a server's tool that may change something needs permission even if a rule allows it; a dot at the end
-// of a host name does not hide it from rules (2.1.330).
+// In plan mode a server's tool that may change something needs permission even if a rule allows it; rules also match a
+// host name that ends with a dot (2.1.330).
 func TestRulesThatDoNotReach(t *testing.T) {
 	tool := func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "desk", ReadOnly: strings.HasSuffix(name, "list")}, true
@@ -171,7 +170,7 @@ func TestRulesThatDoNotReach(t *testing.T) {
 	}
 }
 
-// Modes and tools of files, as the real CLI 2.1.330 decides (security point A11).
+// Modes and file tools, as the real CLI 2.1.330 decides (security point A11).
 func TestRealVerdictsOnFiles(t *testing.T) {
 	accepting := newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits}))
 	for command, want := range map[string]string{

@@ -62,8 +62,8 @@ func (p *pathResolver) absGlob(pattern string) string {
 	return joinUncleaned(escapeGlob(p.callPath("")), pattern)
 }
 
-// hasParentStep reports whether a path uses ".." after a directory that it names. If that directory is a symbolic
-// link, the path leads to a different place than it seems to.
+// hasParentStep reports whether a path uses ".." after a directory that it names. If that directory is a symbolic link,
+// the path leads to another place than its text suggests.
 func hasParentStep(path string) bool {
 	down := false
 	for step := range strings.SplitSeq(path, "/") {

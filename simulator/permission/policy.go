@@ -26,8 +26,8 @@ type Options struct {
 	Rules          []Rule
 	// AutoApprove names the tools that the scenario allows in every mode and against all rules; nil means none.
 	AutoApprove func(tool string) bool
-	// Tool finds a tool's definition by canonical name. Nothing is decided about calls of unknown tools, so that the
-	// executor can report them. Nil means that every name is known.
+	// Tool finds a tool's definition by canonical name. Calls of unknown tools get no decision, so that the executor can
+	// report them. Nil means that every name is known.
 	Tool func(name string) (protocol.Tool, bool)
 	// FileSystem resolves paths; nil means paths are compared as written, and globs are not expanded.
 	FileSystem FileSystem
@@ -55,13 +55,13 @@ type Policy struct {
 	opts     Options
 	warnings []string
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the following fields
 	judge
 	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty means it was the first
 }
 
-// New returns a policy. Rules that do not parse and rules without effect are left out and reported by
-// [Policy.Warnings]. The error reports an unknown mode.
+// New returns a policy. Rules that do not parse and rules without effect are ignored and reported by [Policy.Warnings].
+// The error reports an unknown mode.
 func New(o Options) (*Policy, error) {
 	mode := cmp.Or(o.Mode, protocol.ModeDefault)
 	mode, err := ParseMode(string(mode))
@@ -169,8 +169,8 @@ func (p *Policy) ModeOf(agent *protocol.AgentRef) protocol.PermissionMode {
 	return p.Mode()
 }
 
-// SetMode switches the mode. m must be in the real spelling; the error is a [*ModeError] and leaves the mode
-// unchanged.
+// SetMode switches the mode. m must have the spelling of the real CLI. If the mode cannot be set, it is unchanged and
+// the error is a [*ModeError].
 func (p *Policy) SetMode(m protocol.PermissionMode) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

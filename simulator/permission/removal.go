@@ -158,13 +158,14 @@ func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// isOnlyOutput reports whether a target, or everything in it, is only the output of commands.
+// isOnlyOutput reports whether a target consists only of the output of commands.
 func isOnlyOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
 	return target != "" && strings.Trim(target, string(shellcmd.ShapeOutput)) == ""
 }
 
-// dangerousTarget asks about one operand if it must not be removed without a question.
+// dangerousTarget returns the question about one operand that must not be removed without permission; nil means none is
+// needed.
 func (c commandLine) dangerousTarget(name, target string, moves bool) *approval {
 	if unsetIsRoot(target) {
 		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
@@ -178,7 +179,7 @@ func (c commandLine) dangerousTarget(name, target string, moves bool) *approval 
 		target = home + target[1:]
 	}
 	target = strings.ReplaceAll(target, string(shellcmd.ShapeOutput)+"/..", ".")
-	for i, step := range strings.Split(target, "/") { // the directory before the first step that is a command's output
+	for i, step := range strings.Split(target, "/") { // the directory before the first step that is the output of a command
 		if step == string(shellcmd.ShapeOutput) && i > 0 {
 			target = target[:strings.IndexByte(target, shellcmd.ShapeOutput)]
 			break

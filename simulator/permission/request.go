@@ -83,8 +83,7 @@ func (p *Policy) describe(use protocol.ToolUse) string {
 	return ""
 }
 
-// shortenQuoted returns the first 50 characters of a quoted text; if the text is longer, the last of these is an
-// ellipsis.
+// shortenQuoted returns the first 50 characters of a quoted text. If the text is longer, the last one is an ellipsis.
 func shortenQuoted(s string) string {
 	const most = 50
 	if runes := []rune(s); len(runes) > most {
@@ -142,7 +141,7 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 			})
 		case "setMode":
 			if mode, err := ParseMode(string(u.Mode)); err == nil {
-				_ = p.setMode(mode) // a mode that may not be set leaves the old one
+				_ = p.setMode(mode) // the mode is unchanged if it may not be set
 			}
 		case "addDirectories":
 			for _, d := range u.Directories {

@@ -108,7 +108,7 @@ func TestSuggestions(t *testing.T) {
 		if tt.want == nil {
 			continue
 		}
-		// A host that hands all of them back is not asked again.
+		// A host that returns all suggestions is not asked again.
 		p.Apply(v.Suggestions)
 		if v := p.Decide(tt.use); v.Behavior != permission.Allow {
 			t.Errorf("%s %s asks again: %s", tt.use.Name, tt.use.Input, v.Message)

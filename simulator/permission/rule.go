@@ -37,8 +37,8 @@ type rule struct {
 	content string         // text in the parentheses; empty means that the rule covers the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
 	isStar  bool           // content was a single star
-	// param and value are set if content may be "param:value": a deny or ask rule then applies to calls with this
-	// input. A star in the value matches any text.
+	// param and value are set if content may be "param:value". Then a deny or ask rule applies to calls with this value of
+	// the parameter. A star in the value matches any text.
 	param string
 	value *regexp.Regexp
 }
@@ -143,8 +143,8 @@ func canonicalName(tool string) string {
 	return tool
 }
 
-// isIneffective reports whether a deny or ask rule has no effect: it restricts the paths of a tool for which only
-// Edit rules are used (observed with 2.1.329).
+// isIneffective reports whether a deny or ask rule has no effect: it has paths for a tool that uses only Edit rules
+// (observed with 2.1.329).
 func (r *rule) isIneffective() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
@@ -176,8 +176,8 @@ func matchSkill(content, name string) bool {
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
 }
 
-// textKind specifies what a pattern is matched with: a whole command line, in which a star must not match a second
-// command, or one simple command.
+// textKind specifies the text that a pattern is matched with: a whole command line, in which a star must not match a
+// second command, or one simple command.
 type textKind int
 
 const (
@@ -185,7 +185,7 @@ const (
 	onePart
 )
 
-// matchCommand matches the content of one Bash rule: "npm run *" and "npm:*" are prefixes, other stars match any
+// matchCommand matches the content of one Bash rule: "npm run *" and "npm:*" match prefixes, other stars match any
 // text, and everything else is compared exactly.
 func matchCommand(content, text string, kind textKind) bool {
 	text = strings.TrimSpace(text)

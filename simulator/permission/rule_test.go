@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// What each form of rule matches (contract 6.1).
+// The calls that each form of rule matches (contract 6.1).
 func TestRuleMatches(t *testing.T) {
 	tests := []struct {
 		rule string
@@ -54,7 +54,7 @@ func TestRuleMatches(t *testing.T) {
 		{"Read(//etc/**)", []protocol.ToolUse{newCall("Read", "/etc/hosts"), newCall("Grep", "/etc/x")}, []protocol.ToolUse{newCall("Read", "/etcetera"), newCall("Write", "/etc/hosts")}},
 		{"Edit(//etc/**)", []protocol.ToolUse{newCall("Read", "/etc/hosts")}, []protocol.ToolUse{newCall("Bash", "cat /etc/hosts")}},
 
-		// What rules about paths open to commands.
+		// Commands that rules about paths allow.
 		{"Read(//etc/**)", []protocol.ToolUse{
 			newCall("Bash", "cat /etc/hosts"), newCall("Bash", "ls /etc"), newCall("Bash", "cd /etc && ls"), newCall("Bash", "cat < /etc/hosts"), newCall("Bash", "cat /etc/hosts | wc -l"),
 		}, []protocol.ToolUse{newCall("Bash", "cat /etc/hosts /usr/x"), newCall("Bash", "cp /etc/hosts q")}},

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sensitiveFileApproval asks about a file that configures commands which run automatically. Modes and rules that
-// allow edits do not apply to it. Nil means it is not such a file.
+// sensitiveFileApproval returns the question about a file that configures automatically run commands. Modes and rules
+// that allow edits do not apply to such a file. Nil means that it is an ordinary file.
 func (c *call) sensitiveFileApproval(abs string) *approval {
 	ask := func(message string) *approval {
 		return &approval{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetySensitive}

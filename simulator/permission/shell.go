@@ -33,9 +33,8 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictWithoutRule returns the question that the command line would cause without the ask rule. Nil means that
-// there would be only the plain request for approval; then the rule that names the command determines the message
-// (observed with 2.1.330).
+// verdictWithoutRule returns the question that the command line would cause without the ask rule. Nil means that it
+// would be a plain request for approval; then the rule for the command determines the message (observed with 2.1.330).
 func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
@@ -55,7 +54,7 @@ func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	return &v
 }
 
-// askRuleSource returns the source of an ask rule that names the command; false means none does.
+// askRuleSource returns the source of an ask rule that names the command; false means that no rule does.
 func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked bool) {
 	for _, r := range c.judge.rules.rules {
 		if r.Behavior == BehaviorAsk && r.content != "" && r.coversTool(c.call) && r.matchesCommand(cmd) {
@@ -133,8 +132,8 @@ func readsListedFiles(cmd shellcmd.Command) bool {
 	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
-// isAllowedEdit reports whether acceptEdits allows the command. touch must be written without quotes and without
-// anything before it (observed with 2.1.330).
+// isAllowedEdit reports whether acceptEdits allows the command. touch must be the first word, without quotes (observed
+// with 2.1.330).
 func isAllowedEdit(cmd shellcmd.Command) bool {
 	inner := cmd.Wrapped()
 	own := cmd.Args[:len(cmd.Args)-len(inner.Args)]
@@ -215,7 +214,7 @@ func approvalForParts(refused []commandVerdict) approval {
 	}
 }
 
-// codeOf returns the reason code of a command line of several parts. Paths have no reason code.
+// codeOf returns the reason code of a command line with several parts. Questions about paths have no reason code.
 func codeOf(refused []commandVerdict) string {
 	var codes []string
 	for _, x := range refused {
@@ -244,8 +243,8 @@ func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
 	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.ReadOnly()
 }
 
-// wrapperPattern matches programs that only run another program, with those options with which a rule for the other
-// program applies (observed with 2.1.330).
+// wrapperPattern matches programs that only run another program, with the options that do not prevent a rule for the
+// other program (observed with 2.1.330).
 var wrapperPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^ ?(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
 		`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)

@@ -174,8 +174,8 @@ func TestSubshellPaths(t *testing.T) {
 	}
 }
 
-// No allow rule and no mode except bypassPermissions allows changes of files that configure what runs automatically,
-// or the removal of whole trees.
+// No allow rule and no mode except bypassPermissions allows changes of files that configure automatically run commands,
+// or the removal of whole directory trees.
 func TestSensitiveFiles(t *testing.T) {
 	own := ", but you haven't granted it yet."
 	tests := []struct {
@@ -216,8 +216,8 @@ func TestSensitiveFiles(t *testing.T) {
 	}
 }
 
-// Paths of calls are relative to the shell's directory; working directories and rules are relative to the session's
-// first directory.
+// Paths in calls are relative to the directory of the shell. Working directories and rules are relative to the
+// directory in which the session started.
 func TestDirOfTheShell(t *testing.T) {
 	p := newPolicy(t, permission.Options{Dir: func() string { return cwd + "/sub" }, HasAsker: true})
 	if v := p.Decide(newCall("Bash", "touch x")); v.BlockedPath != cwd+"/sub/x" {

@@ -59,7 +59,7 @@ func hidesPaths(k shellcmd.ObstacleKind) bool {
 	}
 }
 
-// isDeniedIn reports whether one of the files is denied, from any of the directories.
+// isDeniedIn reports whether one of the files is denied, relative to any of the directories.
 func (c commandLine) isDeniedIn(places []string, to fileAccess) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {

@@ -108,8 +108,8 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	return c.writeApproval("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// pathApprovals checks the paths that a command reads or writes. The question outside is always asked, inside only if
-// nothing allows the command. Both are nil if no path needs permission.
+// pathApprovals checks the paths that a command reads or writes. The question outside is always asked, and the question
+// inside only if nothing allows the command. Both are nil if no path needs permission.
 func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approval) {
 	inner := cmd.Wrapped()
 	name := inner.Name()

@@ -35,7 +35,7 @@ func TestVerdictAndItsText(t *testing.T) {
 		{"", "", "Glob", `{"pattern":"/etc/*"}`, "ask workingDir", "Claude requested permissions to read from /etc, "},
 		{"", "", "Grep", `{"pattern":"/etc/"}`, "allow mode", ""},
 
-		// Files whose names come from another command are asked about under rules that deny paths.
+		// If rules deny paths, file names that come from another command need a question.
 		{"", "", "Bash", "cat f | xargs grep x", runs, ""},
 		{"", "deny Bash(rm:*)", "Bash", "cat f | xargs grep x", runs, ""},
 		{"", "deny Read(x)", "Bash", "cat f | xargs grep x", "ask subcommandResults", severalParts + "The following part requires approval: xargs grep x"},
@@ -44,7 +44,7 @@ func TestVerdictAndItsText(t *testing.T) {
 		{"", "deny Read(x)", "Bash", "cat f | xargs echo", runs, ""},
 		{"", "deny Read(x)", "Bash", "cat f | grep x", runs, ""},
 
-		// Which words are files.
+		// The words that are files.
 		{"", "allow Bash;deny Read(//work/project)", "Bash", "find", denied, ""},
 		{"", "allow Bash;deny Read(//work/project)", "Bash", "ls", denied, ""},
 		{"", "allow Bash;deny Read(//work/project)", "Bash", "wc", "allow rule", ""},
@@ -61,7 +61,7 @@ func TestVerdictAndItsText(t *testing.T) {
 		{"", "", "Bash", "cat ***???[a][b]", runs, ""},
 		{"", "", "Bash", "cat ***???[a][b][c]", "ask other", expansion},
 
-		// What a removal would take away.
+		// The files that a removal would remove.
 		{bypass, "", "Bash", "rm -rf /*", "ask safetyCheck", "Dangerous rm operation detected: '/*'\n\nThis command would remove a critical system directory. "},
 		{bypass, "", "Bash", "rm -rf */*", "ask safetyCheck", "Dangerous rm operation detected: '/work/project/*/*'\n\nThis command would remove a workspace directory "},
 		{bypass, "", "Bash", "rm -rf a/*/*", "ask safetyCheck", "Dangerous rm operation detected: '/work/project/a/*/*'\n\nThis command would remove what can't be told before it runs. "},
@@ -71,7 +71,8 @@ func TestVerdictAndItsText(t *testing.T) {
 		{edits, "", "Write", cwd + "/.config", "allow mode", ""},
 		{edits, "", "Write", cwd + "/.config/git/x", "ask safetyCheck", "Claude requested permissions to edit /work/project/.config/git/x which is a sensitive file."},
 
-		// An ask rule about the tool leaves the text to the command line, one about the command has its own.
+		// For an ask rule about the whole tool, the command line determines the text of the question. An ask rule about a
+		// command has its own text.
 		{"", "ask Bash", "Bash", "touch /elsewhere/x", "ask", "touch in '/elsewhere/x' needs approval. "},
 		{"", "ask Bash(touch:*)", "Bash", "touch /elsewhere/x", "ask rule", "Claude requested permissions to use Bash, but you haven't granted it yet."},
 		{"", "ask Bash(echo:*)", "Bash", "echo $'a'", "ask other", "Text with escape codes in this command can't be checked before it runs"},
@@ -88,7 +89,7 @@ func TestVerdictAndItsText(t *testing.T) {
 		{"", "allow Edit(~/**)", "Bash", "echo a > ~/f", runs, ""},
 		{"", "allow Edit(~/**)", "Bash", "echo a > ~/{f,g}", "ask other", expansion},
 
-		// A redirection or an assignment that is all of the command line.
+		// A command line that consists only of a redirection or an assignment.
 		{edits, "", "Bash", "> f", "ask other", approval},
 		{"", "", "Bash", "> f", "ask", "Output redirection to '/work/project/f' needs approval. "},
 		{"", "allow Bash(ls)", "Bash", "X=1", "ask other", approval},
@@ -96,7 +97,7 @@ func TestVerdictAndItsText(t *testing.T) {
 		{"", "allow Bash(awk *)", "Bash", `awk 'BEGIN { system("x") }'`, "ask other", "awk program contains system() which executes arbitrary commands"},
 		{"", "", "Bash", "echo 'system('", runs, ""},
 
-		// A rule about a domain says the domain, one about the tool the tool.
+		// The question for a rule about a domain names the domain, the one for a rule about the tool names the tool.
 		{"", "deny WebFetch(domain:x.org)", "WebFetch", "https://x.org", "deny rule", "WebFetch denied access to domain:x.org."},
 		{"", "deny WebFetch", "WebFetch", "https://x.org", "deny rule", "Permission to use WebFetch has been denied."},
 		{"", "deny WebFetch;deny WebFetch(domain:y.org)", "WebFetch", "https://x.org", "deny rule", "Permission to use WebFetch has been denied."},
@@ -122,8 +123,8 @@ func TestGlobWithoutDisk(t *testing.T) {
 	}
 }
 
-// The source of a decision is that of the first deciding rule; rules in the user's own files count as decisions of
-// the user.
+// The source of a decision is the source of the first rule that decides. Rules in the user's own files count as
+// decisions of the user.
 func TestSourceOfTheDecision(t *testing.T) {
 	for _, tt := range []struct {
 		behavior, source string
@@ -278,7 +279,7 @@ func TestReadAnswer(t *testing.T) {
 	}
 }
 
-// A here-document is not part of the rule that is offered.
+// A here-document is not part of the suggested rule.
 func TestOfferedRuleOfHeredoc(t *testing.T) {
 	for command, want := range map[string]string{
 		"python3 - <<'E'\nx\nE":    "Bash(python3 -)",

@@ -92,7 +92,7 @@ func acceptEditsUpdate() protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 }
 
-// allow lets the call run; reason is shown as reason_type.
+// allow permits the call; reason is the reason_type.
 func (c *call) allow(reason string) Verdict {
 	return Verdict{
 		Behavior: Allow,
@@ -117,7 +117,7 @@ func (c *call) allowByRule() Verdict {
 	return v
 }
 
-// ask asks for permission. message and reasonType are shown if no host can answer.
+// ask asks for permission. message and reasonType are used if there is no prompter.
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
@@ -177,7 +177,7 @@ func (c *call) denyFile(message, source string) Verdict {
 	}
 }
 
-// denyByReadRule refuses to change a file that a deny rule protects from reading; nil means no rule does.
+// denyByReadRule refuses to change a file that a deny rule protects from reading; nil means that no rule does.
 func (c *call) denyByReadRule() *Verdict {
 	if c.kind != claudecode.ClassWrite || c.name == "NotebookEdit" {
 		return nil
@@ -302,7 +302,7 @@ func (c *call) denialEvent(message, reasonType, reason string) *protocol.Permiss
 
 func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "', '") }
 
-// needsApproval returns the question about a command for which nothing is known.
+// needsApproval returns the plain request for approval of a command.
 const needsApproval = "This command requires approval"
 
 // unclearApproval asks, with the reason as the message and without suggestions.
@@ -322,8 +322,8 @@ func approvalWithoutSuggestions(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason}
 }
 
-// obstacleApproval returns the question about a command line that cannot be analysed; nil means it can be. harmless
-// is true if the commands themselves would be allowed.
+// obstacleApproval returns the question about a command line that cannot be analysed; nil means that it can be.
+// harmless is true if the commands themselves would be allowed.
 func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 	switch o.Kind {
 	case shellcmd.NoObstacle:
@@ -432,7 +432,7 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 		return []protocol.PermissionUpdate{u}
 	case claudecode.ClassWrite:
 		if c.judge.mode == protocol.ModePlan {
-			return nil // planning must end first
+			return nil // plan mode must end first
 		}
 		updates := append([]protocol.PermissionUpdate{}, c.editSuggestion()...)
 		if outside {
@@ -453,8 +453,9 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 
 var subcommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`) })
 
-// suggestPrefixRule suggests a rule for commands that begin like the command line. The prefix is two words if the
-// second looks like a subcommand and the first runs no other programs, otherwise the command line itself.
+// suggestPrefixRule suggests a rule for commands that begin like the command line. The prefix consists of two words if
+// the second looks like a subcommand and the first does not run other programs. Otherwise the rule is the command line
+// itself.
 func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	text, _, heredoc := strings.Cut(strings.TrimSpace(command), " <<")
 	if name, rest, found := strings.Cut(text, " "); found && strings.HasPrefix(name, "NODE_ENV=") {
@@ -473,7 +474,7 @@ func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	return addRuleUpdate("Bash", text)
 }
 
-// runsOtherPrograms lists programs that run other programs, so that a prefix does not identify the command.
+// runsOtherPrograms lists programs that run other programs. A prefix with such a program does not identify the command.
 func runsOtherPrograms(name string) bool {
 	switch name {
 	case "bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "stdbuf", "exec", "eval",

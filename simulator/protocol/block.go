@@ -68,8 +68,8 @@ type AgentRef struct {
 	Type  string // "general-purpose", …
 	Depth int    // 1 means started by the main conversation
 	Dir   string // worktree in which it works; empty means the directory of the session
-	// NoPrompts is true if questions about its calls become denials without an event. This applies to the agent of a
-	// skill that the user typed.
+	// NoPrompts is true if calls that need a question are denied without an event, as in the agent of a skill that the
+	// user typed.
 	NoPrompts bool
 	Mode      string // permission mode of its calls; empty means the mode of the session
 }

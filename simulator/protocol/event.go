@@ -143,7 +143,7 @@ type LocalCommand struct {
 	Args    string `json:"args"`
 }
 
-// CommandOutcome specifies how a slash command failed.
+// CommandOutcome describes the failure of a slash command.
 type CommandOutcome struct {
 	Kind string `json:"kind"` // "failed" or "unavailable_headless"
 }
@@ -240,7 +240,7 @@ type Result struct {
 	FirstContentFrameMS    *int                   `json:"first_content_frame_ms,omitempty"`
 	UserMessageUUID        string                 `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs       []string               `json:"user_message_uuids,omitempty"`
-	RequestSentWallMS      int64                  `json:"request_sent_wall_ms,omitempty"` // Unix time; like the next two fields, only set with UserMessageUUID
+	RequestSentWallMS      int64                  `json:"request_sent_wall_ms,omitempty"` // Unix time; set only with UserMessageUUID, like the next two fields
 	FirstInputTokens       *int                   `json:"first_request_input_tokens,omitempty"`
 	FirstCacheReadTokens   *int                   `json:"first_request_cache_read_input_tokens,omitempty"`
 	QueuedTurnCount        *int                   `json:"queued_turn_count,omitempty"`
@@ -326,7 +326,7 @@ type StreamEvent struct {
 	AbandonedBlocks *AbandonedBlocks `json:"abandoned_blocks,omitempty"`
 }
 
-// AbandonedBlocks holds the index from which on the blocks of a message remain incomplete.
+// AbandonedBlocks is the index of the first block of a message that stays incomplete.
 type AbandonedBlocks struct {
 	APIMessageID   string `json:"api_message_id"`
 	FromBlockIndex int    `json:"from_block_index"`
@@ -431,8 +431,8 @@ func (s *System) uuidFirst() bool {
 type Frame struct {
 	Type      string
 	Fields    []Field
-	SessionID string // empty means left out
-	UUID      string // empty means left out
+	SessionID string // empty means omitted
+	UUID      string // empty means omitted
 }
 
 // CommandLifecycle reports the state of a prompt or a deferred call: queued, started, completed or

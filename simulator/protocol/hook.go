@@ -97,7 +97,7 @@ func (a HookAttachment) MarshalJSON() ([]byte, error) {
 	return marshalFields([]Field{{"type", a.Type}}, a.Fields)
 }
 
-// PromptOutcome describes what hooks did with a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
+// PromptOutcome describes the effect of hooks on a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
 type PromptOutcome struct {
 	Kind      string `json:"kind"`
 	IsKept    bool   `json:"prompt_kept"`

@@ -67,7 +67,7 @@ type RequestLine struct {
 	RequestDigest string        `json:"requestDigest"`
 }
 
-// CacheMark is a place in a request up to which the API may cache it.
+// CacheMark marks the position up to which the API may cache a request.
 type CacheMark struct {
 	Path  []any             `json:"path"`
 	Value map[string]string `json:"value"`
@@ -83,14 +83,14 @@ type RequestParams struct {
 	OutputConfig      *OutputConfig      `json:"output_config,omitempty"`
 }
 
-// RequestThinking specifies whether the model may think, and what is shown of its thinking.
+// RequestThinking specifies whether the model may think, and which part of its thinking is shown.
 type RequestThinking struct {
 	BudgetTokens int    `json:"budget_tokens,omitempty"`
 	Type         string `json:"type"`              // "adaptive" or "enabled"
 	Display      string `json:"display,omitempty"` // "updates" or "omitted"
 }
 
-// ContextManagement specifies what the API removes from a long conversation.
+// ContextManagement specifies the content that the API removes from a long conversation.
 type ContextManagement struct {
 	Edits []ContextEdit `json:"edits"`
 }

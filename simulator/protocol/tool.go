@@ -54,8 +54,8 @@ type MCPResult struct {
 type MCPCall struct {
 	Server, Tool string     // names as the server uses them
 	Result       *MCPResult // nil if there is only content
-	// NotReadOnly explains why the tool may change something ("no_hint", "declared"); empty if it is
-	// read-only or failed.
+	// NotReadOnly explains why the tool may change something ("no_hint", "declared"); empty if the tool is read-only or
+	// the call failed.
 	NotReadOnly string
 }
 
@@ -81,9 +81,9 @@ type PermissionDecision struct {
 	ReasonType string `json:"reason_type,omitempty"`
 	// The following are only in transcripts.
 	RuleSource     string `json:"-"` // source of the deciding rule
-	ReasonCode     string `json:"-"` // reason for the refusal or the question, such as "rule:userSettings", "bashMiss:no-rule-match"…
+	ReasonCode     string `json:"-"` // reason of the refusal or the question, such as "rule:userSettings", "bashMiss:no-rule-match"…
 	GrantScope     string `json:"-"` // how long a permission from a host applies: "once" or "session"; empty means that it is saved in a file
-	CircuitBreaker string `json:"-"` // name of a check that no rule or mode can overrule, such as "dangerousRemoval"
+	CircuitBreaker string `json:"-"` // name of a check that no rule or mode can override, such as "dangerousRemoval"
 }
 
 // PermissionMode is the session's permission mode in the real CLI's spelling.
@@ -102,7 +102,8 @@ const (
 // SafetyFinding is the outcome of a safety check.
 type SafetyFinding string
 
-// A classifier or a rule may approve the first permanently. The second can be approved only for one call at a time.
+// A classifier or a rule may approve calls with the first finding. The second finding can be approved only for one call
+// at a time.
 const (
 	SafetySensitive SafetyFinding = "sensitive"
 	SafetyDangerous SafetyFinding = "dangerous"

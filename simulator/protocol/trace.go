@@ -136,7 +136,7 @@ type VerbatimOutput struct {
 // sub-agent whose output was not requested.
 type HiddenEvent struct{ Event Event }
 
-// AgentUsage is the usage of a sub-agent. It counts in the session's costs, not in the turn's usage.
+// AgentUsage is the usage of a sub-agent. It is part of the session's costs, but not of the turn's usage.
 type AgentUsage struct {
 	Models map[string]ModelUsage
 	APIMS  int // time spent waiting for the model

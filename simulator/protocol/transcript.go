@@ -64,7 +64,7 @@ type UserLine struct {
 	IsMeta  bool        `json:"isMeta,omitempty"`
 	// Companion marks a message that the CLI adds to a turn in addition to the prompt.
 	Companion bool `json:"turnCompanion,omitempty"`
-	// CommandBlocks is set if a command's line has text blocks before the command's own.
+	// CommandBlocks is set if the line of a command has text blocks before those of the command.
 	CommandBlocks *CommandBlocks `json:"commandTextBlocks,omitempty"`
 	// TranscriptOnly and IsSummary mark the summary that replaces a compacted conversation.
 	TranscriptOnly bool `json:"isVisibleInTranscriptOnly,omitempty"`
@@ -418,7 +418,7 @@ type WorktreeStateLine struct {
 	SessionID string          `json:"sessionId"`
 }
 
-// WorktreeSession describes a worktree and the place from which its session was moved.
+// WorktreeSession describes a worktree and the original directory of its session.
 type WorktreeSession struct {
 	Original       string `json:"originalCwd"`
 	BeforeEntering string `json:"preEnterOriginalCwd"`

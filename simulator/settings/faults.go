@@ -422,7 +422,7 @@ func hookFaults(v any) (first, second []Fault) {
 func Misspelled(s Settings) (texts []string) {
 	for _, layer := range s.Layers {
 		var all, permissions map[string]json.RawMessage
-		_ = json.Unmarshal(layer.Raw, &all) // a layer that is not an object was reported as a fault
+		_ = json.Unmarshal(layer.Raw, &all) // a layer that is not an object was already reported
 		_ = json.Unmarshal(all["permissions"], &permissions)
 		texts = append(texts, layer.misspelledKeys("", all, "hooks", "permissions", "env", "disableAllHooks")...)
 		texts = append(texts, layer.misspelledKeys("permissions.", permissions,

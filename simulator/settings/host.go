@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// Merge merges settings of a host over others: each key is replaced as a whole, null removes it.
+// Merge merges settings of a host over others: each top-level key is replaced, and null removes it.
 func Merge(base, more map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(base)
 	if out == nil {

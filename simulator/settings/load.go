@@ -108,7 +108,7 @@ func (o Options) flagLayer() (Layer, error) {
 	return layer, nil
 }
 
-// flagFile reads --settings: a JSON object is used directly, everything else is a path.
+// flagFile reads the value of --settings: a JSON object is used directly, any other value is a path.
 func (o Options) flagFile() (Layer, error) {
 	layer := Layer{Source: SourceFlag, Root: o.CWD}
 	value := strings.TrimSpace(o.FlagValue)

@@ -41,7 +41,7 @@ func TestManagedFiles(t *testing.T) {
 	}
 }
 
-// A host's settings can restrict; they do not make choices for the user.
+// The settings of a host can restrict a session, but they cannot select options for the user.
 func TestManagedByHost(t *testing.T) {
 	s := load(t, settings.Options{Managed: []byte(`{
 		"model":"m","hooks":{"Stop":[]},"env":{"A":"1","defaultMode":"2"},"permissions":{"deny":["Bash"],"defaultMode":"plan","disableAutoMode":"disable"},

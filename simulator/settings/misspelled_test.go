@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A key or a tool is reported if it is nearly a known one. Keys of other features, servers, and tools of the CLI are not.
+// A key or a tool is reported if its name is similar to a known one. Keys of other features, servers, and tools of the
+// CLI are not reported.
 func TestMisspelled(t *testing.T) {
 	for raw, want := range map[string][]string{
 		`{"hoks":{},"env":{}}`: {"--settings (inline JSON): unknown key hoks; did you mean hooks?"},

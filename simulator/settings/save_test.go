@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// Permission updates of a host are kept in the settings file that they name, next to what it has (observed with 2.1.330).
+// Permission updates of a host are added to the settings file that they name (observed with 2.1.330).
 func TestSaveUpdate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), ".claude", "settings.local.json")
 	rule := func(kind, content string) protocol.PermissionUpdate {

@@ -111,12 +111,12 @@ type Settings struct {
 	Env         map[string]string
 	Hooks       []Hooks // rising precedence; without disabled ones
 	Agent       string  // agent of the session
-	// AvailableModels are the models that may be used in addition to the default; nil means all.
+	// AvailableModels are the models that may be used in addition to the default model; nil means all models.
 	AvailableModels []string
 	MemoryDir       string // directory of memories; empty means the default
 	NoMemory        bool
 
-	DisableAllHooks            bool // except those of managed settings
+	DisableAllHooks            bool // true if hooks are switched off, except those of managed settings
 	AllowedServers             *ServerList
 	DeniedServers              *ServerList
 	EnableAllProjectMCPServers bool
@@ -125,7 +125,7 @@ type Settings struct {
 
 	// ManagedFaults are lines for stderr about managed settings.
 	ManagedFaults []string
-	// Warnings are invalid files and keys, as claudeless words them.
+	// Warnings describe invalid files and keys, with texts of claudeless.
 	Warnings []string
 	// Faults are the same problems, as the real CLI reports them with text output.
 	Faults []Fault

@@ -121,7 +121,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A file with an invalid value of a known key is ignored completely; of an invalid rule only the rule is ignored;
+// A file with an invalid value of a known key is ignored completely; if a rule is invalid, only the rule is ignored;
 // unknown keys are accepted.
 func TestFaultyFiles(t *testing.T) {
 	tests := []struct{ name, text, warning, model string }{

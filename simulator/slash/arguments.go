@@ -20,7 +20,7 @@ func appendArguments(body, args string, used bool) string {
 	return body + "\n\nARGUMENTS: " + args
 }
 
-// fillPlaceholders replaces the placeholders in body; used reports whether one had a value.
+// fillPlaceholders replaces the placeholders in body; used is true if one had a value.
 func fillPlaceholders(body, args string, names []string) (text string, used bool) {
 	words := SplitWords(args)
 	var b strings.Builder

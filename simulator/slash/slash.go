@@ -43,7 +43,7 @@ func (c Call) Tags() string {
 // Output wraps the output of a local command as user messages contain it.
 func Output(text string) string { return "<local-command-stdout>" + text + "</local-command-stdout>" }
 
-// ErrorOutput is like [Output] but for a command that failed; it adds no tags.
+// ErrorOutput is like [Output] for a failed command, but adds no tags.
 func ErrorOutput(text string) string {
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 	return "<local-command-stderr>" + text + "</local-command-stderr>"
@@ -60,20 +60,20 @@ type Expansion struct {
 	Model string
 }
 
-// LocalTags returns the transcript's form of a call that the CLI itself answers; name is the command's own name, even
-// if an alias was typed.
+// LocalTags returns the text for transcripts of a command that the CLI itself answers. name is the canonical name of
+// the command, even if an alias was typed.
 func (c Call) LocalTags(name string) string {
 	const gap = "\n            "
 	return "<command-name>/" + name + "</command-name>" + gap + "<command-message>" + name + "</command-message>" + gap +
 		"<command-args>" + c.Args + "</command-args>"
 }
 
-// Outcome is the result of a built-in command.
+// Outcome is the result of a command that the CLI itself answers.
 type Outcome struct {
 	Text string
-	// Name is the command's own name; empty means as it was typed.
+	// Name is the canonical name of the command; empty means the typed name.
 	Name string
-	// IsUnknown is true if the command is not available here; the result then names no command.
+	// IsUnknown is true if the command is not available here; then the result contains no command name.
 	IsUnknown bool
 	IsPrompt  bool // the transcript keeps the command as a prompt without arguments
 	// Title is the new name of the session; empty means it keeps its own.
@@ -87,7 +87,7 @@ type Outcome struct {
 	IsSilent bool
 	// Work runs the agent of a skill and returns its answer, which becomes the text; nil means there is no agent.
 	Work func(context.Context) (string, error)
-	// Result is the command's name in the result; empty means as it was typed.
+	// Result is the name of the command in the result; empty means the typed name.
 	Result string
 }
 

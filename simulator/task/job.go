@@ -27,8 +27,8 @@ const (
 	cacheInterval = 285 * time.Second
 )
 
-// NextRun returns the first run time in milliseconds. Each job is shifted by an individual part of its period:
-// recurring jobs later, others that would run at a half or a full hour earlier (observed with 2.1.329).
+// NextRun returns the first run time in milliseconds. Each job is shifted by its own fraction of its period: recurring
+// jobs run later, and other jobs at a half or full hour run earlier (observed with 2.1.329).
 func (j Job) NextRun() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)

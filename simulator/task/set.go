@@ -217,8 +217,8 @@ func (s *Set) Interrupt() {
 	}
 }
 
-// Close stops all background tasks and waits for their end. It is idempotent; tasks
-// started later are stopped immediately. Waiting agents never run.
+// Close stops all background tasks and waits for their end. It is idempotent; tasks started later are stopped
+// immediately. Agents that have not started never run.
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -291,7 +291,7 @@ func (s *Set) StartNextAgent() {
 	}
 	run := s.waitingAgents[0]
 	s.waitingAgents, s.agentRunning = s.waitingAgents[1:], true
-	go run() // returns when its work is done; Close waits for it
+	go run() // returns when the work is done; Close waits for it
 }
 
 // NextNotice removes and returns the oldest notification that the model has not received.

@@ -19,7 +19,7 @@ type Options struct {
 	Files *files.Files // is notified when a command has printed the content of a file
 	// Tasks holds background commands; nil means no background commands.
 	Tasks *task.Set
-	// Snapshot returns the state of the repository of a directory, if results contain what a command has changed there,
+	// Snapshot returns the state of the repository of a directory if results must list the changes of a command there,
 	// otherwise nil. The function itself may be nil.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
 	// OutputDir is the directory for output that is too large to show; it is

@@ -92,7 +92,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.limit)
 		defer cancel()
-		go func() { // returns when the command exits, which ctx can cause; watch waits for it
+		go func() { // ends when the command exits or ctx is cancelled; watch waits for it
 			m.exitCode, m.stderrText, m.err = c.options.Shell.Stream(ctx, in.Command, m)
 			if len(m.partialLine) > 0 { // a last line without a line end
 				m.lines <- string(m.partialLine)

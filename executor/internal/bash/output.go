@@ -62,8 +62,8 @@ func PrintedResult(s string) protocol.ToolResult {
 	return r
 }
 
-// ReplaceOutput returns the model's view of an output that replaces Bash's own; false =
-// it does not have the structure of Bash output.
+// ReplaceOutput returns the text that the model receives for an output that a hook put in place of the output of Bash.
+// It returns false if the output does not have the structure of Bash output.
 func ReplaceOutput(output json.RawMessage) (protocol.Content, bool) {
 	var out struct {
 		Stdout, Stderr *string

@@ -23,15 +23,16 @@ type runningCommand struct {
 	limit             time.Duration
 	staysInBackground bool // the command does not change the shell's directory, because an agent runs it
 	cmd               *tool.ShellCommand
-	done              <-chan struct{} // closed at the end of cmd
+	done              <-chan struct{} // closed when cmd has exited
 	task              *task.Task      // nil means not shown as a task
 
 	files          *files.Files          // the session's files
-	versionsBefore files.Versions        // versions of the known files, if the command edits files in place
+	versionsBefore files.Versions        // versions of known files before the command, if it edits files in place
 	repository     *gitworktree.Snapshot // before the command; nil means the result does not contain changes
 }
 
-// start starts the command in the shell's directory. Its output goes to the file of a task, since it may become one.
+// start starts the command in the shell's directory. Its output goes to the file of a task, because the command may
+// become a task.
 func (r *runningCommand) start(ctx context.Context) (err error) {
 	output := ""
 	if r.commands.options.Tasks != nil {
@@ -100,8 +101,8 @@ func interruptedResult() protocol.ToolResult {
 	return result
 }
 
-// wait waits for the end of the command, its timeout or ctx. Hosts that receive
-// events as they happen see a task in the meantime.
+// wait waits until the command exits, its timeout passes or ctx ends. Meanwhile, hosts that receive events immediately
+// see a task.
 func (r *runningCommand) wait(ctx context.Context) outcome {
 	limit, show := time.NewTimer(r.limit), time.NewTimer(showTaskAfter)
 	defer limit.Stop()
@@ -189,7 +190,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	return result
 }
 
-// endsBefore reports whether the command ends within d.
+// endsBefore reports whether the command exits within d.
 func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return false
@@ -262,7 +263,7 @@ func (r *runningCommand) taskEnd(code int) task.End {
 	return task.End{Status: task.StatusCompleted, Summary: r.summary() + "completed (exit code 0)"}
 }
 
-// commandResult builds the result of a command with an exit code; out holds the fields that are already known.
+// commandResult builds the result of a command with an exit code; out contains the fields that are already set.
 func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCaptured)
 	if out.TaskID == "" {

@@ -22,7 +22,8 @@ const (
 	modifiedSinceText = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
 
-// abridgedOriginal returns the original of a changed file as transcripts keep it: nil if it is long (observed with 2.1.330).
+// abridgedOriginal returns the original content of a changed file for the transcript: nil if it is long (observed with
+// 2.1.330).
 func abridgedOriginal(original *string) *string {
 	const longest = 10_000 // UTF-16 units
 	if original != nil && len(*original) > longest && len(utf16.Encode([]rune(*original))) > longest {

@@ -81,7 +81,7 @@ type plannedEdit struct {
 	path, contentBefore, contentAfter string
 	replacedText                      string // the replaced text, as in the file
 	createsFile                       bool   // the file does not exist yet
-	wasRead, isCurrent                bool   // the session has read the file; the file is unchanged since then
+	wasRead, isCurrent                bool   // wasRead: the session has read the file; isCurrent: the file is unchanged since then
 	wasShown                          bool   // the model has seen the whole file
 	usesCRLF                          bool   // the file has \r\n line ends; before and after have \n
 }

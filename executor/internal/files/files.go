@@ -1,5 +1,5 @@
-// Package files implements the tools that read and change a file (Read, Write, Edit, NotebookEdit) and those that
-// find files (Glob, Grep), which leave out files that a permission rule hides.
+// Package files implements the tools that read and change a file (Read, Write, Edit, NotebookEdit) and those that find
+// files (Glob, Grep), which omit files that a permission rule hides.
 //
 // A file is changed only if the session has read its current content, or if no read is required.
 package files
@@ -48,12 +48,13 @@ type agentFiles struct {
 
 type callKey struct{}
 
-// WithCall returns a context for a call. That of an agent knows only the files that the agent has read itself.
+// WithCall returns a context for a call. In the context of an agent, only files that the agent has read itself are
+// known.
 func WithCall(ctx context.Context, call protocol.ToolUse) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }
 
-// ForCall returns the files as the caller of [WithCall] knows them: the session, or its agent.
+// ForCall returns the files that the caller knows, which is the session or an agent; see [WithCall].
 func (f *Files) ForCall(ctx context.Context) *Files {
 	call, _ := ctx.Value(callKey{}).(protocol.ToolUse)
 	return f.ForAgent(call.Agent)
@@ -64,7 +65,7 @@ func isUserModified(ctx context.Context) bool {
 	return call.UserModified
 }
 
-// ForAgent returns the files as an agent knows them; nil means the session.
+// ForAgent returns the files that an agent knows; nil means the session.
 func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
 	if agent == nil {
 		return f
@@ -77,7 +78,7 @@ func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
 	return &Files{f.options, f.agents.seen[agent.ID], f.agents}
 }
 
-// run and check make the functions of a tool that get the files as the caller of a call knows them.
+// run and check make the functions of a tool. These functions receive the files that the caller of a call knows.
 func run[In any](f *Files, do func(context.Context, *Files, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *Files, in In) protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
@@ -127,8 +128,8 @@ func (f *Files) RecordViewed(file string) {
 	}
 }
 
-// Reread returns the file that a call wrote if its content has changed since then, and records the new content as
-// not seen by the model; "" means none.
+// Reread returns the file that a call wrote if its content has changed since then; "" means unchanged. It records that
+// the model has not seen the new content.
 func (f *Files) Reread(call protocol.ToolUse) string {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
@@ -153,7 +154,8 @@ func (f *Files) Changes() []ChangedFile { return f.seen.changes() }
 // Versions returns the files that the session has read or written and that exist.
 func (f *Files) Versions() Versions { return f.seen.versions() }
 
-// Modified returns the files that have been modified since, sorted by path. Files that are gone are left out.
+// Modified returns the files that were modified after the versions in before, sorted by path. Files that no longer
+// exist are omitted.
 func (f *Files) Modified(since Versions) []string {
 	var paths []string
 	for path, was := range since {
@@ -190,8 +192,8 @@ func (f *Files) TargetFile(call protocol.ToolUse) string {
 	return f.options.Paths.Path(path)
 }
 
-// ObservedInput returns a call's input as hooks and hosts see it: with the path of a
-// read, written or edited file made absolute. Nil means the input is unchanged.
+// ObservedInput returns the input of a call for hooks and hosts: the path of a read, written or edited file is
+// absolute. Nil means the input is unchanged.
 func (f *Files) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	switch call.Name {
 	case "Read", "Write", "Edit":

@@ -64,7 +64,7 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 		pattern = "**/" + pattern
 	}
 	if strings.HasPrefix(pattern, "./") {
-		return noMatches(f, start) // paths are shown without it
+		return noMatches(f, start) // paths are shown without this prefix
 	}
 	if !doublestar.ValidatePattern(pattern) {
 		return badGlob(in.Pattern)

@@ -97,8 +97,8 @@ func (d *patternRewriter) writeItem(text string) {
 	d.to.WriteString(text)
 }
 
-// rewriteRepetition writes a repetition that ends at a position of the pattern, and returns its end including the
-// lazy mark.
+// rewriteRepetition writes a repetition that ends at a position of the pattern, and returns its end, including a mark
+// for lazy matching.
 func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 	if strings.HasPrefix(d.pattern[end+1:], "?") {
 		op, end = op+"?", end+1
@@ -130,7 +130,7 @@ func (d *patternRewriter) repetition(item, op string) string {
 	least, err := strconv.Atoi(low)
 	limit := least
 	if ranged && high != "" {
-		limit, _ = strconv.Atoi(high) // digits, or too large anyway
+		limit, _ = strconv.Atoi(high) // digits, or a number that is too large anyway
 	}
 	if !isCount || err != nil || limit <= step || limit < least || limit/step*len(item) > longest {
 		return item + op

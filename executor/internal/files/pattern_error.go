@@ -22,7 +22,7 @@ type patternError struct {
 const groupOpening = "(?:"
 
 // patternErrorText formats the error of a pattern as ripgrep does; empty means the pattern is valid. err is the error
-// of Go's engine, which accepts a brace without a count as a literal.
+// of Go's engine. That engine accepts a brace without a count as a literal.
 func patternErrorText(pattern string, err error) string {
 	whole := groupOpening + pattern + ")"
 	f := braceError(whole)

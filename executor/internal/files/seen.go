@@ -68,7 +68,7 @@ func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	return read, current, current && was.wasShown
 }
 
-// Versions says when files were last modified.
+// Versions contains the modification times of files.
 type Versions map[string]time.Time
 
 // versions implements [Files.Versions].
@@ -119,8 +119,8 @@ func (s *seenFiles) changes() []ChangedFile {
 	return all
 }
 
-// changedLines returns the changed lines of a text with their numbers and neighbors, as the real CLI shows them; "" if only
-// the end of the text was removed and nothing precedes it.
+// changedLines returns the changed lines of a text with their numbers and neighbors, as the real CLI shows them; "" if
+// only the last lines were removed and no line precedes them.
 func changedLines(before, after string) string {
 	const (
 		neighbors = 8

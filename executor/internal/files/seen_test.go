@@ -79,7 +79,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// Modified files are those whose time is another, sorted, without those that are gone.
+// Modified files are those with another modification time, sorted, without deleted ones.
 func TestModified(t *testing.T) {
 	dir := t.TempDir()
 	f := New(Options{})

@@ -58,7 +58,7 @@ func applyPage[T any](s *grepSearch, items []T, out *truncation) []T {
 	return items
 }
 
-// pagingNote describes what page applied.
+// pagingNote describes the offset and limit that applyPage applied.
 func (a truncation) pagingNote() string {
 	var parts []string
 	if a.Limit > 0 {

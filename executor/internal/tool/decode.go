@@ -61,7 +61,7 @@ func NonNil[T any](s []T) []T {
 	return s
 }
 
-// escapePattern matches backslashes and what follows them: an even number, an escape \uXXXX, or another one.
+// escapePattern matches an even number of backslashes, an escape \uXXXX, or another escape.
 var escapePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
 
 // DecodeEscapes replaces \uXXXX in the strings of an input by the character, as the real CLI does, and reports

@@ -134,7 +134,7 @@ var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, 
 const maxIssues = 20
 
 // issueSentences describes the issues that the model can fix immediately: missing values, unknown keys, wrong types.
-// Other issues are described only together with those.
+// Other issues are described only if there are such issues.
 func issueSentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {

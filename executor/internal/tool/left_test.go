@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// On Windows the Bash tool is refused, and the error lists what works there.
+// On Windows the Bash tool is refused, and the error lists the tools that work there.
 func TestCheckSystem(t *testing.T) {
 	if err := checkSystem("windows"); err == nil || !strings.Contains(err.Error(), "canned result") {
 		t.Errorf("on Windows: %v", err)
@@ -36,7 +36,7 @@ func TestNothingUnguarded(t *testing.T) {
 	}
 }
 
-// Background processes that have ended are forgotten; otherwise a long session would keep a guard for each.
+// Background processes that have exited are forgotten. Otherwise a long session would keep a guard process for each.
 func TestLeftIsForgotten(t *testing.T) {
 	s := NewShell(ShellOptions{CWD: t.TempDir(), Environ: os.Environ()})
 	defer s.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// The functions below analyse the text of a command line. For a line that cannot be parsed they report nothing.
+// The functions below analyse the text of a command line. They report nothing about a line that cannot be parsed.
 
 // longSleepSeconds is the shortest sleep, in seconds, that is refused as the first command.
 const longSleepSeconds = 25
@@ -57,7 +57,7 @@ func PrintsNothing(command string) bool {
 	})
 }
 
-// editsInPlace matches the commands that Claude Code takes for editors of files (observed with 2.1.330): sed with an
+// editsInPlace matches the commands that Claude Code treats as editors of files (observed with 2.1.330): sed with an
 // option i, options such as --fix, formatters, and scripts of a package that are named after them.
 var editsInPlace = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`sed\b.*\s-[A-Za-z]*i|--(fix|write|in-place)|(^|\s)(black|isort|rustfmt|swiftformat)\b|` +
@@ -120,8 +120,7 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// ExitCodeMeaning explains exit codes of the last command that are answers rather than
-// failures.
+// ExitCodeMeaning explains exit codes of the last command that are not failures.
 func ExitCodeMeaning(command string, code int) string {
 	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
 		return ""

@@ -190,7 +190,7 @@ func create(path string) (*os.File, error) {
 	if path == "" {
 		file, err := os.CreateTemp("", "claudeless-")
 		if err == nil {
-			_ = os.Remove(file.Name()) // processes that have it open can still use it
+			_ = os.Remove(file.Name()) // processes that have opened it can still use it
 		}
 		return file, err
 	}

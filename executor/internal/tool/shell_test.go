@@ -27,7 +27,7 @@ func runShell(t *testing.T, s *tool.Shell, line string) string {
 	return c.Output(1 << 20)
 }
 
-// A process that a command leaves in the background runs while the shell is open, and prints to the same place.
+// A process that a command leaves in the background runs while the shell is open, and its output goes to the same file.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	s := tool.NewShell(tool.ShellOptions{CWD: dir, Environ: os.Environ()})
@@ -54,7 +54,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 	defer held.Close()
 	s.Close()
-	if _, err := io.ReadAll(held); err != nil { // ends with the last who holds the other end
+	if _, err := io.ReadAll(held); err != nil { // ends when the last process that has the other end exits
 		t.Error(err)
 	}
 }

@@ -51,7 +51,7 @@ func (t Tool) Definition() protocol.Tool {
 	}
 }
 
-// Prepared returns an input changed by Prepare. An input that is not an object is unchanged.
+// Prepared returns an input after Prepare. An input that is not an object is unchanged.
 func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	if t.Prepare == nil {
 		return input
@@ -141,8 +141,8 @@ func TypedWithCall[S, In any](state S, f func(context.Context, S, protocol.ToolU
 	}
 }
 
-// TypedCheck creates a Check function from a function of the tool's state and the
-// decoded input. Input that cannot be decoded is left to the validation.
+// TypedCheck creates a Check function from a function of the tool's state and the decoded input. Input that cannot be
+// decoded is accepted, because the validation reports it.
 func TypedCheck[S, In any](state S, f func(context.Context, S, In) *protocol.ToolResult) Check {
 	return func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
 		in, err := Decode[In](raw)

@@ -25,8 +25,8 @@ func limitResponseBody(ctx context.Context, resp *http.Response, limit int) {
 	resp.Body = body
 }
 
-// withFailureHandler stores a callback in a request's context that is called if the response is too long, or is an
-// event stream that breaks off: the callback is needed because mcp-go does not report why a body could not be read.
+// withFailureHandler stores a callback in the context of a request. It is called if the response is too long, or is an
+// event stream that breaks off. The callback is needed because mcp-go does not report why a body could not be read.
 func withFailureHandler(ctx context.Context, failed func(why error)) context.Context {
 	return context.WithValue(ctx, failureKey{}, failed)
 }
@@ -56,7 +56,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		return n, err
 	}
 	why := &tooLongError{Limit: int(b.limit)}
-	// read on a little, to report the actual size of a message that is only slightly too long
+	// read a little more, to report the actual size of a message that is only slightly too long
 	for !ended && err == nil && size/2 <= b.limit {
 		n, err = b.body.Read(p)
 		size, ended = b.count(p[:n])
@@ -68,8 +68,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return 0, why
 }
 
-// count returns the size of the current message. If a message that exceeds the limit ends in p (in an event stream,
-// at an empty line), it returns the size of the first one.
+// count returns the size of the current message. If p contains the end of a message that exceeds the limit (in an event
+// stream, an empty line), it returns the size of the first such message.
 func (b *boundedBody) count(p []byte) (size int64, ended bool) {
 	if !b.events {
 		b.messageBytes += int64(len(p))

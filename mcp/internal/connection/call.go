@@ -18,15 +18,15 @@ import (
 // Call is one tool call.
 type Call struct {
 	Tool      string          // name of the tool, without the prefix of the server
-	UseID     string          // sent as _meta["claudecode/toolUseId"]; empty means left out
+	UseID     string          // sent as _meta["claudecode/toolUseId"]; empty means omitted
 	Arguments json.RawMessage // an object
 	// Idle bounds the time between two messages of the server, Total the whole call (0 means no bound).
 	Idle, Total time.Duration
 }
 
-// Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the
-// cancellation of ctx. Progress is passed to on, in order, on the goroutine of Call; nil means not wanted. If
-// progress arrives faster than it is consumed, some is dropped.
+// Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the cancellation
+// of ctx. Progress is passed to on, in order, on the goroutine of Call; nil means that progress is ignored. If progress
+// arrives faster than it is consumed, some is dropped.
 func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -58,7 +58,7 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 			result, err = withProgress(w.queue, on, send)
 		}
 	}
-	if isHeaderMismatch(err) && c.IsModern() { // the tool may have changed, and with it the headers of a call
+	if isHeaderMismatch(err) && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
 		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {
 			result, err = withProgress(w.queue, on, send)
 		}

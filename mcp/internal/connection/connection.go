@@ -1,9 +1,9 @@
 // Package connection manages one live connection to an MCP server: its transport, its client, the handshake and the
 // requests in progress.
 //
-// The transports are mcp-go's; the package adds what they lack or lose: lines that are not messages, a bound on the
-// size of messages, all line ends of event streams, requests of the server over the older HTTP transport, and
-// servers in an SDK host.
+// The transports are mcp-go's; the package adds features that they lack: it tolerates lines that are not messages,
+// limits the size of messages, accepts all line endings of event streams, answers requests of the server over the older
+// HTTP transport, and supports servers in an SDK host.
 //
 // Results and definitions are returned as the server sent them, and all waiting callers are notified as soon as the
 // connection ends. A lost connection is not reused; reconnecting creates a new one.
@@ -31,7 +31,7 @@ const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 type Options struct {
 	Target  Target
 	Handler Handler
-	// Defects returns what is wrong with the result of a method; "" means nothing.
+	// Defects returns the defects of the result of a method; "" means none.
 	Defects func(method string, result json.RawMessage) string
 	Tasks   *sync.WaitGroup // counts the goroutines
 	Debug   DebugLog
@@ -64,8 +64,8 @@ type Conn struct {
 	timeoutError *DialError
 	released     <-chan struct{} // closed when the connection is not needed any more
 	options      Options
-	// subscription receives the notifications of revision 2026-07-28; nil means notifications come without a
-	// subscription. stopListening ends it.
+	// subscription receives the notifications of revision 2026-07-28; nil means that notifications need no subscription.
+	// stopListening ends it.
 	subscription  *subscription
 	stopListening func()
 }
@@ -110,7 +110,8 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// capabilities returns the client capabilities. SDK servers get fewer, because their host asks the user itself.
+// capabilities returns the client capabilities. SDK servers get fewer capabilities, because their host itself asks the
+// user.
 func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	if c.IsHosted() {
 		return wire.ClientCapabilities{}
@@ -232,7 +233,7 @@ func (c *Conn) explainFailure(limit context.Context, err error) error {
 	case errors.As(err, &rpc):
 		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
 	case errors.Is(err, ErrClosed) || c.IsLost():
-		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this takes no time
+		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this wait is short
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), Wire: ErrClosed.Error()}
 	}
 	return &DialError{Reason: err.Error(), Wire: err.Error()}
@@ -255,7 +256,7 @@ func (c *Conn) IsModern() bool { return c.interceptor.modern.Load() }
 // IsHosted reports whether the server runs inside an SDK host.
 func (c *Conn) IsHosted() bool { return c.host != nil }
 
-// IsRemote reports whether the server is reached over HTTP: no process exit reports the loss then.
+// IsRemote reports whether the server is reached over HTTP. Then no process exit reports the loss of the connection.
 func (c *Conn) IsRemote() bool { return c.endpoint != nil }
 
 // PID returns the process id of a local server; 0 means none.
@@ -276,8 +277,7 @@ func (c *Conn) WaitListening(ctx context.Context) {
 	c.endpoint.waitListening(ctx)
 }
 
-// Deliver passes on a message that an SDK server sent on its own initiative; it fails with ErrNotHosted for other
-// servers.
+// Deliver handles an unsolicited message of an SDK server. It fails with ErrNotHosted for other servers.
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
 	if !c.IsHosted() {
 		return ErrNotHosted
@@ -285,8 +285,8 @@ func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
 	return c.host.deliver(ctx, message)
 }
 
-// RootsChanged notifies the server that the roots changed. A remote server is notified in the background, until the
-// connection ends at the latest. Errors are ignored: a broken connection is detected by other requests.
+// RootsChanged notifies the server that the roots changed. A remote server is notified in the background, at most until
+// the connection ends. Errors are ignored: a broken connection is detected by other requests.
 func (c *Conn) RootsChanged(ctx context.Context) {
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = "notifications/roots/list_changed"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The progress token of a call is its id, even if the request was written before it got one.
+// The progress token of a call is its id, even if the request was written before it got an id.
 func TestToken(t *testing.T) {
 	for meta, want := range map[string]string{
 		``:                             `{"progressToken":7}`,

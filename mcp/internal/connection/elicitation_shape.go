@@ -6,8 +6,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// checkElicitation returns the error of a question to the user that is not what the protocol says; nil means it is. The text
-// is that of the real CLI 2.1.330. Revision 2026-07-28 has no ids of elicitations.
+// checkElicitation checks a question to the user against the protocol; nil means that it is valid. The error has the
+// text of the real CLI 2.1.330. Elicitations of revision 2026-07-28 have no ids.
 func checkElicitation(params json.RawMessage, isModern bool) error {
 	if !plainjson.IsSet(params) {
 		params = nil

@@ -56,7 +56,7 @@ type eventReader struct {
 
 	ev     event
 	lines  int  // number of data lines of the event
-	inLine bool // the start of a line was read, but not its end
+	inLine bool // a line has been read in part
 	isData bool // that line is data
 }
 

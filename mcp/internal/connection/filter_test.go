@@ -40,7 +40,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestIsMessage: what 2.1.330 ignores.
+// TestIsMessage checks which lines 2.1.330 ignores.
 func TestIsMessage(t *testing.T) {
 	for line, want := range map[string]bool{
 		`{"jsonrpc":"2.0","id":1,"result":{}}`:                           true,
@@ -86,7 +86,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// testBase returns what a transport needs, without a debug log.
+// testBase returns the parts that every transport needs, without a debug log.
 func testBase() *transportBase {
 	return &transportBase{interceptor: newInterceptor(nil, nil), closeReason: &closeReason{lost: make(chan struct{})}}
 }

@@ -28,8 +28,8 @@ func (t Hosted) dial(_, _ context.Context, b *transportBase) (transport.Interfac
 	return h, h, nil
 }
 
-// host is the transport to a server inside an SDK host. There is nothing to start or to close, and no session. What
-// the server sends on its own initiative goes to the interceptor (see deliver).
+// host is the transport to a server inside an SDK host. It has no process and no session, so starting and closing it
+// has no effect. Unsolicited messages of the server are passed to the interceptor (see deliver).
 type host struct {
 	Hosted
 	*transportBase

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// How an idle connection is watched: a ping is sent every defaultPing, and its response may take a sixth of that.
-// After maxMissedPings pings without an answer the connection counts as lost.
+// Settings for watching an idle connection: a ping is sent every defaultPing, and its response may take a sixth of
+// that. After maxMissedPings pings without an answer the connection counts as lost.
 const (
 	defaultPing     = 30 * time.Second
 	pingsPerTimeout = 6
@@ -16,8 +16,8 @@ const (
 
 // watchIdle pings a server until too many pings remain unanswered (it returns true) or ctx ends (false). every is the
 // time between one ping and the next, so a machine that was suspended does not send a burst; 0 means defaultPing. Any
-// error of ping counts as an answer, except the expiry of its context: a server that refuses is alive. No ping is
-// sent while another request is in progress (busy).
+// error of ping counts as an answer, except the expiry of its context, because a server that refuses a ping is still
+// running. No ping is sent while another request is in progress (busy).
 func watchIdle(ctx context.Context, every time.Duration, busy func() bool, ping func(context.Context) error) (lost bool) {
 	if every == 0 {
 		every = defaultPing

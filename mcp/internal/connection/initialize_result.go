@@ -27,7 +27,7 @@ func (h InitializeResult) Has(capability string) bool {
 	return ok && string(v) != "null" && string(v) != "false"
 }
 
-// IsEmpty reports whether the server declared nothing at all.
+// IsEmpty reports whether the server declared nothing.
 func (h InitializeResult) IsEmpty() bool {
 	var all map[string]json.RawMessage
 	return json.Unmarshal(h.Capabilities, &all) != nil || len(all) == 0

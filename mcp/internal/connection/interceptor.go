@@ -22,8 +22,8 @@ import (
 var (
 	// errNoResult reports a response with neither a result nor an error.
 	errNoResult = errors.New("server answered with neither a result nor an error")
-	// errNoAnswer reports that a stream ended before the response; streamEnded is the text of mcp-go for it, which
-	// has no error value.
+	// errNoAnswer reports that a stream ended before the response; streamEnded is the text of mcp-go's error, because
+	// mcp-go has no error value for it.
 	errNoAnswer = errors.New("the stream ended before the answer")
 	streamEnded = "unexpected nil response"
 )
@@ -129,7 +129,7 @@ func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequ
 	return transport.NewJSONRPCResultResponse(req.ID, shown), nil
 }
 
-// checkHandshake returns why the answer to initialize cannot be used; nil means it can.
+// checkHandshake returns the reason why the answer to initialize cannot be used; nil means that it can.
 func (l *interceptor) checkHandshake(result json.RawMessage) error {
 	text := ""
 	if defects := l.defects(string(wire.MethodInitialize), result); defects != "" {
@@ -143,8 +143,7 @@ func (l *interceptor) checkHandshake(result json.RawMessage) error {
 	return &DialError{Reason: text, Wire: text}
 }
 
-// answerInputRequests repeats a request as long as its result asks for input, and returns the first result that does
-// not.
+// answerInputRequests repeats a request while its result requests input, and returns the first complete result.
 func (l *interceptor) answerInputRequests(ctx context.Context, req *transport.JSONRPCRequest, result json.RawMessage) (json.RawMessage, error) {
 	if !l.modern.Load() {
 		return result, nil
@@ -328,7 +327,7 @@ func (l *interceptor) cancel(ctx context.Context, req transport.JSONRPCRequest) 
 		_ = l.SendNotification(ctx, n) // best effort; the message is queued, so this does not block
 		return
 	}
-	go func() { // ends within cancelLimit
+	go func() { // returns within cancelLimit
 		defer stop()
 		_ = l.SendNotification(ctx, n)
 	}()

@@ -61,7 +61,7 @@ func (n *negotiation) probeAgain(refusal error) bool {
 	return supportsOnlyNewer(refusal) && n.mode == NegotiateAuto && errors.Is(n.probeError, context.DeadlineExceeded)
 }
 
-// handshakeError returns why the handshake must not follow the probe; nil means it may.
+// handshakeError returns the reason why the handshake must not follow the probe; nil means that it may.
 func (n *negotiation) handshakeError() error {
 	if f, ok := errors.AsType[*DialError](n.probeError); ok && f.NeedsLogin {
 		return f
@@ -118,7 +118,7 @@ func readableDiscovery(result json.RawMessage) json.RawMessage {
 	return result
 }
 
-// checkDiscovery checks the response to the probe: some servers answer everything with an empty object.
+// checkDiscovery checks the response to the probe: some servers answer every request with an empty object.
 func checkDiscovery(result json.RawMessage) error {
 	var d wire.DiscoverResult
 	if err := json.Unmarshal(readableDiscovery(result), &d); err != nil {

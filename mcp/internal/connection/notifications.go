@@ -17,7 +17,7 @@ type DebugLog interface {
 	Printf(format string, args ...any)
 }
 
-// Handler handles the requests and notifications that a server sends on its own initiative.
+// Handler handles the requests and notifications that a server sends.
 type Handler interface {
 	// HandleRequest handles a request of the server, on its own goroutine. An *Error is sent unchanged, any other error as
 	// an internal error.
@@ -166,7 +166,7 @@ func (all *pendingCalls) reportProgress(params map[string]any) *pendingCall {
 	p.Message, _ = params["message"].(string)
 	select {
 	case w.queue <- p:
-	default: // the listener is too slow; drop this one
+	default: // the listener is too slow, so this notification is dropped
 	}
 	return w
 }

@@ -36,8 +36,8 @@ type Redactor interface {
 // exitLinger is how long output may still arrive after a process has exited.
 const exitLinger = 50 * time.Millisecond
 
-// ExitWait is how long the exit of a process that closed its output is awaited. Only a process that keeps running
-// takes that long.
+// ExitWait is how long to wait for the exit of a process that closed its output. The whole time passes only if the
+// process keeps running.
 const ExitWait = time.Second
 
 // dial starts the process.
@@ -60,7 +60,7 @@ func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Int
 // discardLogger is the logger for mcp-go.
 var discardLogger = slog.New(slog.DiscardHandler)
 
-// process is the transport to a server over pipes. A nil process belongs to a server without one.
+// process is the transport to a server over pipes. A nil process means that the server has no process.
 type process struct {
 	*proc.Process
 	*transportBase
@@ -107,8 +107,8 @@ func (p *process) stderrTail() []string {
 	return lastLines(p.redactor.Redact(p.StderrTail()))
 }
 
-// exitReason returns "exit status 3: last line of standard error", or "" if the process does not end within patience: its
-// pipes may close a moment before it does.
+// exitReason returns "exit status 3: last line of standard error", or "" if the process does not exit within patience,
+// because its pipes may close shortly before it exits.
 func (p *process) exitReason(patience time.Duration) string {
 	if p == nil {
 		return ""

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The line that says why a server ended is before the stacks and notes that interpreters and package managers add.
+// The line with the reason why a server exited precedes the stack traces and notes of interpreters and package
+// managers.
 func TestLastLine(t *testing.T) {
 	for stderr, want := range map[string]string{
 		"":                   "",

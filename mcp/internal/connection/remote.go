@@ -14,8 +14,8 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// Remote is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for messages
-// that the server sends on its own initiative), or an endpoint of the older SSE transport.
+// Remote is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for unsolicited
+// messages of the server), or an endpoint of the older SSE transport.
 type Remote struct {
 	Server  string // its name
 	URL     string
@@ -78,7 +78,7 @@ func (t Remote) roundTripper() *roundTripper {
 	return trip
 }
 
-// endpoint is a server over HTTP. A nil endpoint belongs to a server that is not.
+// endpoint is a server over HTTP. A nil endpoint means that the server is not reached over HTTP.
 type endpoint struct {
 	roundTripper    *roundTripper
 	address         string // host and port
@@ -108,7 +108,7 @@ func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
 }
 
 // listenLimit is how long the listening stream may take to open before the server counts as connected anyway. Servers
-// that answer the GET only with their first message cost this delay once.
+// that answer the GET only with their first message cause this delay once.
 const listenLimit = time.Second
 
 func (e *endpoint) waitListening(ctx context.Context) {

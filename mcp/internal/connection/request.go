@@ -73,8 +73,9 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 	return all, fmt.Sprintf("the list of %s has more than %d pages; %d were read", list, maxPages, len(all)), nil
 }
 
-// CheckTool returns why a tool with this definition cannot be called over this connection; nil means it can. Over HTTP
-// revision 2026-07-28 sends parameters as headers, and a definition that declares impossible headers is invalid.
+// CheckTool returns the reason why a tool with this definition cannot be called over this connection; nil means that it
+// can. Over HTTP revision 2026-07-28 sends parameters as headers, and a definition that declares impossible headers is
+// invalid.
 func (c *Conn) CheckTool(definition json.RawMessage) error {
 	var tool wire.Tool
 	if !c.IsModern() || !c.IsRemote() || json.Unmarshal(definition, &tool) != nil {

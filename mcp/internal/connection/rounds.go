@@ -13,7 +13,7 @@ import (
 )
 
 // A server of revision 2026-07-28 that needs input answers a request with questions; the client repeats the request
-// with the answers. mcp-go can do that too, but it parses the questions into types that drop unknown members, and it
+// with the answers. mcp-go also supports this, but it parses the questions into types that drop unknown members, and it
 // gives up on a server that only asks the client to retry later.
 
 // maxRounds is how often a request is repeated with input; retryPause precedes a repetition without input (observed
@@ -23,7 +23,7 @@ const (
 	retryPause = 250 * time.Millisecond
 )
 
-// inputRequests is a result that asks for input.
+// inputRequests is a result that requests input.
 type inputRequests struct {
 	ResultType json.RawMessage `json:"resultType"`
 	Requests   json.RawMessage `json:"inputRequests"`
@@ -36,7 +36,7 @@ type inputRequest struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// TooManyRoundsError reports that a request still asked for input after the last round.
+// TooManyRoundsError reports that a result still requested input after the last round.
 type TooManyRoundsError struct{ Method string }
 
 func (e *TooManyRoundsError) Error() string {
@@ -93,7 +93,7 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 	return params, nil
 }
 
-// isComplete reports whether the result asks for nothing. The error describes what is wrong with it (observed with
+// isComplete reports whether the result requests no input. The error describes an invalid result (observed with
 // 2.1.330).
 func (q inputRequests) isComplete(method string) (bool, error) {
 	kind, isText := plainjson.StringValue(q.ResultType)

@@ -49,7 +49,7 @@ type roundTripper struct {
 }
 
 // sessionStream is the optional GET stream of an endpoint. It is opened when ready is closed, after the handshake;
-// version is set before that.
+// version must be set before that.
 type sessionStream struct {
 	listening chan struct{}
 	version   string

@@ -24,7 +24,7 @@ type issue struct {
 	ofContent bool // the value has the right type but the wrong content
 }
 
-// shape returns the defects of a value; nil means none. A value that is absent is nil.
+// shape returns the defects of a value; nil means none. A missing value is nil.
 type shape func(value json.RawMessage) []issue
 
 func wrongType(expected string, value json.RawMessage) []issue {
@@ -109,7 +109,7 @@ func recordOf(value shape) shape {
 		if issues := anyObject(v); issues != nil {
 			return issues
 		}
-		members, _ := plainjson.Parse(v) // it is an object
+		members, _ := plainjson.Parse(v) // the caller has checked that it is an object
 		for _, m := range members {
 			all = append(all, within(m.Key, value(m.Value))...)
 		}
@@ -131,8 +131,8 @@ func listOf(item shape) shape {
 	}
 }
 
-// union accepts values of several kinds. If a value fits exactly one of them except for its content, only the defects of
-// the content are reported.
+// union accepts values of several kinds. If a value has exactly one of these kinds but invalid content, only the
+// defects of the content are reported.
 func union(kinds ...shape) shape {
 	return func(v json.RawMessage) []issue {
 		var all, near [][]issue

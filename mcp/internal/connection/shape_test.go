@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDefects_N7 has a row for every shape of a sloppy server that was shown to the real CLI 2.1.330; want is a part of its
-// text, "" means it accepts the value.
+// TestDefects_N7 has a row for every malformed result that was sent to the real CLI 2.1.330. want is a part of the text
+// of its error; "" means that the CLI accepts the value.
 func TestDefects_N7(t *testing.T) {
 	hello := func(members string) string { return `{"protocolVersion":"2025-11-25",` + members + `}` }
 	info := `"serverInfo":{"name":"s","version":"1"}`

@@ -83,8 +83,8 @@ func (t *sseClient) open(ctx context.Context, to Remote, base *transportBase) er
 	return nil
 }
 
-// messagePoster replaces the pipe to the server, because messages are posted. mcp-go's transport writes a request to
-// it only when it is ready to receive the response, so the request can be posted then.
+// messagePoster replaces the pipe to the server, because messages are posted. mcp-go's transport writes a request to it
+// only when it can receive the response, so the request can be posted immediately.
 type messagePoster struct{ t *sseClient }
 
 // Write implements io.Writer. Each call has one message.

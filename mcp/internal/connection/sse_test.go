@@ -60,8 +60,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestMessageLines: a message is one line, whatever its data lines; one over the limit becomes an error with its id,
-// and later messages are read.
+// TestMessageLines checks that a message with several data lines becomes one line. A message over the limit becomes an
+// error with its id, and later messages are still read.
 func TestMessageLines(t *testing.T) {
 	const tooLong = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"the message of the server is %d bytes; the limit is 40 (maxLineBytes in the server's entry)"}}`
 	const a, begin, rest = `{"jsonrpc":"2.0","method":"a"}`, `{"jsonrpc":"2.0",`, `"method":"a"}`

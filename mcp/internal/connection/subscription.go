@@ -30,8 +30,8 @@ type subscription struct {
 	filter wire.SubscriptionFilter
 }
 
-// Observed with 2.1.330: a broken stream is reopened after 1, 2 and 4 s and then no more; if the server ended it, the
-// pauses are five times longer.
+// Observed with 2.1.330: a broken stream is reopened after 1, 2 and 4 s, and then not again. If the server ended it,
+// the pauses are five times longer.
 const (
 	reopenPause    = time.Second
 	maxReopenings  = 3

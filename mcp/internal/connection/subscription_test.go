@@ -16,8 +16,8 @@ type noLog struct{}
 func (noLog) Message(string, string, string) {}
 func (noLog) Printf(string, ...any)          {}
 
-// TestSubscriptionPauses: a stream that is cut off is opened again after 1, 2 and 4 s; one that the server ended,
-// after 5 s more; at most three times (N4, O8). A changed filter opens it at once.
+// TestSubscriptionPauses checks that an interrupted stream is opened again after 1, 2 and 4 s, and a stream that the
+// server ended after five times as long, at most three times (N4, O8). A changed filter reopens it immediately.
 func TestSubscriptionPauses(t *testing.T) {
 	broken := errors.New("broken off")
 	for name, test := range map[string]struct {
@@ -62,8 +62,8 @@ func TestSubscriptionPauses(t *testing.T) {
 	}
 }
 
-// TestSubscriptionUnacknowledged: the wait for an acknowledgement ends after its share of the connect timeout, and
-// the subscription is tried again later (N4, N7).
+// TestSubscriptionUnacknowledged: the wait for an acknowledgement ends after a part of the connect timeout, and the
+// subscription is tried again later (N4, N7).
 func TestSubscriptionUnacknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -20,8 +20,8 @@ type messageTransport interface {
 	close(ctx context.Context)
 }
 
-// transportBase holds what every transport needs: the interceptor that receives its messages, and the reason why it
-// was closed.
+// transportBase holds the parts that every transport needs: the interceptor that receives its messages, and the reason
+// why it was closed.
 type transportBase struct {
 	interceptor   *interceptor
 	closeReason   *closeReason
@@ -57,7 +57,7 @@ func (b *transportBase) IsLost() bool {
 	}
 }
 
-// IsUnresponsive reports whether the connection was given up because the server no longer answered pings.
+// IsUnresponsive reports whether the connection was closed because the server did not answer pings.
 func (b *transportBase) IsUnresponsive() bool { return b.closeReason.unresponsive.Load() }
 
 // NeedsAuth reports whether the connection was given up because the server requires authorization.

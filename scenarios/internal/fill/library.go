@@ -58,7 +58,7 @@ func CallNames() []string {
 	}
 }
 
-// BreakpointGroups takes the place of the capture groups for expressions at a breakpoint.
+// BreakpointGroups is used instead of capture groups for expressions at a breakpoint.
 const BreakpointGroups = "\x00breakpoint"
 
 // compilerFor returns the compiler for expressions with these capture groups.
