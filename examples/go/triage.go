@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Triage returns what claude says about an issue.
+// Triage returns the answer of claude about an issue.
 func Triage(ctx context.Context, issue int) (string, error) {
 	out, err := exec.CommandContext(ctx, "claude", "-p", fmt.Sprintf("triage issue %d", issue), "--allowedTools", "Bash").Output()
 	if err != nil {

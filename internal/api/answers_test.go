@@ -23,7 +23,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// sleepClock records how long it was asked to wait.
+// sleepClock records the requested waiting times.
 type sleepClock struct {
 	fixedClock
 	mu     *sync.Mutex
@@ -147,7 +147,7 @@ func TestModelPages(t *testing.T) {
 	}
 }
 
-// Each endpoint accepts only its own methods.
+// Each endpoint accepts only its own HTTP methods.
 func TestRoutes(t *testing.T) {
 	s := newServer(t, `default_response = "x"`)
 	for line, want := range map[string]int{
@@ -163,7 +163,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// The control routes accept requests of this machine, or, if there is a token, requests with it.
+// The control routes accept requests from this machine. With a token, they accept only requests that contain it.
 func TestControlIsGuarded(t *testing.T) {
 	for _, tt := range []struct {
 		name, token, from string
@@ -194,7 +194,7 @@ func TestControlIsGuarded(t *testing.T) {
 	}
 }
 
-// The state counts the answered requests and says which journal lines are kept.
+// The state contains the number of answered requests and the range of the kept journal lines.
 func TestState(t *testing.T) {
 	s := newServer(t, "default_response = \"x\"\n[[expect]]\nprompt = { type = \"exact\", text = \"bye\" }\n")
 	type state struct {
@@ -325,7 +325,7 @@ failure = { type = "connection_timeout", after_ms = 5000 }
 	}
 }
 
-// The headers of a failure say whether to retry; Claude Code itself decides about a 401.
+// The headers of a failure specify whether to retry. After a 401, Claude Code itself decides.
 func TestRetryHeaders(t *testing.T) {
 	const claudeCode = "User-Agent: claude-cli/2.1.330 (external, cli)"
 	const minute = "2026-01-15T10:31:00Z" // rate limits are counted per minute
@@ -402,7 +402,8 @@ func TestStateOfGates(t *testing.T) {
 	})
 }
 
-// A prompt that was typed while Claude Code was working is in the journal; the prompt before it is not repeated.
+// A prompt that was typed while Claude Code was working is in the journal, and the previous prompt is not recorded
+// again.
 func TestAddedPromptIsRecorded(t *testing.T) {
 	var capture bytes.Buffer
 	s := newServer(t, "default_response = \"x\"\n[[expect]]\nprompt = { type = \"exact\", text = \"quick\" }\ntimes = 1\n", func(o *api.Options) { o.Capture = &capture })
@@ -421,8 +422,8 @@ func TestAddedPromptIsRecorded(t *testing.T) {
 	}
 }
 
-// What the server says about expectations while it runs is what a verdict on its journal says: a call that an MCP
-// server received counts, and the results of a prompt do not match its rule again.
+// The running server reports the same about expectations as a verdict on its journal. A call that an MCP server
+// received is counted, and the results of a prompt do not match its rule again.
 func TestStateAgreesWithJournal(t *testing.T) {
 	var capture bytes.Buffer
 	const file = "[[responses]]\npattern = { type = \"any\" }\nresponse = \"x\"\n" +

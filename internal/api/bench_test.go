@@ -92,8 +92,8 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkThroughput measures requests per second over loopback with persistent connections. The client uses the
-// same processors, so it does only the necessary work: it writes the same bytes and reads to the end of the body.
+// BenchmarkThroughput measures requests per second over loopback with persistent connections. The client shares the
+// processors with the server, so it does little work: it writes constant bytes and reads to the end of the body.
 func BenchmarkThroughput(b *testing.B) {
 	for name, stream := range map[string]bool{"whole": false, "streamed": true} {
 		b.Run(name, func(b *testing.B) {

@@ -114,7 +114,7 @@ func (f *replay) toolName(name string) string {
 	if name == "Task" && f.request.IsClaudeCode() { // the wire name of the tool
 		canonical = "Agent"
 	}
-	if !f.request.IsClaudeCode() { // Claude Code has tools that requests do not list, such as WebFetch; the result shows whether it has the tool
+	if !f.request.IsClaudeCode() { // Claude Code has tools that requests do not list, such as WebFetch; the result shows whether the tool exists
 		f.findings = append(f.findings, fmt.Sprintf("the tool %s is not offered by the request", canonical))
 		f.unofferedTools = append(f.unofferedTools, canonical)
 	}

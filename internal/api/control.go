@@ -47,7 +47,7 @@ func (s *service) serveControl(w http.ResponseWriter, r *http.Request, name, rou
 		answerJSON(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes require the server's token"})
 	case route == "journal" && get:
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		_, _ = w.Write(s.journalLines(s.namespaceFor(name))) // fails if the client has gone
+		_, _ = w.Write(s.journalLines(s.namespaceFor(name))) // fails if the client has disconnected
 	case route == "state" && get:
 		answerJSON(w, http.StatusOK, s.namespaceState(s.namespaceFor(name)))
 	case route == "reset" && post:
@@ -70,7 +70,7 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // fails if the client has gone
+	_, _ = w.Write(append(body, '\n')) // fails if the client has disconnected
 }
 
 // journalLines returns the journal of a namespace as the lines of a file.

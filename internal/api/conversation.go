@@ -74,7 +74,7 @@ func (x *exchange) serveConversation() error {
 	return nil
 }
 
-// answerSideRequest answers a request outside the conversation. It uses no rule and changes no count.
+// answerSideRequest answers a request outside the conversation. It uses no rule and does not change any counts.
 func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	last := r.Messages[len(r.Messages)-1]
 	text := x.service.sideRequestText(kind, last)
@@ -206,8 +206,8 @@ func (x *exchange) recordGate(name, event string) {
 	x.service.record(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// recordEvents records what a request shows about the conversation: results that did not match, prompts and executed
-// calls. A repeated request adds nothing.
+// recordEvents records the events of the conversation that a request contains: results that did not match, prompts and
+// executed calls. A repeated request adds no events.
 func (x *exchange) recordEvents(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()

@@ -171,7 +171,8 @@ func journalText(t *testing.T, lines string) string {
 	return out.String()
 }
 
-// A conversation is replayed with the values of its requests, also if another one with the same history has other values.
+// A conversation is replayed with the values of its requests, even if another conversation with the same history has
+// other values.
 func TestReplayKeepsVariablesApart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		members [2]string // of the bodies

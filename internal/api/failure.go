@@ -20,7 +20,7 @@ func (x *exchange) playFailure(t *conversationTurn) {
 	case scenarios.FailHang:
 		x.waitForClient()
 	case scenarios.FailConnectionTimeout:
-		_ = x.service.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // the connection is closed even if the client has gone
+		_ = x.service.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // the connection is closed even if the client has disconnected
 		x.closeConnection(closeReset)
 	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
 		x.closeConnection(closeReset)

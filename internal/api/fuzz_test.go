@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzRequest holds that any body gets an answer in the API's form, and that what
-// is taken is JSON.
+// FuzzRequest checks that any body gets an answer in the format of the API, and that accepted bodies are JSON.
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"}]}`,

@@ -33,8 +33,8 @@ func (s groupSplitter) split(messages []*history.Message) []replayedGroup {
 	return groups
 }
 
-// addKeys sets the keys of a group. Clients repeat a failed prompt together with the next one, so a
-// prompt whose first blocks failed on their own counts as two prompts.
+// addKeys sets the keys of a group. Clients repeat a failed prompt together with the next one. Therefore a prompt
+// counts as two prompts if its first blocks were an earlier failed prompt.
 func (s groupSplitter) addKeys(g *replayedGroup, key history.Digest) history.Digest {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]

@@ -52,10 +52,10 @@ type sessionModel struct {
 	ids      int
 	stops    int
 	limits   int          // how often a turn may end with a call
-	ended    *turnMessage // results that the model did not get; nil means none
+	ended    *turnMessage // results that were not sent to the model; nil means none
 }
 
-// silentText is the text with which Claude Code answers an empty reply, once in a turn. The reply is not part of the
+// silentText is the text that Claude Code sends after an empty reply, once in a turn. The reply is not part of the
 // history.
 const silentText = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 
@@ -340,8 +340,8 @@ func addedText(text string) string {
 	return "The user sent a new message while you were working:\n" + text + "\n\nThis is how Claude Code surfaces messages the user sends mid-turn."
 }
 
-// varyForm changes what must not matter: string or array content, cache marks, split texts, omitted thinking, and the
-// order of results.
+// varyForm makes changes that must have no effect: string or array content, cache marks, split texts, omitted thinking,
+// and the order of results.
 func varyForm(r *rand.Rand, history []turnMessage) []block {
 	render := asNewModels
 	if r.IntN(2) == 0 {
@@ -437,9 +437,8 @@ func withoutIDs(blocks []block) []block {
 	return out
 }
 
-// TestLawsHold checks L1, L2 and L4: the API replies to a history as the model of the CLI does, in every form of the
-// history (L1: both forms of Claude Code; L4: differences that must not matter), also when asked again (L2), with and
-// without its memory.
+// TestLawsHold checks that the API replies to a history like the model of the CLI: in both formats of Claude Code (L1),
+// after differences that must have no effect (L4), and to a repeated request (L2), with and without its memory.
 func TestLawsHold(t *testing.T) {
 	for i := range *conversations {
 		r := rand.New(rand.NewPCG(uint64(i), 1))
@@ -509,7 +508,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestSameSeed (messages-api 14.10): two servers with the same seed send the same bytes; another seed gives others.
+// TestSameSeed (messages-api 14.10): two servers with the same seed send the same bytes; a server with another seed
+// sends other bytes.
 func TestSameSeed(t *testing.T) {
 	history := []block{{"role": "user", "content": "x"}}
 	bodies := make([][]byte, 3)

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// memory holds what the requests of one namespace share. Losing it is harmless: a request can be
-// answered from its history alone.
+// memory holds the data that the requests of one namespace share. Losing it is harmless: a request can be answered from
+// its history alone.
 type memory struct {
 	mu                sync.Mutex
 	states            history.BoundedMap[history.Digest, *state]             // state after each replayed prefix of a history
@@ -60,7 +60,7 @@ type lastConversation struct {
 // historyRoot is a history that began a session or continued it after a cut.
 type historyRoot struct {
 	firstGroup history.Digest // key of its first group
-	// After a cut: the state that the groups before the last one represent; nil means the beginning.
+	// After the history was cut: the state that the groups before the last one represent; nil means the beginning.
 	state    *state
 	cutAfter history.Digest // key of the group before the last one, if the history was cut
 	retryKey history.Digest // key of a history that repeats a failed request; zero means none
@@ -74,7 +74,7 @@ type scriptKey struct{ session, prompt string }
 type subagentScript struct {
 	call    string // id of the tool call
 	engine  *scenarios.Engine
-	takenBy string // the conversation that took it; "" means none yet
+	takenBy string // the conversation that took this state; "" means none yet
 }
 
 // attemptKey returns the key of a history within its conversation: attempts of sessions and
@@ -86,7 +86,7 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 	return key.Chain("talk", t.session, t.agent)
 }
 
-// attemptCounter counts attempts for several servers.
+// attemptCounter counts attempts for several servers together.
 type attemptCounter interface {
 	// Next returns the number of the next attempt for that name, which is higher than after.
 	Next(name string, after int) (int, error)
@@ -95,7 +95,7 @@ type attemptCounter interface {
 // UseAttemptCounter makes the memory count attempts together with other servers.
 func (m *memory) UseAttemptCounter(c attemptCounter) { m.counter = c }
 
-// UseClaims makes rules with a limit count their matches over the whole run, with the counter c.
+// UseClaims makes the counter c count the matches of rules with a limit, over the whole run.
 func (m *memory) UseClaims(c scenarios.RuleCounter) { m.ruleClaims = c }
 
 // countAttempt counts one more attempt at a history. retries is the number of earlier attempts that the client

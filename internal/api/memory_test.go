@@ -117,7 +117,7 @@ response = "two"
 }
 
 // TestCutAgain: a request that was too long is sent again after the summary. It counts as another attempt of the same
-// request, and the script continues with it.
+// request, and the scenario continues with it.
 func TestCutAgain(t *testing.T) {
 	const src = `
 [[responses]]
@@ -189,7 +189,7 @@ func TestCutForked(t *testing.T) {
 	}
 }
 
-// TestSummary: the summary of a conversation counts all its prompts, also if the last one has no answer.
+// TestSummary: the summary of a conversation counts all its prompts, even if the last one has no answer.
 func TestSummary(t *testing.T) {
 	c := &client{t: t, server: newServer(t, `default_response = "ok"`), session: "s", tools: []string{"Bash"}}
 	c.send(userMessage("a"))
@@ -254,8 +254,8 @@ tool_calls = [
 	}
 }
 
-// TestAttempts: a failure with times counts the attempts of one conversation, no matter what else changes. Without
-// the memory every attempt fails.
+// TestAttempts: a failure with times counts the attempts of one conversation, even if other parts of the request
+// change. Without the memory every attempt fails.
 func TestAttempts(t *testing.T) {
 	const src = `
 [[responses]]
@@ -377,7 +377,7 @@ func textsOf(t *testing.T, body io.Reader) []string {
 	return texts
 }
 
-// TestMatchesOfARun: rules with a limit count over all sessions of a run, also if a session repeats a request, is
+// TestMatchesOfARun: rules with a limit count over all sessions of a run, even if a session repeats a request, is
 // resumed or forked. Without a run, each session counts separately.
 func TestMatchesOfARun(t *testing.T) {
 	const src = `

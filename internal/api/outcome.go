@@ -51,7 +51,8 @@ func (f *replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok boo
 	return f.finalState.answer.firstRequest, f.finalState.answer.reply, true
 }
 
-// NextStep returns the next step of the script and its place in the file. The text is empty if it has none.
+// NextStep returns the next step of the scenario and its position in the file. The text is empty if there is no next
+// step.
 func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
 	text, at, _ := f.finalState.engine.Fork().Unplayed(ctx)
 	return text, at.File, at.Line
@@ -76,7 +77,7 @@ func (f *replay) RecordSuccess() {
 	f.memory.recordOutcome(f.conversationKey(), f.Key(), f.attempt, false)
 }
 
-// RecordFailure records that the attempt failed: the client will ask again.
+// RecordFailure records that the attempt failed, so that the client repeats the request.
 func (f *replay) RecordFailure() {
 	f.memory.recordOutcome(f.conversationKey(), f.Key(), f.attempt, true)
 }

@@ -30,7 +30,7 @@ type replay struct {
 	memory          *memory
 	request         *history.Request
 	vars            scenarios.Vars
-	salt            history.Digest // digest of everything other than the history on which answers depend
+	salt            history.Digest // digest of all values, except the history, that answers depend on
 	findings        []string
 	unofferedTools  []string // tools that the answer calls but the request does not offer
 	missingValues   []missingValue

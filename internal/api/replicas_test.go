@@ -17,7 +17,7 @@ failure = { type = "overloaded", times = 2 }
 response = "fine"
 `
 
-// TestReplicas_B15: a failure with times = 2 occurs twice with three replicas too. An SDK sends its number of
+// TestReplicas_B15: a failure with times = 2 also occurs twice with three replicas. An SDK sends its number of
 // attempts; for other clients the replicas count in a shared directory.
 func TestReplicas_B15(t *testing.T) {
 	status := func(server http.Handler, header string) string {

@@ -112,7 +112,7 @@ func (s *responseSender) sendTruncated(before []byte, length int) {
 	}
 }
 
-// waitForClient sends nothing more until the client disconnects.
+// waitForClient waits until the client disconnects and sends nothing.
 func (s *responseSender) waitForClient() {
 	<-s.r.Context().Done()
 	s.recordDisconnect()

@@ -163,8 +163,8 @@ func applyAPIFault(reply *scenarios.Reply) {
 	}
 }
 
-// continueAnswer adds the steps that the CLI would request on its own: the steps after a message without calls, and
-// the replies to prompts that arrived in the meantime.
+// continueAnswer adds the steps that the CLI would request without a new prompt: the steps after a message without
+// calls, and the replies to prompts that arrived in the meantime.
 func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {

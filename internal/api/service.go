@@ -33,8 +33,8 @@ type Options struct {
 	Clock    Clock
 	// Capture receives the journal, one line per write; nil means no journal.
 	Capture io.Writer
-	// Token is required for the control routes; "" means they need no token, and are available only from this
-	// machine. The listener controls access to the other routes.
+	// Token is required for the control routes; "" means that they need no token and are available only from this machine.
+	// The listener controls access to the other routes.
 	Token string
 	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`. Secret
 	// values of Environ are redacted in the journal.
@@ -53,8 +53,8 @@ type Options struct {
 	Strict bool
 	// Failure applies to every answer without its own failure; nil means none.
 	Failure *scenarios.Failure
-	// Run is true if the requests without a namespace are part of the run whose processes share Gates, which is
-	// required: rules with a limit then count over the whole run.
+	// Run is true if the requests without a namespace are part of the run whose processes share Gates, which is required:
+	// then rules with a limit count their matches over the whole run.
 	Run bool
 }
 
@@ -138,8 +138,8 @@ func (s *service) resetNamespace(name string) error {
 	return os.RemoveAll(s.attemptClaims(name).Dir)
 }
 
-// record writes a journal line, and adds it to the summary of the namespace. Without
-// expectations only gates are added, so that a long-running server does not grow.
+// record writes a journal line, and adds it to the summary of the namespace. Without expectations only gates are added,
+// so that the memory of a long-running server does not grow.
 func (s *service) record(ns *namespace, b journal.Body) {
 	now := s.Clock.Now()
 	if _, isGate := b.(journal.Gate); isGate || len(s.Scenario.Expect) > 0 {

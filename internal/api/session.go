@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startState returns the state from which the history continues, and the first group that is not part of it. The
-// state is the beginning, the script of a sub-agent, or the last state of a session whose history was cut.
+// startState returns the state from which the history continues, and the first group after it. The state is the
+// beginning, the script of a sub-agent, or the last state of a session whose history was cut.
 func (f *replay) startState() (*state, int) {
 	start := &state{engine: f.initialEngine()}
 	if f.request.Session == "" {
@@ -53,8 +53,9 @@ func (f *replay) startState() (*state, int) {
 	return r.state, from
 }
 
-// findCut handles a history that does not start like its session: it finds the part of the session that the history
-// replaces, and returns the index of the last group, which continues it. Requests that had failed are repeated.
+// findCut handles a history with a beginning that differs from its session. It finds the part of the session that the
+// history replaces, and returns the index of the last group, with which the session continues. Failed requests are
+// repeated.
 func (f *replay) findCut(known *lastConversation) (historyRoot, int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
@@ -77,7 +78,7 @@ func (f *replay) recordContinuation(r historyRoot) {
 	f.salt = f.salt.Chain("cut", f.request.Session, f.request.Agent, string(r.cutAfter[:]))
 }
 
-// questionKey returns the digest of what a group asks, independent of the groups before it.
+// questionKey returns the digest of the question in a group. It does not depend on earlier groups.
 func (g *replayedGroup) questionKey() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {

@@ -14,8 +14,8 @@ type Builtin struct {
 	condition    environmentCondition // environments that have the command; nil means all
 }
 
-// Builtins lists the built-in commands and skills in the order of init. The instructions in skills are the vendor's
-// and not included, so a scenario is given the prompt as it was typed.
+// Builtins lists the built-in commands and skills in the order of init. The instructions of skills belong to the vendor
+// and are not included, so scenarios receive the prompt as it was typed.
 func Builtins() []Builtin {
 	skill := func(name, description, hint string, aliases ...string) Builtin {
 		return Builtin{name, description, hint, aliases, true, nil}
@@ -101,7 +101,7 @@ func BuiltinNamed(name string) (Builtin, bool) {
 	return all[i], true
 }
 
-// TerminalOnlyCommands returns the commands that exist only on a terminal; no list contains them.
+// TerminalOnlyCommands returns the commands that exist only on a terminal. They are in none of the other lists.
 func TerminalOnlyCommands() []string {
 	return []string{
 		"add-dir", "advisor", "bashes", "branch", "btw", "bug", "chrome", "copy", "desktop", "diff", "exit", "export", "extra-usage",

@@ -19,8 +19,8 @@ const (
 )
 
 // Environment is the account and network configuration that the environment variables of a session define. The zero
-// value is the environment in which the real CLI is recorded: an API key, another base URL than the default one, and
-// no traffic but requests to the model.
+// value is the environment in which the real CLI is recorded: an API key, a base URL other than the default, and only
+// requests to the model.
 type Environment struct {
 	Credential      Credential // empty means APIKey
 	UsesDefaultURL  bool       // requests go to the vendor
@@ -90,7 +90,7 @@ func withoutSubscription(e Environment) bool {
 	return e.Credential != OAuthToken || !e.UsesDefaultURL
 }
 
-// environmentConditions are the tools and plugins that depend on the environment; others are always there.
+// environmentConditions lists the tools and plugins that depend on the environment. All others are always available.
 func environmentConditions() map[string]environmentCondition {
 	return map[string]environmentCondition{
 		"cc-plugin-telemetry": withTelemetry,
@@ -133,7 +133,7 @@ func (e Environment) HasConflict() bool {
 	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != OAuthToken
 }
 
-// DefaultModel returns the model of a session that names none; empty means the default one of every environment.
+// DefaultModel returns the model of a session that selects none; empty means the general default.
 func (e Environment) DefaultModel() string {
 	if e.Credential == OAuthToken {
 		return "claude-sonnet-5-5"

@@ -8,7 +8,7 @@ import (
 // HookTextLead begins the line with which requests introduce the output of a hook (observed since 2.1.331).
 const HookTextLead = "The text below is the output of a hook"
 
-// IsOwnNote reports whether a text of the CLI asks the model to continue.
+// IsOwnNote reports whether a text is a request of the CLI to the model to continue.
 func IsOwnNote(text string) bool {
 	starts := []string{"Output token limit hit.", "Your response above was ", "[Your previous response had no visible output."}
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(text, s) })
@@ -21,7 +21,7 @@ type HookEvent struct {
 	Summary      string // description in lists for hosts
 	ListPosition int    // position in lists for hosts, from 0
 	HasMatcher   bool   // a matcher selects which hooks run
-	// CanBlock is true if hooks can block something, or give feedback, with exit status 2. For other events that status is
+	// CanBlock is true if hooks can block an action, or give feedback, with exit status 2. For other events that status is
 	// an ordinary error.
 	CanBlock bool
 	// CanGuardPermissions is true if hooks of the event may decide about permissions. If such a hook is invalid, its whole
@@ -40,7 +40,7 @@ type HookEvent struct {
 // HookEvents lists the events in the order in which messages name them.
 func HookEvents() []HookEvent { return slices.Clone(hookEvents[:]) }
 
-// HookEventNamed returns the event with a name; the zero value = unknown.
+// HookEventNamed returns the event with a name; the zero value means unknown.
 func HookEventNamed(name string) HookEvent {
 	for i := range hookEvents {
 		if hookEvents[i].Name == name {

@@ -90,7 +90,7 @@ func (p Profile) HasTool(name string) bool {
 	return p.includes(toolRows(), name) && p.env.hasFeature(name)
 }
 
-// unsimulatedRows are measured changes that are not played for the versions before them.
+// unsimulatedRows are measured changes that claudeless does not undo when it simulates older versions.
 func unsimulatedRows() []versionRow {
 	return []versionRow{
 		{"no system/informational event about auto mode", "2.1.302"},
@@ -100,8 +100,8 @@ func unsimulatedRows() []versionRow {
 	}
 }
 
-// Unsimulated describes the known behaviour of the version that is not simulated, because it is played as in the
-// newest version. The lines are in the order of the versions.
+// Unsimulated describes known behaviour of the version that is not simulated: claudeless behaves like the newest
+// version instead. The lines are in the order of the versions.
 func (p Profile) Unsimulated() []string {
 	var lines []string
 	for _, r := range unsimulatedRows() {

@@ -73,16 +73,16 @@ func hiddenKeyRows(e Environment) []versionRow {
 // KeyFilter removes the keys from JSON objects that a version does not have yet. A nil KeyFilter removes nothing.
 type KeyFilter struct {
 	paths       map[string][][]string // paths of keys by event type, with or without subtype
-	quotedWords [][]byte              // a quoted word of each path; an object without any of them needs no change
+	quotedWords [][]byte              // a quoted word of each path; an object without any of these words needs no change
 }
 
-// Events returns the filter for events; nil means the version has all keys.
+// Events returns the filter for events; nil means that the version has all keys.
 func (p Profile) Events() *KeyFilter { return p.filter(eventKeyRows(), hiddenKeyRows(p.env)) }
 
-// TranscriptLines returns the filter for lines of a transcript; nil means the version has all keys.
+// TranscriptLines returns the filter for lines of a transcript; nil means that the version has all keys.
 func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeyRows(), nil) }
 
-// filter returns a filter for the rows that the version has not reached, and for hidden ones.
+// filter returns a filter for the rows of later versions, and for hidden ones.
 func (p Profile) filter(rows, hidden []versionRow) *KeyFilter {
 	rows = slices.DeleteFunc(rows, func(r versionRow) bool { return p.isAtLeast(r.since) })
 	var f *KeyFilter
@@ -125,7 +125,7 @@ func (f *KeyFilter) Apply(object []byte) []byte {
 	return object
 }
 
-// removeKey removes the key at a path; false means no such key.
+// removeKey removes the key at a path; false means that there is no such key.
 func removeKey(raw json.RawMessage, path []string) (json.RawMessage, bool) {
 	object, err := plainjson.Parse(raw)
 	if err != nil {

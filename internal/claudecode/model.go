@@ -126,8 +126,8 @@ func BareModel(name string) string {
 	return "claude-sonnet-4-0"
 }
 
-// ResolveModel returns the model that a user's name for it stands for: short names in any case, and old models that a
-// newer one has replaced. Other names are returned unchanged.
+// ResolveModel returns the model for a name that a user gave. It resolves short names in any case, and old models that
+// a newer one has replaced. Other names are returned unchanged.
 func ResolveModel(name string) string {
 	name = strings.TrimSpace(name)
 	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {

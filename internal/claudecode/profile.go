@@ -24,7 +24,7 @@ type Profile struct {
 	version                string
 	numbers                []int // nil means the version is not a list of numbers
 	env                    Environment
-	fastModeDisabledReason string // empty means the usual one
+	fastModeDisabledReason string // empty means the usual reason
 }
 
 // ProfileFor returns the profile of a version. A version newer than all measured ones has every feature. A version
@@ -95,7 +95,7 @@ const (
 	// before, as far as they were measured, start in mode auto.
 	DefaultModeDefault Feature = "sessions start in permission mode default"
 	// TerminalStartsInAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them in mode default; the
-	// versions between are not measured.
+	// versions between them were not measured.
 	TerminalStartsInAuto Feature = "sessions on a terminal start in permission mode auto"
 )
 
@@ -134,7 +134,7 @@ func (p Profile) present(rows []versionRow) []string {
 	return names
 }
 
-// Pace is how long the real CLI takes at least. The zero value takes no time.
+// Pace contains the minimum durations of the real CLI. The zero value means no delays.
 type Pace struct {
 	Start  time.Duration // until a session has started
 	Answer time.Duration // of the model, for each request

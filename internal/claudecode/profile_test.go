@@ -67,7 +67,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// Keys that a version does not have are removed at every level; everything else is unchanged.
+// Keys that a version does not have are removed at every level; all other keys are unchanged.
 func TestKeyFilter(t *testing.T) {
 	tests := []struct{ name, version, in, want string }{
 		{

@@ -20,7 +20,7 @@ func TestParseRuleText(t *testing.T) {
 	}
 }
 
-// Which rules plan and auto mode ignore without a user to ask (observed with 2.1.330).
+// The rules that plan and auto mode ignore without a user to ask (observed with 2.1.330).
 func TestRunsAnyCode(t *testing.T) {
 	for content, want := range map[string]bool{
 		"python3:*": true, "python3": true, "python *": true, "python3.11:*": true, "python3 -m foo:*": true, "py*": true, "node*": true,

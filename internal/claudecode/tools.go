@@ -2,7 +2,7 @@ package claudecode
 
 import "slices"
 
-// Class groups tools about which permission rules decide alike.
+// Class is a group of tools that permission rules treat in the same way.
 type Class int
 
 // The classes.
@@ -41,9 +41,9 @@ type Tool struct {
 	Subject string
 	// ReadOnly tools can run concurrently with others. For tools of ClassShell this depends on the command.
 	ReadOnly bool
-	// Deferred tools are found by search: the model sees only their names.
+	// Deferred tools are found by search, because the model receives only their names.
 	Deferred bool
-	// Unsimulated tools are listed and do nothing; a scenario gives them results.
+	// Unsimulated tools are listed but have no effect; a scenario can define their results.
 	Unsimulated bool
 	// UnknownToRules tools are not known to permission rules: a rule with their name matches no tool.
 	UnknownToRules bool
@@ -123,7 +123,7 @@ func ToolNamed(name string) Tool {
 	return Tool{}
 }
 
-// ToolsListed returns the names of the tools that are listed so, as init writes them.
+// ToolsListed returns the names of tools with this listing, in the form that init uses.
 func ToolsListed(l Listing) []string {
 	var names []string
 	for i := range tools {
@@ -134,12 +134,12 @@ func ToolsListed(l Listing) []string {
 	return names
 }
 
-// InitName returns the name under which init lists a tool that is named in any way.
+// InitName returns the name of a tool in init, given any of its names.
 func InitName(name string) string {
 	switch t := ToolNamed(name); t.Name {
 	case "":
 		return name
-	case "Agent": // init knows it by its older name
+	case "Agent": // init uses the older name
 		return "Task"
 	default:
 		return t.Name

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// Scripted breakpoints surround those of a debugger: the debugger sees the call as they changed it, and they see the
-// result as the debugger changed it.
+// Scripted breakpoints surround those of a debugger. The debugger receives the call with their changes, and they
+// receive the result with the changes of the debugger.
 func TestScriptedAndDebugger(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "s.toml")

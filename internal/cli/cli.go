@@ -33,8 +33,8 @@ func Main(early chan os.Signal) int {
 	return Run(context.Background(), s)
 }
 
-// Run runs the program. It returns the exit code after everything that it started has stopped, except possibly a
-// blocked read from Stdin.
+// Run runs the program. It returns the exit code after all processes and goroutines that it started have stopped,
+// except possibly a blocked read from Stdin.
 func Run(ctx context.Context, s *process.System) int {
 	s = procio.ApplyShimSettings(s)
 	if argv, fault := procio.RealCommand(s); argv != nil {

@@ -144,7 +144,7 @@ func TestCheckMCPConfigs(t *testing.T) {
 	}
 }
 
-// The flags of the real CLI: those of its --help and those that it takes without naming them.
+// The flags of the real CLI: those in its --help, and those that it accepts but does not list.
 const (
 	listedFlags = `--add-dir --agent --agents --allow-dangerously-skip-permissions --allowedTools --allowed-tools
 		--append-system-prompt --autocompact --ax-screen-reader --bg --background --bare --betas --brief --chrome --cloud -c

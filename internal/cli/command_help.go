@@ -10,8 +10,8 @@ import (
 //go:embed command_help.txt
 var commandHelpText string
 
-// commandHelp returns the help of a command of the real CLI and its subcommands; empty if the words
-// do not ask for it, or none exists.
+// commandHelp returns the help of a command of the real CLI and its subcommands; empty if help was not requested or
+// does not exist.
 func commandHelp(words []string) string {
 	flags := func(w string) bool { return w == "-h" || w == "--help" }
 	if !slices.ContainsFunc(words, flags) {
@@ -59,8 +59,8 @@ func commandHelp(words []string) string {
 	return b.String()
 }
 
-// matchUsage returns how many words name the command of a usage such as "plugin install|i [options]
-// <plugin>"; 0 if they name another one.
+// matchUsage returns the number of words that match the command of a usage such as "plugin install|i [options]
+// <plugin>"; 0 means that they do not match.
 func matchUsage(usage string, words []string) int {
 	n := 0
 	for word := range strings.FieldsSeq(usage) {

@@ -202,7 +202,7 @@ func overHTTP(t *testing.T, url string) mcpPeer {
 type stdioStreams struct {
 	in    *io.PipeWriter
 	out   *bufio.Scanner
-	ended chan struct{} // closed when the debugger saw the end of in
+	ended chan struct{} // closed when the debugger has read in to its end
 }
 
 func (s *stdioStreams) attach(sys *process.System) {
@@ -249,7 +249,7 @@ func (s *stdioStreams) peer(t *testing.T) mcpPeer {
 	return peer
 }
 
-// checkSharedSettings checks that each side sees the settings of the other (S128).
+// checkSharedSettings checks that settings made over one transport apply to the other (S128).
 func checkSharedSettings(t *testing.T, peer mcpPeer, url, name string) {
 	t.Helper()
 	if got := peer(t, mcpTool("breakpoint_add", `{"function_name":"mcp-`+name+`"}`)); !strings.Contains(got, `\"status\":\"ok\"`) {
@@ -264,8 +264,8 @@ func checkSharedSettings(t *testing.T, peer mcpPeer, url, name string) {
 	}
 }
 
-// S113, S119, S121, S128: with --mcp HTTP is served as well, with the same state and after the end of stdin too; /mcp
-// is not served.
+// S113, S119, S121, S128: with --mcp, HTTP is also served, with the same state, even after the end of stdin. /mcp is
+// not served.
 func TestDebugOnStdio(t *testing.T) {
 	var streams stdioStreams
 	url, stderr := runDebugger(t, streams.attach, "--port", "0", "--mcp")
@@ -366,7 +366,7 @@ func TestDebugOnBoth(t *testing.T) {
 	}
 }
 
-// A port of --port is used or refused; without --port any free port is used.
+// A port in --port is used or is an error. Without --port any free port is used.
 func TestDebugPort(t *testing.T) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")

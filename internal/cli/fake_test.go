@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// fakeSystem is a process without a terminal or environment variables in a new directory, run by an ordinary user.
+// fakeSystem is a process of an ordinary user in a new directory, without a terminal and without environment variables.
 func fakeSystem(t *testing.T, args ...string) (s *process.System, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	dir := t.TempDir()

@@ -132,7 +132,7 @@ func kongCommand[C any](name string) runner {
 	}
 }
 
-// usageError words an error of kong, and names the help of the selected command.
+// usageError converts an error of kong to a message with a reference to the help of the selected command.
 func usageError(err error, command string) error {
 	text := err.Error()
 	if missing, ok := strings.CutPrefix(text, `expected "<`); ok {

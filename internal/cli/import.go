@@ -50,7 +50,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	if c.Audit {
 		return c.searchSecrets(s, place)
 	}
-	const memory = 130 << 20 // so that a session of 100 MB fits in memory
+	const memory = 130 << 20 // this allows a session of 100 MB
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
 	if c.Update != "" {
 		if c.Out != "" || filepath.Base(c.Update) != "scenario.toml" {

@@ -37,7 +37,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = console.Close() }() // the terminal may be gone
+	defer func() { _ = console.Close() }() // the terminal may be closed already
 	answers, err := terminal.Startup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
 	if answers.Changed && err == nil {
 		warnings.Reset()
@@ -46,17 +46,17 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 		plan.Worktree = tree
 	}
 	if err != nil {
-		_ = console.Close() // the terminal may be gone
+		_ = console.Close() // the terminal may be closed already
 		return writeWarnings(sys, &warnings, errors.Join(answers.Record(&plan, sys), refusedStart(ctx, err)))
 	}
 	t, err := terminal.Open(plan, console, sys.Args[1:], answers)
 	if err != nil {
-		_ = console.Close() // the terminal may be gone
+		_ = console.Close() // the terminal may be closed already
 		return writeWarnings(sys, &warnings, reportStartError(&own, &plan, err))
 	}
 	defer func() { closeSession(context.WithoutCancel(ctx), t.Session(), io.Discard) }()
 	runErr := t.Run(ctx, f.Prompt)
-	_ = console.Close() // the terminal may be gone
+	_ = console.Close() // the terminal may be closed already
 	err = exitTerminal(ctx, &own, t.Session(), runErr)
 	if err == nil {
 		fmt.Fprint(sys.Stdout, t.ResumeHint())
@@ -93,6 +93,6 @@ func refusedStart(ctx context.Context, err error) error {
 
 // writeWarnings writes the warnings that were delayed while the terminal showed a screen.
 func writeWarnings(sys *process.System, warnings *bytes.Buffer, err error) error {
-	_, _ = warnings.WriteTo(sys.Stderr) // the reader may be gone
+	_, _ = warnings.WriteTo(sys.Stderr) // the reader may have closed stderr
 	return err
 }

@@ -100,7 +100,7 @@ func startInteractive(t *testing.T, scenario string, prepare func(r *interactive
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r.stop = cancel
 	done := make(chan struct{})
-	go func() { // ends with the run
+	go func() { // returns at the end of the run
 		defer close(done)
 		r.code <- Run(ctx, s)
 	}()
@@ -276,7 +276,7 @@ func TestInteractiveRule(t *testing.T) {
 	r.typePrompt("rule again")
 	r.waitUntil("has two results", func(s emulator.Screen) bool { return strings.Count(s.Text(), "● Ran: false") == 2 })
 
-	// A command that changes files adds the directory, as in the real CLI: the next one is asked about, too.
+	// A command that changes files adds the directory, as in the real CLI: the next one also needs a question.
 	r.typePrompt("bash please")
 	r.wait("always allow access to " + r.dir)
 	r.press("2")
@@ -334,7 +334,7 @@ func TestInteractiveInterruptAtOnce(t *testing.T) {
 	}
 }
 
-// TestInteractiveTypedAhead: keys that arrive together with the answer of a dialog go to what follows the dialog.
+// TestInteractiveTypedAhead: keys that arrive together with the answer to a dialog are used after the dialog.
 func TestInteractiveTypedAhead(t *testing.T) {
 	r := startInteractive(t, "trusted = false\n"+talkScenario, nil)
 	r.wait("❯ No, exit")
@@ -366,7 +366,7 @@ func TestInteractiveTrust(t *testing.T) {
 	}
 }
 
-// TestInteractiveDeafDialogs: keys that come before a person could have read a dialog have no effect.
+// TestInteractiveDeafDialogs: keys that arrive before a person could have read a dialog have no effect.
 func TestInteractiveDeafDialogs(t *testing.T) {
 	unbuffered := func(r *interactiveRun, _ *process.System) { r.term.keys = make(chan []byte) }
 	pressAtOnce := func(r *interactiveRun, k string) {
@@ -392,7 +392,7 @@ func TestInteractiveDeafDialogs(t *testing.T) {
 	r.wait("Interrupted")
 }
 
-// TestInteractiveHangUp: a terminal that is gone ends the run like SIGHUP.
+// TestInteractiveHangUp: closing the terminal ends the run like SIGHUP.
 func TestInteractiveHangUp(t *testing.T) {
 	r := startInteractive(t, talkScenario, nil)
 	r.wait("? for shortcuts")
@@ -445,7 +445,7 @@ func TestInteractiveQuestions(t *testing.T) {
 	}
 }
 
-// TestInteractivePlan: the plan dialog ends plan mode, or sends the model what to change.
+// TestInteractivePlan: the plan dialog ends plan mode, or sends the requested changes to the model.
 func TestInteractivePlan(t *testing.T) {
 	const scenario = `
 [[responses]]
@@ -478,7 +478,7 @@ text = "Next: {{ results[0].text }}"
 	}
 }
 
-// TestInteractivePlanFile: the model learns where the plan is to be written, and may write it.
+// TestInteractivePlanFile: the model receives the path of the plan file, and may write the file.
 func TestInteractivePlanFile(t *testing.T) {
 	r := startInteractive(t, `
 [[responses]]
@@ -494,13 +494,13 @@ text = "I start."
 	r.typePrompt("plan it")
 	r.wait("1. First step")
 	r.wait("Would you like to proceed?")
-	r.press("2") // the dialog fills the screen, so what the model did before is visible only after the answer
+	r.press("2") // the dialog fills the screen, so the earlier output of the model is visible only after the answer
 	r.wait("● Updated plan")
 	r.wait("● I start.")
 }
 
-// TestInteractiveServers: the servers of .mcp.json are asked about, and the answer is written
-// into the local settings.
+// TestInteractiveServers: a dialog asks about the servers of .mcp.json, and the answer is written to the local
+// settings.
 func TestInteractiveServers(t *testing.T) {
 	const one, two = `{"mcpServers":{"weather":{"command":"/nowhere"}}}`, `{"mcpServers":{"weather":{"command":"/nowhere"},"second":{"command":"/nowhere"}}}`
 	for name, tt := range map[string]struct {
@@ -531,8 +531,8 @@ func TestInteractiveServers(t *testing.T) {
 	}
 }
 
-// TestInteractiveAuto: without a mode, a session starts in mode auto, which cannot check calls. The user is told so once,
-// and then approves each call.
+// TestInteractiveAuto: without a mode, a session starts in mode auto, which cannot check calls. The user is notified of
+// this once, and then approves each call.
 func TestInteractiveAuto(t *testing.T) {
 	for name, tt := range map[string]struct {
 		keys []string // after the explanation
@@ -559,7 +559,8 @@ func TestInteractiveAuto(t *testing.T) {
 	}
 }
 
-// TestInteractiveAutoLeft: after the user has left mode auto, or with a model that has none, nothing offers it.
+// TestInteractiveAutoLeft: after the user has left mode auto, or with a model that does not support it, the mode is no
+// longer offered.
 func TestInteractiveAutoLeft(t *testing.T) {
 	r := startInteractive(t, talkScenario, nil, "--settings", "{}")
 	r.wait("auto mode on")
@@ -580,8 +581,8 @@ func TestInteractiveAutoLeft(t *testing.T) {
 	}
 }
 
-// TestInteractiveKey: the key of the environment is refused by default, and its end is
-// remembered but not shown.
+// TestInteractiveKey: the API key in the environment is refused by default, and its last characters are stored but not
+// shown.
 func TestInteractiveKey(t *testing.T) {
 	r := startInteractive(t, "trusted = true\n"+talkScenario, func(r *interactiveRun, s *process.System) {
 		s.Environ = append(s.Environ, "ANTHROPIC_API_KEY=sk-ant-aaaabbbbccccddddeeee")
@@ -599,8 +600,8 @@ func TestInteractiveKey(t *testing.T) {
 	}
 }
 
-// TestInteractiveExpectations: [[expect]] names screens and how they were answered, also of a
-// run that ends before its session.
+// TestInteractiveExpectations: [[expect]] checks screens and their answers, even if the run ends before its session
+// begins.
 func TestInteractiveExpectations(t *testing.T) {
 	const expect = `
 [[expect]]
@@ -638,7 +639,7 @@ never = true
 	}
 }
 
-// TestInteractiveFaults: each fault of screens changes what is shown.
+// TestInteractiveFaults: each screen fault changes the output.
 func TestInteractiveFaults(t *testing.T) {
 	for name, check := range map[string]func(r *interactiveRun){
 		"numbers-gone": func(r *interactiveRun) { r.askBash(); r.wait("❯ Yes\n") },

@@ -78,7 +78,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	code := res.ExitCode()
-	if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok { // the report contains what was compared before
+	if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok { // the report contains the cases that were compared before
 		if number, ok := sig.Signal.(syscall.Signal); ok {
 			code = 128 + int(number)
 		}

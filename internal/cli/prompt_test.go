@@ -38,7 +38,7 @@ func TestReadPrompt(t *testing.T) {
 		"blank stdin":               {args: "-p", stdin: " \n\t\n", err: whitespace},
 		"second positional dropped": {args: "-p one two", want: "one"},
 		"swallowed": {
-			args: "-p --add-dir /tmp hi\u00a0there", // "hi there" for a shell
+			args: "-p --add-dir /tmp hi\u00a0there", // a single word "hi there" for a shell
 			err:  `"hi there" was read as a value of --add-dir, not as a prompt · put a prompt before --add-dir or after --` + "\n" + strings.TrimSpace(noInput),
 		},
 		"first value": {

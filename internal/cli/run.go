@@ -77,11 +77,11 @@ func withVersion(sys *process.System, plan *launch.Plan) *process.System {
 	return &older
 }
 
-// closeSession ends a session; the end of its transcript is shown after the last result.
+// closeSession ends a session. The last frames of its transcript are printed after the last result.
 func closeSession(ctx context.Context, s *session.Session, w io.Writer) {
 	s.Close(ctx)
 	if s.Plan().Output.Format == "stream-json" {
-		_ = output.StreamJSON(w, s.RemainingFrames()) // the reader may be gone
+		_ = output.StreamJSON(w, s.RemainingFrames()) // the reader may have closed stdout
 	}
 }
 
@@ -144,7 +144,7 @@ func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupt
 	return err, false
 }
 
-// crash ends the process as the scenario says. It sends a signal to its own process.
+// crash ends the process as scripted: it exits or sends a signal to itself.
 func crash(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
 	if c.Signal == "" {
 		s.MissedExpectations(c.ExitCode)

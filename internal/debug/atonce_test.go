@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Breakpoints that many goroutines set and remove are all set and then all removed. A missing lock is found even
-// without the race detector.
+// Many goroutines set and remove breakpoints; in the end, all are set and then all are removed. The test detects a
+// missing lock even without the race detector.
 func TestBreakpointsAtOnce(t *testing.T) {
 	const users, each, rounds = 4, 250, 40
 	for range rounds {

@@ -13,8 +13,8 @@ import (
 // Behavior specifies when a breakpoint stops calls.
 type Behavior string
 
-// The behaviours. With BehaviorYield, the hub's default applies; BehaviorException
-// and BehaviorStopException decide what happens after a failed call.
+// The behaviours. With BehaviorYield, the hub's default applies; BehaviorException and BehaviorStopException decide
+// about a failed call.
 const (
 	BehaviorStop          Behavior = "stop"
 	BehaviorGo            Behavior = "go"
@@ -23,7 +23,7 @@ const (
 	BehaviorStopException Behavior = "stop_exception"
 )
 
-// behaviorScope is the setting for which a behaviour is given. Each setting allows other words.
+// behaviorScope is the setting that a behaviour belongs to. Each setting allows different words.
 type behaviorScope int
 
 const (
@@ -96,7 +96,7 @@ type BreakpointChange struct {
 	Before, After, When *string
 }
 
-// SetBreakpoint adds a breakpoint or changes one. It validates everything before it changes anything.
+// SetBreakpoint adds a breakpoint or changes one. It validates all values before the first change.
 func (p *breakpointSet) SetBreakpoint(c BreakpointChange) error {
 	_, err := p.applyChange(c, false)
 	return err

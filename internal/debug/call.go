@@ -80,8 +80,8 @@ func (d CallData) bytes() int {
 	return n + len(d.Input())
 }
 
-// deniedByHook reports whether an agent's hook refused the call. The agent sees
-// only the reason, so there is nothing left to decide.
+// deniedByHook reports whether an agent's hook refused the call. The agent receives only the reason, so no decision is
+// needed.
 func (k *call) deniedByHook() bool {
 	return k.data.Client == ClientHook && (k.action == ActionSkip || k.action == ActionRaise)
 }
@@ -124,8 +124,8 @@ func (p *pause) snapshot() Pause {
 	return Pause{ID: p.id, CallData: p.data, PausedAt: unixSeconds(p.at), Sessions: append([]string{}, p.sessions...)}
 }
 
-// storeDecision keeps the decision about a pause for a caller that asks late. Over
-// the limit, the oldest are dropped.
+// storeDecision keeps the decision about a pause for a caller that requests it late. Over the limit, the oldest
+// decisions are dropped.
 func (p *pauses) storeDecision(id string, d Decision) {
 	p.decisions[id] = d
 	p.decidedIDs = append(p.decidedIDs, id)
@@ -165,7 +165,7 @@ func (c *core) conditionHolds(ctx context.Context, when *eval.Program, k *call, 
 	c.mu.Lock()
 	data := k.data
 	c.mu.Unlock()
-	// Evaluation is bounded in steps; cancelling the caller must not change its value.
+	// Evaluation is limited in steps. If the caller is cancelled, the value must not change.
 	ok, err := when.Bool(context.WithoutCancel(ctx), c.variables(k, data, phase, r))
 	return err == nil && ok, err
 }

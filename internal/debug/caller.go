@@ -96,8 +96,8 @@ type ForeignCaller struct {
 	Caller Caller
 	// Values replace the call's Input.
 	Values Values
-	// Lease is the lease of its pauses; 0 means Options.Lease. The lease of a pause
-	// before a call starts with the caller's first poll.
+	// Lease is the lease of its pauses; 0 means Options.Lease. For a pause before a call, it starts with the caller's
+	// first poll.
 	Lease time.Duration
 }
 
@@ -145,7 +145,7 @@ type Decision struct {
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage
-	// Request is the front end's request, set while the decision is encoded; nil means the hub decided.
+	// Request is the request of the front end, set while the decision is encoded; nil means that the hub decided.
 	Request *ResumeRequest
 	// InputCID is the id of Input in the store; empty means unknown.
 	InputCID string
@@ -170,7 +170,7 @@ type ResumeRequest struct {
 	ExceptionMessage   string          `json:"exception_message"`
 	// ReplacementFunction takes precedence over Action.
 	ReplacementFunction string `json:"replacement_function"`
-	// Raw is the whole request, for callers that support further members; nil = none.
+	// Raw is the whole request, for callers that support further members; nil means none.
 	Raw json.RawMessage `json:"-"`
 }
 

@@ -8,14 +8,14 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Policy decides what happens to a pause that no decision arrives for.
+// Policy decides about a pause that gets no decision.
 type Policy string
 
 // The policies; the zero value is PolicyWait.
 const (
 	PolicyWait     Policy = "wait"     // forever
 	PolicyContinue Policy = "continue" // the call continues unchanged
-	PolicyFail     Policy = "fail"     // the call fails with a message that says so
+	PolicyFail     Policy = "fail"     // the call fails with a message about the missing decision
 )
 
 // Options configure a Hub. The zero value needs Now and NewID.
@@ -23,7 +23,7 @@ type Options struct {
 	Now   func() time.Time
 	NewID func() string // a fresh UUID
 	Store *cas.Store    // nil means one with default limits
-	// PauseTimeout ends a pause without a decision, as OnTimeout says. 0 means never.
+	// PauseTimeout is the time after which a pause without a decision ends according to OnTimeout. 0 means never.
 	PauseTimeout time.Duration
 	OnTimeout    Policy
 	// Lease is how long a pause stays open after the last request of its caller; 0 means 8 s.

@@ -1,18 +1,18 @@
 // Package debug is the breakpoint hub: it holds breakpoints on tool names, pauses calls before or after they run,
-// takes decisions about paused calls, and records all calls.
+// receives decisions about paused calls, and records all calls.
 //
-// A pause is decided exactly once, by the first decision that arrives. All front ends show the same state because
-// they call the methods of one [Hub]. HTTP and MCP are packages below this one; [PageHandler] serves the web page.
+// A pause is decided exactly once, by the first decision that arrives. All front ends show the same state, because they
+// use one [Hub]. HTTP and MCP are packages below this one; [PageHandler] serves the web page.
 //
 // # Callers
 //
 // A caller runs tool calls. It asks a [Gate] before and after each of them; [Middleware] does so around an executor.
-// [Hub] is the gate within the process, rest.Client the one over HTTP. Before and After combine [Hub.Start],
-// [Hub.Wait] and [Hub.Complete].
+// [Hub] is the gate within the process, rest.Client the one over HTTP. Before and After combine [Hub.Start], [Hub.Wait]
+// and [Hub.Complete].
 //
-// The [Caller] says which actions a caller supports and how a decision is encoded.
-// This package has the implementation for claudeless's own callers; package compat
-// has the one for older clients, with their own [Values] and [Evaluator].
+// The [Caller] specifies which actions a caller supports and how a decision is encoded. This package has the
+// implementation for claudeless's own callers; package compat has the one for older clients, with their own [Values]
+// and [Evaluator].
 //
 // # Front ends
 //
@@ -26,12 +26,12 @@
 //	records      Calls, History, Status
 //	events       Subscribe
 //
-// Subpackages: compat (the older clients, their routes and pages), rest (all other routes, and /api/events),
-// external (other MCP servers), client (the gate over HTTP), hookcmd and proxy (callers that are separate programs),
-// script (the gate within a process, decided by a scenario), mcpface and page (front ends).
+// Subpackages: compat (the older clients, their routes and pages), rest (all other routes, and /api/events), external
+// (other MCP servers), client (the gate over HTTP), hookcmd and proxy (callers that are separate programs), script (the
+// gate within a process, decided by a scenario), mcpface and page (front ends).
 //
 // Errors are *[Error] with a code of the wire format. Events are delivered through bounded queues: a slow observer
-// loses events, learns how many, and delays no other.
+// loses events, receives their number, and does not delay others.
 //
 // # Time
 //

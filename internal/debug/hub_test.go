@@ -19,8 +19,8 @@ import (
 	"github.com/claudeless/claudeless/tests/mcptest"
 )
 
-// TestMain makes the test binary a server if MCPTEST_MODE is set. C1, C4 and C96 require that no goroutine is left
-// after Close.
+// TestMain makes the test binary a server if MCPTEST_MODE is set. C1, C4 and C96 require that all goroutines have
+// returned after Close.
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("MCPTEST_MODE"); mode != "" {
 		o := mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
@@ -182,7 +182,7 @@ func TestBehaviors(t *testing.T) {
 func TestReplacement(t *testing.T) {
 	h := newHub(t)
 	all := tools("mcp__t__echo", "mcp__t__loud", "mcp__t__add")
-	all[1].InputSchema = json.RawMessage(`{"properties":{"text":{"type":"string"}},"type":"object"}`) // the same, written otherwise
+	all[1].InputSchema = json.RawMessage(`{"properties":{"text":{"type":"string"}},"type":"object"}`) // the same schema, written differently
 	all[2].InputSchema = json.RawMessage(`{"type":"object"}`)
 	all = append(all, protocol.Tool{Name: "bare"}, protocol.Tool{Name: "bare2"})
 	if err := h.Register(t.Context(), all); err != nil {
@@ -317,7 +317,7 @@ func BenchmarkCall(b *testing.B) {
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
-	if half := took[len(took)/2]; half > 100*time.Microsecond { // not the mean, which is that of the machine's other work
+	if half := took[len(took)/2]; half > 100*time.Microsecond { // not the mean, which depends on other work of the machine
 		b.Errorf("half of the calls take more than %s", half)
 	}
 }

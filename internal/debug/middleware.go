@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Gate is asked before and after each tool call. Both methods may block until a person decides. They return when ctx
-// is cancelled.
+// Gate decides before and after each tool call. Both methods may block until a person decides. They return when ctx is
+// cancelled.
 type Gate interface {
 	// Register adds tools with their schemas.
 	Register(ctx context.Context, tools []protocol.Tool) error
@@ -125,7 +125,7 @@ func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse,
 	return result, err
 }
 
-// restoreShape gives a result that is not the tool's own the structure of the tool's results.
+// restoreShape gives a result that did not come from the tool the structure of the tool's results.
 func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result) executor.Result {
 	r.Output, r.ShowsIsErrorFalse = nil, false
 	if text, ok := singleText(r.Content); ok {

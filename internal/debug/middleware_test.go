@@ -124,8 +124,8 @@ func (structuredTools) ShapeResult(use protocol.ToolUse, text string) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ShowsIsErrorFalse: true}
 }
 
-// A result that the tool did not create gets the structure of the tool's own results, unless it failed or is more
-// than a text.
+// A result that the tool did not create gets the structure of the tool's own results, unless it is an error or contains
+// more than a text.
 func TestShape(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	goOn := Decision{Action: ActionContinue}
@@ -150,7 +150,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// Unknown tools are passed on, so that another executor can handle them.
+// Calls of unknown tools are not refused, so that another executor can handle them.
 func TestMiddlewareUnknownTool(t *testing.T) {
 	gate := &fakeGate{before: Decision{Action: ActionContinue}, after: Decision{Action: ActionContinue}}
 	_, err := executor.Chain(&fakeTools{}, Middleware(gate, MiddlewareOptions{})).Execute(t.Context(), protocol.ToolUse{Name: "nosuch"})

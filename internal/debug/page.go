@@ -49,7 +49,7 @@ func PageHandler(o PageOptions) http.Handler {
 func read(name string) []byte {
 	body, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // the file is embedded, so this cannot happen
+		panic(err) // the file is embedded, so reading it cannot fail
 	}
 	return body
 }

@@ -16,7 +16,7 @@ func get(o debug.PageOptions, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestFiles checks the served files, and that none of them can reach another origin.
+// TestFiles checks the served files, and that none of them can send requests to another origin.
 func TestFiles(t *testing.T) {
 	for path, kind := range map[string]string{
 		"/": "text/html; charset=utf-8", "/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8",
@@ -72,8 +72,8 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestFirstSight: until the first answer of the debugger, the page says that it connects, not that the list is empty
-// (C5).
+// TestFirstSight checks that, until the first answer of the debugger, the page shows that it is connecting, not that
+// the list is empty (C5).
 func TestFirstSight(t *testing.T) {
 	text := get(debug.PageOptions{}, http.MethodGet, "/").Body.String()
 	if !strings.Contains(text, `<p id="state" role="status">connecting…</p>`) {

@@ -27,8 +27,8 @@ func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *p
 	k.pause = p
 	h.pauses.open[p.id] = p
 	h.pauses.order = append(h.pauses.order, p)
-	// A caller with its own lease gets time to ask only before a call; a pause
-	// after a call that it does not ask about has no reader.
+	// A caller with its own lease gets extra time for its first poll only before a call. After a call, a caller that does
+	// not poll immediately will never poll.
 	if k.lease == 0 || r != nil {
 		h.startLease(p)
 	}
@@ -134,7 +134,7 @@ func (h *Hub) Abandon(pauseID string) {
 	}
 }
 
-// expire ends a pause that was not decided in time.
+// expire ends a pause that got no decision in time.
 func (h *Hub) expire(p *pause) {
 	d := Decision{Action: ActionContinue}
 	if h.options.OnTimeout == PolicyFail {
@@ -151,8 +151,8 @@ func (h *Hub) expire(p *pause) {
 	h.closePause(p, d)
 }
 
-// closePause ends a pause with a decision; the first decision counts. It reports
-// whether this one did. h.mu must be held.
+// closePause ends a pause with a decision, unless it already has one. It reports whether this decision is used. h.mu
+// must be held.
 func (h *Hub) closePause(p *pause, d Decision) bool {
 	if _, ok := h.pauses.open[p.id]; !ok {
 		return false
@@ -204,8 +204,8 @@ func (h *Hub) Close() {
 	}
 }
 
-// Resume decides about a paused call. The first decision counts. A later one, or
-// one that the caller cannot carry out, is refused and changes nothing.
+// Resume decides about a paused call. Only the first decision is used. A later decision, or one that the caller cannot
+// execute, is refused and has no effect.
 func (h *Hub) Resume(ctx context.Context, pauseID string, r ResumeRequest) error {
 	h.mu.Lock()
 	p, err := h.openPause(pauseID)
@@ -324,7 +324,7 @@ func (h *Hub) applyModification(ctx context.Context, p *pause, d *Decision, r Re
 	if canonical == nil {
 		return NewError(CodeInvalidArguments, err.Error())
 	}
-	d.InputCID = cid // an input too large to store has an id nevertheless
+	d.InputCID = cid // an input that is too large to store still has an id
 	return nil
 }
 

@@ -122,8 +122,8 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 	}
 }
 
-// An agent whose hook refused a call sees only the reason. There is no second pause, because it could block the hook
-// until its agent stops waiting and runs the tool anyway.
+// An agent whose hook refused a call receives only the reason. There is no second pause, because it could block the
+// hook until the agent stops waiting and runs the tool anyway.
 func TestDeniedByHook(t *testing.T) {
 	for _, tt := range []struct {
 		client Client
@@ -266,7 +266,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-// The record of a call contains the duration of its pause, so that it does not count as the tool's time.
+// The record of a call contains the duration of its pause, so that it is not part of the tool's time.
 func TestRecordTellsThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
@@ -338,7 +338,7 @@ func TestManyPauses(t *testing.T) {
 			}
 		})
 	}
-	// Two debuggers race; of their decisions exactly one counts.
+	// Two debuggers send a decision at the same time; exactly one is used.
 	var resumed, late atomic.Int64
 	debugger := func() {
 		for resumed.Load() < callers*each {

@@ -47,7 +47,7 @@ func (r *records) add(rec *Record) {
 		r.bytes -= r.list[0].size
 		r.list[0] = nil
 	}
-	if len(r.list) > r.maxRecords+r.maxRecords/4 { // truncated rarely, in one step
+	if len(r.list) > r.maxRecords+r.maxRecords/4 { // truncate rarely, in one step
 		for _, old := range r.list[:len(r.list)-r.maxRecords] {
 			r.bytes -= old.size
 		}
@@ -157,7 +157,7 @@ type HistoryEntry struct {
 	CompletedAt  float64 `json:"completed_at"`
 }
 
-// History returns the calls that matched a breakpoint, newest first; limit 0 = all that are stored.
+// History returns the calls that matched a breakpoint, newest first; limit 0 means all stored calls.
 func (r *records) History(name string, limit int) []HistoryEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -235,8 +235,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// S111: an observer may read all state while events happen. S105: observers are channels here, not callbacks as in
-// the older system; so S103, its observer that panics, has no equivalent.
+// S111: an observer may read all state while events happen. S105: observers are channels here, not callbacks as in the
+// older system; so the panicking observer of S103 has no equivalent.
 func TestObserverReadsState(t *testing.T) {
 	h := newHub(t)
 	setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
@@ -251,7 +251,7 @@ func TestObserverReadsState(t *testing.T) {
 			if _, err := h.Records.Calls("", nil); err != nil {
 				t.Error(err)
 			}
-			if e.Kind == EventPaused { // and act: the one who runs the call waits for it
+			if e.Kind == EventPaused { // and decide: the goroutine that runs the call waits for it
 				if err := h.Resume(t.Context(), e.PauseID, ResumeRequest{}); err != nil {
 					t.Error(err)
 				}
@@ -274,7 +274,7 @@ func TestObserverReadsState(t *testing.T) {
 	}
 }
 
-// S103: an observer that does not read misses events and delays nothing.
+// S103: an observer that does not read misses events and does not delay others.
 func TestSlowObserver(t *testing.T) {
 	h := newHub(t)
 	slow, good := h.Subscribe(2), h.Subscribe(100)
@@ -384,7 +384,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// The hub's memory is bounded: for ended calls, for calls that never end, and for functions (A7).
+// The memory of the hub is limited for finished calls, for calls that never finish, and for functions (A7).
 func TestMemoryIsFlatUnderLoad(t *testing.T) {
 	h := newHub(t)
 	load := func(from, to int, complete bool) {

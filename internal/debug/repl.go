@@ -22,7 +22,7 @@ const evalTimeout = 35 * time.Second
 
 // EvaluateParams is one expression to evaluate at a pause.
 type EvaluateParams struct {
-	// Session is an open session of the pause; empty means start one.
+	// Session is an open session of the pause; empty means that a new one is started.
 	Session string
 	// PauseID may be empty when Session is set.
 	PauseID string

@@ -51,7 +51,7 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 	for i := range o.Breakpoints {
 		b := &o.Breakpoints[i]
 		name := b.PositionText()
-		if _, taken := g.byRuleName[name]; taken { // several breakpoints on one line
+		if _, taken := g.byRuleName[name]; taken { // several breakpoints are on one line
 			name = fmt.Sprintf("%s (%d)", name, i+1)
 		}
 		rule := Rule{Name: name, Tools: b.Names(), Phase: Phase(b.Phase), When: b.When, MaxPauses: -1}
@@ -111,8 +111,8 @@ func (g *ScriptedGate) After(ctx context.Context, callID string, o Outcome) (Dec
 	return g.decide(ctx, pauseID)
 }
 
-// decide answers a pause as its breakpoint says. If the breakpoint's action cannot
-// be carried out, the call fails with the reason.
+// decide answers a pause with the action of its breakpoint. If the action is impossible, the call fails with the
+// reason.
 func (g *ScriptedGate) decide(ctx context.Context, pauseID string) (Decision, error) {
 	p, err := g.hub.Pause(pauseID)
 	if err != nil {
@@ -140,7 +140,7 @@ func (g *ScriptedGate) resumeRequest(ctx context.Context, b *scenarios.Breakpoin
 	if err != nil {
 		return ResumeRequest{}, err
 	}
-	// Template evaluation is bounded in steps; cancelling the caller must not change its values.
+	// Template evaluation is limited in steps. If the caller is cancelled, the values must not change.
 	filled, err := b.Fill(context.WithoutCancel(ctx), names)
 	if err != nil {
 		return ResumeRequest{}, err

@@ -52,7 +52,7 @@ func newGate(t *testing.T, file string) *ScriptedGate {
 func TestGate(t *testing.T) {
 	tests := []struct {
 		name, file, tool string
-		want             string // the result, "!" in front of one that is an error
+		want             string // the result; "!" precedes an error
 		decided          []protocol.BreakpointDecision
 	}{
 		{"none", ``, "a", `a{"x":1}`, nil},
@@ -132,7 +132,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// The first matching breakpoint with hits left decides.
+// The first matching breakpoint that has not reached its limit decides.
 func TestOrder(t *testing.T) {
 	g := newGate(t, `
 [[breakpoints]]

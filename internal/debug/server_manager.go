@@ -52,7 +52,7 @@ type ServerManager struct {
 	now func() time.Time
 	mcp *mcp.Manager
 
-	addMu sync.Mutex // held while a server is added
+	addMu sync.Mutex // locked while a server is added
 
 	mu             sync.Mutex
 	runtimeServers []mcp.ServerConfig   // added at run time
@@ -105,7 +105,7 @@ const (
 	StatusFailed       = "failed" // the connection was lost and could not be restored
 )
 
-// ExternalServer is one server as front ends show it.
+// ExternalServer is one server in the form for front ends.
 type ExternalServer struct {
 	Name        string   `json:"-"`
 	Status      string   `json:"status"`

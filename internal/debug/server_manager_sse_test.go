@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// sseServer is an MCP server over the older HTTP transport, at exactly this path,
-// with one tool, and a second one, without a schema, from the second time on
-// that it is asked.
+// sseServer is an MCP server over the older HTTP transport, at exactly this path. It has one tool, and from the second
+// tools/list on also a second tool without a schema.
 func sseServer(t *testing.T, path string) (url string, gone <-chan struct{}) {
 	t.Helper()
 	answers, closed := make(chan string, 10), make(chan struct{}, 10)

@@ -149,7 +149,7 @@ func TestConnecting(t *testing.T) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
-	c := waitForStatus(t, m, "good", StatusConnected) // what fails does not hurt the rest
+	c := waitForStatus(t, m, "good", StatusConnected) // a failing server does not affect the others
 	if c.Transport != "stdio" || len(c.Tools) != 5 || c.ConnectedAt == nil || *c.ConnectedAt < 1e9 {
 		t.Errorf("%+v", c)
 	}
@@ -171,7 +171,7 @@ func hasEnded(pid int) bool {
 	if err != nil {
 		return true
 	}
-	defer p.Release() // it holds an open file
+	defer p.Release() // p has an open file
 	return errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
@@ -221,7 +221,7 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("%+v", all[5])
 	}
 	one, err := m.Tools("odd")
-	if err != nil || len(one) != 2 || one[0].Name != "odd/a.b" || one[1].Name != "odd/x__y" { // a/b has the canonical name of a.b, the fourth is too long
+	if err != nil || len(one) != 2 || one[0].Name != "odd/a.b" || one[1].Name != "odd/x__y" { // a/b has the same canonical name as a.b, and the name of the fourth tool is too long
 		t.Errorf("%v, %v", one, err)
 	}
 	if _, err := m.Call(t.Context(), "odd/a.b", nil); err != nil {
@@ -348,7 +348,7 @@ func TestAtTheSameTime(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	for range 2 { // C163: one state in the end
+	for range 2 { // C163: in the end there is one state
 		wg.Go(func() { m.Disconnect(t.Context(), "c") })
 		wg.Go(func() { m.Reconnect(t.Context(), "c") })
 	}
@@ -395,7 +395,8 @@ func TestDisconnectDuringACall(t *testing.T) {
 	}
 }
 
-// C168: Close during a call returns soon; then the server's process has ended (C4) and no call is possible (C140).
+// C168: Close returns soon even during a call. After that, the server's process has exited (C4) and calls are refused
+// (C140).
 func TestCloseDuringACall(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"))
 	pid := m.mcp.Servers()[0].PID
@@ -446,8 +447,9 @@ func TestKilledServer(t *testing.T) {
 	waitForStatus(t, m, "stays", StatusDisconnected)
 }
 
-// The status words for the states of the client manager, whose timing package mcp tests: a lost server that did not
-// return has failed (C61); one that could not be connected in 30 s has status error (C169).
+// The status words for the states of the client manager, whose timing package mcp tests: a lost server that could not
+// be reconnected has the status failed (C61), and a server that did not connect within 30 s has the status error
+// (C169).
 func TestStatusWords(t *testing.T) {
 	m, _ := newManager(t)
 	m.everConnected["lost"] = true

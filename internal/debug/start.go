@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Start reports a call that is about to run. If the call is stopped, its pause
-// opens here and exists whether or not a caller waits for it.
+// Start reports a call that is about to run. If the call is stopped, its pause opens here, even if no caller waits for
+// it.
 func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	if c.Tool == "" {
 		return StartedCall{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")
@@ -82,14 +82,14 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	if canonical[0] != '{' {
 		return nil, NewError(CodeInvalidPayload, "input must be a JSON object")
 	}
-	// An input too large to store has an id nevertheless.
+	// An input that is too large to store still has an id.
 	cid, _ := h.store.Put(canonical)
 	k.data.Values, k.nativeInput = JSONInput{input, cid}, true
 	return k, nil
 }
 
-// Running lists the calls that have started and are not paused, oldest first. Older
-// clients may never report the outcome of theirs.
+// Running lists the calls that have started and are not paused, oldest first. The list may contain calls of older
+// clients that never report an outcome.
 func (h *Hub) Running() []CallData {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -53,7 +53,7 @@ type Process struct {
 	ProcessKey   string  `json:"process_key,omitempty"`
 }
 
-// NewProcess identifies a process by its id and its start time in Unix seconds; both 0 = unknown.
+// NewProcess identifies a process by its id and its start time in Unix seconds; both 0 means unknown.
 func NewProcess(pid int, started float64) Process {
 	p := Process{PID: pid, ProcessStart: started}
 	if pid != 0 || started != 0 {
@@ -70,7 +70,7 @@ type PauseInfo struct {
 	Capabilities []Action `json:"capabilities,omitempty"` // actions that the caller supports
 }
 
-// CallData is a call as front ends see it. A value is not modified after it was published.
+// CallData is a call in the form for front ends. A value is not modified after it was published.
 type CallData struct {
 	MethodName string `json:"method_name"`
 	CallID     string `json:"call_id"`
@@ -157,10 +157,10 @@ const (
 // Action is a decision about a stopped call.
 type Action string
 
-// The actions. The hub decides ActionAbandon if the caller is gone.
+// The actions. The hub decides ActionAbandon if the caller has disconnected.
 const (
 	ActionContinue Action = "continue"
-	ActionModify   Action = "modify"  // other input, or another result after the call
+	ActionModify   Action = "modify"  // another input, or another result after the call
 	ActionSkip     Action = "skip"    // the tool does not run; the result is given
 	ActionRaise    Action = "raise"   // the call fails
 	ActionReplace  Action = "replace" // another tool runs

@@ -20,7 +20,7 @@ func events(sessions []*session.Session, paths map[string]string, o CompareOptio
 	t := reporter{normaliser: parity.New(parity.Options{Paths: paths}), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
-			if !p.IsNotice { // a notice may come in its own turn or in the current one
+			if !p.IsNotice { // a notification may come in its own turn or in the current one
 				t.add(p.At, "prompt")
 			}
 			t.addMessages("", p.Messages)
@@ -61,7 +61,7 @@ func (t *reporter) addMessages(indent string, messages []*session.Message) {
 
 func (t *reporter) addCall(indent string, c *session.Call) {
 	input := t.normaliser.JSON(c.Input)
-	if c.Tool == "Bash" { // file names of the kit are absolute when it is played
+	if c.Tool == "Bash" { // file names of the kit are absolute when the kit is played
 		input = strings.ReplaceAll(input, " <cwd>/", " ")
 	}
 	t.add(c.At, indent+"call "+c.Tool+" "+input)
@@ -88,7 +88,7 @@ func (t *reporter) addCall(indent string, c *session.Call) {
 	t.add(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
-// Truncate cuts a text to at most most bytes and appends how many were left out.
+// Truncate cuts a text to at most most bytes and appends the number of omitted bytes.
 func Truncate(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + truncationMark + strconv.Itoa(len(s)-most) + " bytes; --big keeps them]"
 }
@@ -96,7 +96,8 @@ func Truncate(s string, most int) string {
 // truncationMark begins the note that [Truncate] appends.
 const truncationMark = "\n[import left out the other "
 
-// Refusal returns the result of a recorded denied call that nothing denies when the kit is played.
+// Refusal returns the scripted result for a call that was denied in the recording but would be allowed when the kit is
+// played.
 func Refusal(tool string) string { return "The user does not want " + tool + " to run." }
 
 // maxDifferences is how many differences are reported.

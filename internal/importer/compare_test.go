@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// What of a session is compared with the session that its kit plays.
+// The parts of a session that are compared with the session that its kit plays.
 func TestEvents(t *testing.T) {
 	at := func(line int) session.Place { return session.Place{Line: line} }
 	call := func(tool, input string, r *session.Result) session.Block {
@@ -56,7 +56,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Differences name the place of the recording and where the texts begin to differ; at most twenty are listed.
+// Differences contain the position in the recording and the position at which the texts begin to differ. At most twenty
+// are listed.
 func TestDifferences(t *testing.T) {
 	list := func(texts ...string) (all []event) {
 		for i, text := range texts {
@@ -87,8 +88,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// A secret is found once, at its position in the file, with escapes only where the format has some, and across the parts
-// in which a long file is read.
+// A secret is found once, at its position in the file. Escapes are resolved only in formats that have them, and secrets
+// are found even across the parts in which a long file is read.
 func TestAuditPositions(t *testing.T) {
 	token := "ghp_" + strings.Repeat("a1B2", 9)
 	filler := strings.Repeat("nothing to see here\n", 20_000)

@@ -62,7 +62,7 @@ func NewKit(o KitOptions) (*Kit, error) {
 	return k, err
 }
 
-// Discard removes everything that was not committed; further calls do nothing.
+// Discard removes all uncommitted files. Further calls have no effect.
 func (k *Kit) Discard() {
 	if k.temp == nil {
 		_ = os.RemoveAll(k.dir) // best effort: the directory belongs to the kit
@@ -129,7 +129,7 @@ func (f *KitFile) search(a *audit) {
 	}()
 }
 
-// part is the number of bytes that are searched at once.
+// part is the number of bytes that are searched in one step.
 const part = 256 << 10
 
 // Write adds whole lines.

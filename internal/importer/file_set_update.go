@@ -63,8 +63,8 @@ func sections(text string) (before string, all []section) {
 	return text[:places[0][0]], all
 }
 
-// merge adds new sections to a text and keeps edited ones; notes lists what was kept although it changed, and what
-// was removed.
+// merge adds new sections to a text and keeps edited ones; notes lists sections that were kept although the new version
+// differs, and removed sections.
 func merge(name, old, fresh string) (merged string, notes []string) {
 	before, had := sections(old)
 	_, has := sections(fresh)
@@ -74,7 +74,7 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 	}
 	var b strings.Builder
 	b.WriteString(before)
-	var last *section // sections about tools and files stay after the rules
+	var last *section // sections about tools and files remain after the rules
 	for i := range has {
 		s := &has[i]
 		o := byKey[s.key]
@@ -102,7 +102,8 @@ func (s *section) isAfterRules() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
 }
 
-// keepEdited returns the edited ones of the sections that the new text no longer has, and notes what happens to all.
+// keepEdited returns the edited sections that the new text no longer contains. It adds a note for every section that is
+// kept or removed.
 func keepEdited(name string, left map[string]*section, order []section, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
@@ -120,7 +121,7 @@ func keepEdited(name string, left map[string]*section, order []section, notes *[
 }
 
 // Update merges the kit with the existing files: the sections of main by their stamps, and the other files by the
-// stamps in its section "files". Edits are kept; notes lists where that hides new content.
+// stamps in its section "files". Edits are kept. notes lists the edits that hide new content.
 func (k *Kit) Update(main string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err

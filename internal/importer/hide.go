@@ -22,7 +22,7 @@ const (
 	CWDPlaceholder  = "\uE101"
 )
 
-// Environment describes where the import runs.
+// Environment describes the environment in which the import runs.
 type Environment struct {
 	Dir     string   // working directory
 	Home    string   // home directory of the user
@@ -171,9 +171,9 @@ func (h *Redactor) redactTexts(m *session.Message) {
 
 		name string
 	}
-	var splits []split // secrets that do not end in the text in which they begin
+	var splits []split // secrets that begin in one text and end in another
 	for _, f := range h.redact.Find(whole) {
-		n, _ := slices.BinarySearch(starts, f.Start+1) // the text behind the one in which it begins
+		n, _ := slices.BinarySearch(starts, f.Start+1) // index of the text after the one in which the secret begins
 		if f.Certain && n < len(starts) && f.End > starts[n] {
 			splits = append(splits, split{f, h.Placeholder(f.Kind, whole[f.Start:f.End])})
 		}
@@ -216,8 +216,8 @@ func (h *Redactor) redactCall(c *session.Call) {
 	}
 }
 
-// Audit lists the secrets in files: values known from the environment, and strings that can only be secrets. A file
-// that cannot be read is an error, but the others are still checked.
+// Audit lists the secrets in files: values known from the environment, and strings in the form of secrets. A file that
+// cannot be read is an error, but the others are still checked.
 func Audit(files []string, p Environment) ([]Leak, error) {
 	more, values := knownFiles(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})

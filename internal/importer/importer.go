@@ -28,7 +28,7 @@ type Options struct {
 	Branch string // id of a transcript line on the branch to follow; empty means the newest branch
 	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
-	Name string // apply the scenario; empty means derived from the first file
+	Name string // name of the scenario; empty means derived from the first file
 	// RivalDir is a directory of scenarios whose prompts the patterns must not match; empty means none.
 	RivalDir string
 
@@ -39,7 +39,7 @@ type Options struct {
 	KeepBigResults bool // keep results of more than 200 KB in full
 	Raw            bool // do not redact anything
 	Force          bool // overwrite existing files
-	Update         bool // keep edits made in Out since the last import
+	Update         bool // keep edits in Out since the last import
 
 	// Check plays the written scenario; nil means not played.
 	Check *Player
@@ -47,7 +47,7 @@ type Options struct {
 	Environment Environment
 	Stdout      io.Writer
 	Stderr      io.Writer // notes for the user
-	// Progress receives the number of bytes read; nil means not wanted.
+	// Progress receives the number of bytes read; nil means none.
 	Progress session.Progress
 }
 
@@ -58,7 +58,7 @@ type Outcome struct {
 	Calls       int       `json:"calls"`
 	Redacted    []Hidden  `json:"redacted"` // number of replacements, by kind
 	Unknown     []Unknown `json:"unknown_lines"`
-	Damaged     int       `json:"damaged_lines"` // lines that could not be read and were left out
+	Damaged     int       `json:"damaged_lines"` // number of lines that could not be read and were skipped
 	Notes       []string  `json:"notes"`
 	Leaks       []Leak    `json:"left"`    // secrets that would have been written
 	Differences []string  `json:"differs"` // differences found by --check
@@ -75,7 +75,7 @@ type Unknown struct {
 var ErrRefused = errors.New("nothing was written")
 
 // Run imports the files. Inputs that cannot be read are [*session.Error]s; the outcome is complete except for these
-// inputs, also with an error.
+// inputs, even if there is an error.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	var out Outcome
 	sessions, err := session.Read(o.Files, session.Options{Branch: o.Branch, Contents: o.KeepFiles, Progress: o.Progress})

@@ -52,8 +52,8 @@ func read(dir, name string) []byte {
 
 type knownReader struct{ environ, values []string }
 
-// add records a value under its name, unless it is ordinary: a number, a switch, a path, an address without a
-// password, a word.
+// add records a value under its name, unless it is ordinary: a number, a switch, a path, an address without a password,
+// or a word.
 func (k *knownReader) add(name, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {
@@ -69,7 +69,7 @@ func (k *knownReader) add(name, value string) {
 	}
 }
 
-// ordinaryValue matches values that are no secrets: numbers, switches, paths, addresses without a password, words.
+// ordinaryValue matches values that are not secrets: numbers, switches, paths, addresses without a password, words.
 var ordinaryValue = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:.{0,7}|[A-Za-z]+|[a-z]+(?:[-_ .][a-z]+)*|[0-9.:]+|[~./$].*|[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?)$`)
 })

@@ -55,7 +55,7 @@ func TestKnownFiles(t *testing.T) {
 	}
 }
 
-// No text of a session keeps a secret.
+// After redaction, no text of a session contains a secret.
 func TestHideEverywhere(t *testing.T) {
 	const secret = "pl4nted-Value-9x7z"
 	with := func(text string) string { return text + " " + secret + " end" }
@@ -119,8 +119,8 @@ func TestHideSplitSecrets(t *testing.T) {
 	}
 }
 
-// The homes of the user, of the recorded process and of the files are replaced, and so are the names of the users. Directories that
-// everybody has are not.
+// The homes of the user, of the recorded process and of the files are replaced, and so are the names of the users.
+// Directories that exist on every machine are not replaced.
 func TestHideHomes(t *testing.T) {
 	s := &session.Session{
 		CWD: "/home/anna/proj", Files: []string{"/Users/berta/x.jsonl", "relative.jsonl"}, Environ: []string{"HOME=/srv/people/carla", "USER=dora"},
@@ -134,7 +134,7 @@ func TestHideHomes(t *testing.T) {
 	}
 }
 
-// With so many prompts that they are not indexed, patterns are words that only one of them has, or several words.
+// If there are too many prompts for the index, patterns are words that occur in only one prompt, or several words.
 func TestPatternsOfLongPrompts(t *testing.T) {
 	long := strings.Repeat("filler words of it ", 5<<20/19)
 	p := newPatterns([]string{long, "say alpha now", "say beta now", "say the same now", "say the same now"}, nil, false)

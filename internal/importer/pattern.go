@@ -19,7 +19,7 @@ type patterns struct {
 	rivalPatterns []string // patterns of scenarios in the Against directory
 	exact         bool
 	words         map[string]int     // number of prompts that contain a word
-	index         *suffixarray.Index // index of all distinct prompts; nil means they are too long, so only words are compared
+	index         *suffixarray.Index // index of all distinct prompts; nil means that there is too much text, so only words are compared
 }
 
 func newPatterns(prompts, rivals []string, exact bool) *patterns {
@@ -59,8 +59,8 @@ func (p pattern) toml() string {
 	return fmt.Sprintf("{ type = %q, %s = %s }", p.kind, p.key, oneLine(p.text))
 }
 
-// choose returns the shortest part of a prompt that no other prompt contains. shown is the prompt after redaction;
-// the pattern contains only text that is still in it.
+// choose returns the shortest part of a prompt that no other prompt contains. shown is the prompt after redaction. The
+// pattern contains only text that also occurs in shown.
 func (p *patterns) choose(typed, shown string) pattern {
 	switch {
 	case strings.TrimSpace(typed) == "":

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// playMethod is how a recorded call is played.
+// playMethod is the way in which a recorded call is played.
 type playMethod int
 
 const (
@@ -23,7 +23,7 @@ const (
 	playByFixture                       // answered by the fixture of its MCP server
 	playBySubAgent                      // answered by the script of its sub-agent
 	playDenied                          // denied, as recorded
-	playLive                            // executed: it only reads, and the kit contains what it reads
+	playLive                            // executed, because it only reads and the kit contains the files that it reads
 	playWithoutResult                   // without a result
 )
 
@@ -201,8 +201,8 @@ func (s fileView) apply(content string) string {
 	return strings.Join(lines, "")
 }
 
-// kitFile returns the name of a file relative to where the kit is played, and its content; nil = the kit does not
-// contain it.
+// kitFile returns the name of a file relative to the directory in which the kit is played, and its content; nil means
+// that the kit does not contain it.
 func (p *playPlans) kitFile(file string) (name string, content *string) {
 	rel, ok := p.relativePath(file)
 	if !ok {
@@ -232,8 +232,8 @@ func (p *playPlans) isServable(c *session.Call) bool {
 	return !p.differing[key] && !marked && (c.Result.OtherParts == 0 || c.Result.Raw != nil)
 }
 
-// expectedCalls collects the recorded calls, which become [[expect]] tables, because a run that omits one of them
-// does not repeat the session. The zero value is ready to use.
+// expectedCalls collects the recorded calls, which become [[expect]] tables, because a run without one of them does not
+// repeat the session. The zero value is ready to use.
 type expectedCalls struct {
 	list []expectedCall
 }
@@ -348,7 +348,7 @@ func (e *expectedCalls) countMatches(x *expectedCall) int {
 		other := &e.list[i]
 		same := other.tool == x.tool && (!x.fromFixture || other.fromFixture)
 		for name, value := range x.input {
-			// Values of other types are not comparable.
+			// Values of other types cannot be compared.
 			same = same && (x.fromFixture || isStable(other.fullInput[name]) && other.fullInput[name] == value)
 		}
 		if same {

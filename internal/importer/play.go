@@ -48,7 +48,7 @@ func (p *Player) Prepare(k *Kit) (at PlayDirs, done func(), err error) {
 	return at, done, err
 }
 
-// Differences plays a kit with the recorded prompts and returns what differed; nil means nothing.
+// Differences plays a kit with the recorded prompts and returns the differences; nil means none.
 func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
 	log, err := p.play(ctx, at, sessions)
 	if err != nil {

@@ -72,7 +72,7 @@ func (w *scenarioWriter) writeSection(title string) {
 	w.toml.Reset()
 }
 
-// origin describes where a session comes from.
+// origin describes the source of a session.
 func (w *scenarioWriter) origin(s *session.Session) string {
 	var from []string
 	for _, f := range s.Files {

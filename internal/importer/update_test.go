@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/importer"
 )
 
-// writeKit writes a kit into dir: a scenario of sections, each a title and a body, and the files next to it.
+// writeKit writes a kit into dir: a scenario with sections, each with a title and a body, and the files next to it.
 func writeKit(t *testing.T, o importer.KitOptions, update bool, files map[string]string, sections ...[2]string) (notes []string, err error) {
 	t.Helper()
 	k, err := importer.NewKit(o)
@@ -43,7 +43,7 @@ func writeKit(t *testing.T, o importer.KitOptions, update bool, files map[string
 	return notes, err
 }
 
-// An update contains what changed in the session, and keeps what was edited by hand.
+// An update contains the changes in the session and keeps edits that were made by hand.
 func TestUpdateKeepsEdits(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := importer.KitOptions{Out: "kit"}
@@ -153,7 +153,7 @@ func TestUpdateOfRules(t *testing.T) {
 	}
 }
 
-// A kit without an output directory is in a temporary one, of which nothing remains.
+// A kit without an output directory is in a temporary directory, which is removed completely.
 func TestKitWithoutDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	k, err := importer.NewKit(importer.KitOptions{})
@@ -191,7 +191,7 @@ func TestKitWithoutDirectory(t *testing.T) {
 	}
 }
 
-// A kit that is not committed leaves an output directory as it was.
+// A kit that is not committed does not change its output directory.
 func TestDiscardedKit(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.MkdirAll("there", 0o700); err != nil {
@@ -215,8 +215,8 @@ func TestDiscardedKit(t *testing.T) {
 	}
 }
 
-// Every secret of a file is found once and at its place, however long the file and its lines are. In TOML and JSON it is
-// found behind escapes.
+// Every secret in a file is found once and at its position, however long the file and its lines are. In TOML and JSON
+// it is found even if it is escaped.
 func TestLeaksOfKits(t *testing.T) {
 	secret := "ghp" + "_" + strings.Repeat("a1B2", 9)
 	line := strings.Repeat("word ", 20) + "\n"
@@ -258,7 +258,7 @@ func TestLeaksOfKits(t *testing.T) {
 	}
 }
 
-// A result of more than 200 KB is truncated, unless it is to be kept.
+// A result of more than 200 KB is truncated, unless big results are kept.
 func TestBigResults(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const limit = 200 << 10

@@ -30,7 +30,7 @@ func (f *file) errorf(line int, format string, args ...any) diag.Diagnostic {
 	return f.archivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
-// fileNames returns the file names with a meaning; numbered files of a run without their number.
+// fileNames returns the file names that have a meaning. Numbered files of a run are given without their number.
 func fileNames() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }

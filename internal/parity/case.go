@@ -27,7 +27,7 @@ type Case struct {
 	Dir string `json:"dir"`
 	// Runs are executed in order in the same directories.
 	Runs []CaseRun `json:"runs"`
-	// Settings are the user's settings, MCP the servers of --mcp-config; nil = none.
+	// Settings are the user's settings, MCP the servers of --mcp-config; nil means none.
 	Settings []byte `json:"settings,omitempty"`
 	MCP      []byte `json:"mcp,omitempty"`
 	// Files and Home are files in the working and in the home directory, by path.
@@ -44,14 +44,14 @@ type Case struct {
 	InertShell bool `json:"inert_shell,omitempty"`
 	// Servers are fixtures served over HTTP.
 	Servers []CaseServer `json:"servers,omitempty"`
-	// Incomparable lists what claudeless serve does not support; nil means nothing.
+	// Incomparable lists what claudeless serve does not support; nil means none.
 	Incomparable []string `json:"incomparable,omitempty"`
 }
 
 // CaseRun is one execution of claude.
 type CaseRun struct {
 	Args []string `json:"args"`
-	// Stdin is the complete input, followed by end of file. Steps replace it.
+	// Stdin is the complete input, followed by end of file. If there are Steps, they are used instead.
 	Stdin []byte     `json:"stdin,omitempty"`
 	Steps []CaseStep `json:"steps,omitempty"`
 }

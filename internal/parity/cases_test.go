@@ -150,7 +150,8 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// TestLoadDirectory: a directory stands for the cases below it, named by their paths; a scenario with [parity] is a case.
+// TestLoadDirectory: a directory means all cases below it, which are named by their paths. A scenario with [parity] is
+// a case.
 func TestLoadDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {

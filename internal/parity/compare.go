@@ -129,8 +129,8 @@ func withMethods(list []json.RawMessage) []event {
 
 const listenMethod = "subscriptions/listen"
 
-// followsReopening reports whether a message is sent because the stream of notifications was opened again. That is done
-// after a second, so that the length of the run decides whether a lane does it.
+// followsReopening reports whether a message is sent because the stream of notifications was reopened. This happens
+// after a second, so it depends on the duration of the run whether a lane sends it.
 func followsReopening(kind string) bool {
 	for _, method := range []string{listenMethod, "tools/list", "prompts/list", "resources/list"} {
 		if kind == "client "+method || kind == "server answer to "+method {
@@ -188,7 +188,8 @@ type comparison struct {
 	event       int
 }
 
-// differenceForm is what makes two differences one: the position, and the side that has no value there.
+// differenceForm is equal for differences that count as one: it contains the position, and the side that has no value
+// there.
 type differenceForm struct {
 	path               string
 	oursGone, realGone bool
@@ -241,7 +242,7 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 }
 
 // compareTranscripts compares session files by their names, after their ids were numbered. A file with an id that
-// occurs nowhere else is compared with the corresponding file, by age, of the other side.
+// occurs only in its name is compared with the file of the same age rank of the other side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
@@ -337,7 +338,7 @@ func (c *comparison) compareObject(path string, a, b map[string]any) {
 	}
 }
 
-// onlyHerePrefix precedes the words of a list that the other side lacks.
+// onlyHerePrefix precedes the words of a list that the other side does not have.
 const onlyHerePrefix = "only here: "
 
 // compareList compares two lists: lists of words as a whole, other lists by element.

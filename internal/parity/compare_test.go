@@ -39,7 +39,7 @@ func lines(list ...string) []json.RawMessage {
 	return all
 }
 
-// P1, P2: what counts as equal, and how a difference is reported.
+// P1, P2: values that count as equal, and the report of a difference.
 func TestCompare(t *testing.T) {
 	type paths = []string
 	tests := []struct {
@@ -192,7 +192,7 @@ func results(ids ...string) (s string) {
 	return s
 }
 
-// transcripts returns files that begin one after the other.
+// transcripts returns files with increasing start times.
 func transcripts(names ...string) *parity.Recording {
 	r := &parity.Recording{Transcripts: map[string][]json.RawMessage{}}
 	for i, name := range names {
@@ -248,7 +248,8 @@ func exchanged(steps ...string) *parity.Recording {
 	return &parity.Recording{MCP: map[string][]json.RawMessage{"s": all}}
 }
 
-// A difference has the values of both sides, the number of its event (0 means none) and how often its path differs.
+// A difference has the values of both sides, the number of its event (0 means none), and the number of differences at
+// its path.
 func TestDifference(t *testing.T) {
 	got := parity.Compare(&parity.Recording{
 		Runs:  []parity.Run{{Stdout: `{"type":"a","x":1}` + "\n" + `{"type":"a","x":2}`, Stderr: strings.Repeat("e", 401)}, {Stdout: `{"type":"b"}`}},
@@ -272,7 +273,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// The report mentions differences that occurred only once for the cases that have some; other equal cases have no
+// The report lists the equal cases in which a difference occurred only in some attempts. Other equal cases have no
 // line.
 func TestReportText(t *testing.T) {
 	r := &parity.Report{Cases: []*parity.Verdict{
@@ -292,7 +293,7 @@ func TestReportText(t *testing.T) {
 }
 
 // TestReportFitsOnAScreen: without -v, a report of any size fits on one screen: the first cases with some of their
-// differences, the number of the others, and the totals. With -v it has everything, and the tables.
+// differences, the number of the others, and the totals. With -v it contains everything, including the tables.
 func TestReportFitsOnAScreen(t *testing.T) {
 	r := &parity.Report{}
 	for i := range 30 {

@@ -189,9 +189,9 @@ func member(e event, key string) string {
 	return textOf(object[key])
 }
 
-// sortByAgent sorts the events of parallel agents by the order of their calls, each
-// with its call and its result. The real CLI starts the first agent before the rest
-// of the message has arrived. It reports whether there were such agents.
+// sortByAgent sorts the events of parallel agents by the order of their calls, together with its call and its result,
+// because the real CLI starts the first agent before the rest of the message has arrived. It returns false if there are
+// no such agents.
 func sortByAgent(events []event, rank map[string]int) (several bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {

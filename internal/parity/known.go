@@ -22,11 +22,12 @@ type KnownDifference struct {
 	// Case selects the cases: the name, its last part or the file; `*` matches any text. Empty means every case.
 	Case Globs `toml:"case"`
 	// Absent names the sides that may have no value or line there: "ours", "real", or both in a list. Without it, only
-	// values that both sides have are excused, so that a line which is lost is reported.
+	// values that both sides have are accepted, so that a missing line is reported.
 	Absent Globs `toml:"absent"`
 	// Right specifies who is right: "real", or "ours" if claudeless differs on purpose.
 	Right string `toml:"right" enum:"real,ours"`
-	// Proved is the date of the last run in which the entry excused something. An older entry than [maxAge] fails the run.
+	// Proved is the date of the last run in which the entry matched a difference. An older entry than [maxAge] fails the
+	// run.
 	Proved string `toml:"proved"`
 	// Version of the real CLI with the difference, may contain `*`; empty means every version.
 	Version string `toml:"version"`
@@ -39,7 +40,7 @@ type KnownDifference struct {
 
 	line int
 	// comparedWords are the words of Case that matched a compared case. usedWords are the words of Path and Case that
-	// excused a difference.
+	// matched a difference.
 	comparedWords, usedWords map[string]bool
 }
 
@@ -156,7 +157,7 @@ func (k *KnownDifference) matchingWords(name, file string) (words []string) {
 	return words
 }
 
-// Stale reports the entries that excused nothing, with their unused words. Words that match several cases are
+// Stale reports the entries that matched no difference, with their unused words. Words that match several cases are
 // judged only if the run compared all cases that the file names.
 func (f *KnownFile) Stale(version string) diag.List {
 	var list diag.List
@@ -176,7 +177,7 @@ func (f *KnownFile) Stale(version string) diag.List {
 	return list
 }
 
-// maxAge is how long an entry may stay without being proved again.
+// maxAge is the longest time for which an entry stays valid without being confirmed again.
 const maxAge = 90 * 24 * time.Hour
 
 // Overdue reports the entries that were last confirmed more than 90 days before now.
@@ -217,7 +218,7 @@ func (f *KnownFile) hasComparedAll(version string) bool {
 	return true
 }
 
-// unusedWords returns the words of the entry that excused nothing; whole is true if all cases were run.
+// unusedWords returns the words of the entry that matched no difference; whole is true if all cases were run.
 func (k *KnownDifference) unusedWords(whole bool) (words []string) {
 	cases, all := k.Case, true
 	if len(cases) == 0 {
@@ -261,7 +262,7 @@ func glob(pattern, s string) bool {
 	if last == 0 {
 		return ok && rest == ""
 	}
-	for _, part := range parts[1:last] { // the earliest place leaves the most for the later parts
+	for _, part := range parts[1:last] { // the earliest match leaves the most text for the later parts
 		var found bool
 		_, rest, found = strings.Cut(rest, part)
 		ok = ok && found

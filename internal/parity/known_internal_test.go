@@ -2,7 +2,7 @@ package parity
 
 import "testing"
 
-// A star matches any text, and the text between two stars is found wherever it is.
+// A star matches any text, and the text between two stars may be at any position.
 func TestGlob(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, text string

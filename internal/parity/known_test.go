@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// P3: what an entry accepts, and when it is stale.
+// P3: the differences that an entry accepts, and when the entry is stale.
 func TestKnown(t *testing.T) {
 	const entry = "[[known]]\nreason = \"so\"\nsince = \"2.1.329\"\n"
 	tests := []struct {
@@ -90,7 +90,8 @@ func TestKnownProblems(t *testing.T) {
 	}
 }
 
-// An entry excuses a line or value that one side lacks only if it says so, and must still find it.
+// An entry accepts a line or value that one side does not have only if it has the key absent. The difference must still
+// occur.
 func TestKnownAbsence(t *testing.T) {
 	lost, added, changed := parity.Difference{Path: "a", Real: "x"}, parity.Difference{Path: "a", Ours: "x"}, parity.Difference{Path: "a", Ours: "x", Real: "y"}
 	for _, test := range []struct {
@@ -126,7 +127,7 @@ func TestKnownAbsence(t *testing.T) {
 	}
 }
 
-// An entry that was last proved more than 90 days ago is reported.
+// An entry that was last confirmed more than 90 days ago is reported.
 func TestKnownAge(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "known.toml")
 	const entry = "[[known]]\nreason = \"so\"\nsince = \"2.1.329\"\npath = \"a\"\n"
@@ -148,8 +149,8 @@ func TestKnownAge(t *testing.T) {
 	}
 }
 
-// TestDefaultKnown: outside this repository the list in the binary is used, and other people's cases make none of its
-// entries stale.
+// TestDefaultKnown: outside this repository the list in the binary is used, and its entries do not become stale by
+// cases of other people.
 func TestDefaultKnown(t *testing.T) {
 	t.Chdir(t.TempDir())
 	known, err := parity.LoadKnown(parity.DefaultKnown)

@@ -27,7 +27,7 @@ type Options struct {
 type Normaliser struct {
 	paths []string // longest first, each followed by its placeholder
 	ids   map[string]string
-	next  *int // the last number; two normalisers may share it
+	next  *int // the last number, which two normalisers may share
 }
 
 // New creates a Normaliser.

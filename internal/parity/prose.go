@@ -9,11 +9,11 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// proseValue is a value of transcript lines that holds the real CLI's own words. claudeless has different words in its
-// place, so that only the form of the value can be compared.
+// proseValue is a value of transcript lines that contains prose of the real CLI. claudeless uses its own words instead,
+// so only the form of the value can be compared.
 type proseValue struct {
 	kind   string // kind of the line
-	path   string // path of the value in it; "[]" after a key selects every element of a list
+	path   string // path in the value; "[]" after a key selects every element of a list
 	reason string
 }
 
@@ -55,7 +55,7 @@ const (
 )
 
 // MaskProse replaces prose of the program itself in transcripts. A string becomes [proseWord], but the tag of a
-// reminder is kept. Lists and objects are replaced as a whole. Descriptions of the built-in agents and skills are
+// reminder is kept. Lists and objects are replaced completely. Descriptions of the built-in agents and skills are
 // masked in lists that also contain those of the project.
 func (r *Recording) MaskProse() {
 	for i := range r.Runs {
@@ -142,7 +142,7 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 	return masked
 }
 
-// isSystemMessage reports whether the message of a line holds reminders only.
+// isSystemMessage reports whether the message of a line contains only reminders.
 func isSystemMessage(line map[string]any) bool {
 	message, _ := line["message"].(map[string]any)
 	return message["role"] == "system"
@@ -206,7 +206,7 @@ func maskValue(value any) any {
 	return value
 }
 
-// maskBuiltInAgents masks the lines of the agents that the attachment itself calls built-in.
+// maskBuiltInAgents masks the lines of the agents that are built-in according to the attachment.
 func maskBuiltInAgents(attachment map[string]any) {
 	names, _ := attachment["addedTypes"].([]any)
 	builtIn, _ := attachment["builtInTypes"].([]any)
@@ -229,7 +229,7 @@ func maskBuiltInSkills(attachment map[string]any) {
 		return
 	}
 	var kept []string
-	masked := false // the text after a masked entry belongs to it
+	masked := false // the text after a masked entry is part of the entry
 	for line := range strings.SplitSeq(content, "\n") {
 		entry, starts := strings.CutPrefix(line, "- ")
 		name, _, _ := strings.Cut(entry, ": ")

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// P2: the real CLI's own words are compared by form, and what belongs to a user or a project by value.
+// P2: prose of the real CLI is compared by form, and text of a user or a project by value.
 func TestMaskProse(t *testing.T) {
 	skills := func(text string) string {
 		return `{"type":"attachment","attachment":{"type":"skill_listing","content":"` + text + `"}}`
@@ -45,7 +45,7 @@ func TestMaskProse(t *testing.T) {
 	}
 }
 
-// P2: the answer to an initialize request describes built-in commands in words that are not compared.
+// P2: the answer to an initialize request contains descriptions of built-in commands that are not compared.
 func TestMaskDescriptions(t *testing.T) {
 	answer := func(name, text string) *parity.Recording {
 		r := eventMessage(`{"type":"control_response","response":{"subtype":"success","response":{"commands":[{"name":"` + name + `","description":"` + text + `"}]}}}`)

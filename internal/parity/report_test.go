@@ -89,7 +89,7 @@ func TestReportForms(t *testing.T) {
 	}
 }
 
-// Both programs must refuse to start: all their runs fail before anything else happens.
+// Both programs must refuse to start: all their runs fail before the first event.
 func TestRefused(t *testing.T) {
 	refused := func() *parity.Recording {
 		return &parity.Recording{Runs: []parity.Run{{Code: 1, Stderr: "first\n"}, {Code: 2, Stderr: "\nbad flag\nmore"}}}
@@ -128,7 +128,7 @@ func TestTimedOut(t *testing.T) {
 }
 
 // Values that differ between runs are replaced: ids by numbers, times and the like by a word, the longest path first.
-// The form of numbers and the order of keys do not count.
+// The notation of numbers and the order of keys are ignored.
 func TestNormaliser(t *testing.T) {
 	const a, b = "11111111-2222-4333-8444-555555555555", "22222222-2222-4333-8444-555555555555"
 	for in, want := range map[string]string{
@@ -164,7 +164,7 @@ func TestCompareSides(t *testing.T) {
 	if got := parity.Compare(problem, &parity.Recording{}); got[0].Ours == "" {
 		t.Errorf("our problem is told of the real CLI: %+v", got)
 	}
-	// Of lists only what one side has is reported.
+	// For lists, only the elements that one side has are reported.
 	event := func(list string) *parity.Recording {
 		return &parity.Recording{Runs: []parity.Run{{Stdout: `{"type":"a","tools":[` + list + "]}\n"}}}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// BenchmarkInitialize measures how long a host waits: from the start of the process to the answer to initialize,
-// compared with a complete run of hello world, and the answer of a process that is already running.
+// BenchmarkInitialize measures the time from the start of the process to the answer to initialize, compared with a
+// complete run of a hello world program. It also measures the answer of a process that is already running.
 func BenchmarkInitialize(b *testing.B) {
 	bin, hello := buildProgram(b, tree.Root, "./cmd/claudeless"), buildHello(b)
 	run := benchDir{b, b.TempDir()}
@@ -47,8 +47,8 @@ func BenchmarkInitialize(b *testing.B) {
 	}
 }
 
-// BenchmarkTurns plays 1,000 turns in one process, each after the result of the
-// one before, and compares the memory in use near the beginning and at the end.
+// BenchmarkTurns plays 1,000 turns in one process, one after the other, and compares the memory in use near the
+// beginning and at the end.
 func BenchmarkTurns(b *testing.B) {
 	bin := buildProgram(b, tree.Root, "./cmd/claudeless")
 	run := benchDir{b, b.TempDir()}
@@ -74,7 +74,7 @@ func BenchmarkTurns(b *testing.B) {
 	}
 }
 
-// BenchmarkProcesses compares 100 runs at once with 100 hello worlds at once.
+// BenchmarkProcesses compares 100 parallel runs with 100 parallel hello world programs.
 func BenchmarkProcesses(b *testing.B) {
 	bin, hello := buildProgram(b, tree.Root, "./cmd/claudeless"), buildHello(b)
 	run := benchDir{b, b.TempDir()}
@@ -170,7 +170,7 @@ func (d *drivenProgram) line() []byte {
 	return line
 }
 
-// until reads up to the line that holds a text.
+// until reads lines up to the one that contains a text.
 func (d *drivenProgram) until(text string) {
 	for !bytes.Contains(d.line(), []byte(text)) {
 	}

@@ -191,7 +191,7 @@ func (l benchDir) handshake(server string) float64 {
 	return time.Since(start).Seconds()
 }
 
-// roundTrips measures n calls over the bare pipe, without start and end.
+// roundTrips measures n calls over a pipe, without starting and stopping the server.
 func (l benchDir) roundTrips(server string, n int) float64 {
 	var seconds float64
 	l.dialogue(server, func(ask func(method string, params any)) {

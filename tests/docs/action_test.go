@@ -187,8 +187,8 @@ func TestActionInstall(t *testing.T) {
 	}
 }
 
-// installByAction plays the first steps of the action on a Linux runner whose temporary directory is temp. The outputs of
-// the first step are the variables of the one that installs.
+// installByAction plays the first steps of the action on a Linux runner whose temporary directory is temp. The outputs
+// of the first step are variables of the step that installs.
 func installByAction(t *testing.T, bash, temp, releases string) (string, error) {
 	t.Helper()
 	action := readAction(t)

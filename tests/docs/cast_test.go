@@ -21,7 +21,7 @@ const (
 	castPause   = 1.6 // seconds from one command to the next
 )
 
-// castScript are the commands of the cast; those without a prompt prepare its directory.
+// castScript contains the commands of the cast. Commands without a shell prompt prepare the directory.
 var castScript = [...]string{
 	"printf '#!/bin/sh\\nanswer=$(claude -p \"triage issue $1\") && echo \"issue $1: $answer\"\\n' >triage.sh",
 	"printf '[[responses]]\\npattern = { type = \"regex\", pattern = \"issue \\\\\\\\d+$\" }\\nresponse = \"A bug in the parser.\"\\n' >triage.toml",
@@ -41,7 +41,7 @@ func TestCast(t *testing.T) {
 	}
 	at := &page{dir: t.TempDir()}
 	var lines []string
-	var starts []int // the lines where commands are
+	var starts []int // the indexes of the lines with commands
 	for _, entry := range castScript {
 		command, shown := strings.CutPrefix(entry, "$ ")
 		out := at.run(t, command+"; true")
@@ -65,7 +65,7 @@ func TestCast(t *testing.T) {
 	}
 }
 
-// castText replaces what differs from run to run.
+// castText replaces the parts that differ from run to run.
 func castText(out, dir string) string {
 	out = strings.ReplaceAll(out, dir+"/", "")
 	out = regexp.MustCompile(`\(process \d+\)`).ReplaceAllString(out, "(process 4711)")
@@ -82,8 +82,8 @@ func wrapLine(line string, columns int) (rows []string) {
 	}
 }
 
-// drawCast draws a terminal in which the commands appear one after the other with their output. Readers who prefer no
-// motion see everything at once.
+// drawCast draws a terminal in which the commands appear one after the other with their output. Readers who prefer
+// reduced motion see the whole text immediately.
 func drawCast(lines []string, starts []int) string {
 	var b strings.Builder
 	width, height := castColumns*8+40, (len(lines)+1)*castLine+10

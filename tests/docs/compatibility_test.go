@@ -18,8 +18,8 @@ import (
 // stateRow is a row of the first table of docs/compatibility.md.
 var stateRow = regexp.MustCompile(`(?m)^\| (.+?) \| (full|partial|absent|extension) \| (–|` + "(?:`[^`|]+` ?)+" + `) \| .*\|$`)
 
-// P6: the states in docs/compatibility.md claim only what was compared. In the cases of a "full" row, known.toml
-// excuses no difference that is specific to them. Every case of the corpus belongs to a row, and every case of a row
+// P6: the states in docs/compatibility.md claim only compared behaviour. In the cases of a "full" row, known.toml
+// accepts no difference that is specific to them. Every case of the corpus belongs to a row, and every case of a row
 // exists.
 func TestCompatibilityStates(t *testing.T) {
 	t.Parallel()
@@ -81,8 +81,8 @@ func parityCases(t *testing.T) (names []string) {
 	return names
 }
 
-// excusedDifferences returns the differences that known.toml excuses in this case but not in all cases; empty means none. It ignores
-// transcripts and estimated tokens, which have separate rows.
+// excusedDifferences returns the differences that known.toml accepts in this case but not in all cases; empty means
+// none. It ignores transcripts and estimated tokens, which have separate rows.
 func excusedDifferences(all *parity.KnownFile, name string) string {
 	for _, k := range all.Known {
 		if len(k.Case) == 0 || slices.Contains(k.Case, "*") {

@@ -40,7 +40,7 @@ func TestDebuggingGuide(t *testing.T) {
 		}
 		printed := sh.enter(b[2])
 		switch {
-		case commands == 1: // the reader who types the next one sees that it serves
+		case commands == 1: // a reader who types the next command sees that the server is ready
 			sh.enter("debugger=$!\n")
 			sh.until("the port file", func() bool {
 				port, err := os.ReadFile(filepath.Join(sh.dir, "port"))
@@ -102,8 +102,8 @@ func (p *outputWatcher) String() string {
 	return p.out.String()
 }
 
-// startShell starts a shell in an empty directory, which is its home. It ends with the test, after the program whose id
-// is in $debugger.
+// startShell starts a shell in an empty directory, which is its home. It is stopped at the end of the test, after the
+// program whose id is in $debugger.
 func startShell(t *testing.T) *shell {
 	t.Helper()
 	sh := &shell{t: t, dir: t.TempDir()}
@@ -115,7 +115,7 @@ func startShell(t *testing.T) *shell {
 		t.Fatal(err)
 	}
 	sh.stdin = stdin
-	cmd.Cancel = func() error { // as a person does, so that its programs end too
+	cmd.Cancel = func() error { // interrupted like a person would do it, so that its programs also exit
 		sh.enter("kill $debugger; wait\n")
 		return stdin.Close()
 	}

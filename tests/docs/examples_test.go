@@ -14,8 +14,8 @@ import (
 // example is a project in examples/.
 type example struct {
 	name     string
-	runner   string   // what PAGES_RUNNERS must name (`make packages`, `make balancer`); "" means nothing has to be installed
-	programs []string // that it starts
+	runner   string   // what PAGES_RUNNERS must contain (`make packages`, `make balancer`); "" means that no installation is necessary
+	programs []string // programs that it starts
 }
 
 func exampleProjects() []example {

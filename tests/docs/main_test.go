@@ -1,5 +1,5 @@
-// Package docs runs what the documents show: the blocks of the README and of docs, the
-// projects of examples, the action, and the tables that a test compares with the program.
+// Package docs runs the contents of the documents: the blocks of the README and of docs, the projects of examples, the
+// action, and the tables that a test compares with the program.
 package docs
 
 import (

@@ -10,18 +10,18 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestOAuthGuide does what docs/oauth.md says, block by block.
+// TestOAuthGuide executes docs/oauth.md block by block.
 func TestOAuthGuide(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	t.Cleanup(func() { // where the page did not come to its end
+	t.Cleanup(func() { // if the test did not reach the end of the page
 		raw, err := os.ReadFile(filepath.Join(dir, "server.pid"))
 		if err != nil {
 			return
 		}
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(raw))); err == nil {
 			if p, err := os.FindProcess(pid); err == nil {
-				_ = p.Kill() // it has ended
+				_ = p.Kill() // it has exited
 			}
 		}
 	})

@@ -26,8 +26,8 @@ var (
 	fileName = regexp.MustCompile(`^(?:#!.*\n)?(?:#|//) (\S+\.\w+)\n`)
 )
 
-// runBlocks does what the blocks of a text say and returns the number of commands that ran. A command is skipped if
-// skip returns a reason.
+// runBlocks executes the blocks of a text and returns the number of commands that ran. A command is skipped if skip
+// returns a reason.
 func (p *page) runBlocks(t *testing.T, text string, skip func(command string) string) int {
 	t.Helper()
 	blocks := fence.FindAllStringSubmatch(text, -1)
@@ -56,7 +56,7 @@ func (p *page) runBlocks(t *testing.T, text string, skip func(command string) st
 	return ran
 }
 
-// write writes a file. The line with its name is left out if the format has no comments.
+// write writes a file. The line with its name is omitted if the format has no comments.
 func (p *page) write(t *testing.T, name, kind, body string) {
 	t.Helper()
 	if kind == "json" || kind == "md" {
@@ -89,13 +89,13 @@ func (p *page) run(t *testing.T, command string) string {
 }
 
 // TestPages runs the sections of the cookbook, each in its own directory, and the pages of the languages. Commands that
-// need one of our packages run if PAGES_RUNNERS names their runner (`make packages`).
+// need one of the packages of claudeless run if PAGES_RUNNERS names their runner (`make packages`).
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for _, p := range []struct {
 		name, file string
 		sections   bool
-		least      int    // commands, without those that may be passed over
+		least      int    // number of commands, without those that may be skipped
 		files      string // the files of examples/ that the blocks test
 	}{
 		{name: "cookbook", file: "docs/cookbook.md", sections: true, least: 8},
@@ -134,7 +134,8 @@ func TestPages(t *testing.T) {
 
 var runner = regexp.MustCompile(`(?m)^(?:\w+=(?:"[^"]*"|\S*) )*(?:npx )?(pytest|vitest|jest|node|go|aimock)\b`)
 
-// skippedCommands returns why a page's commands are not run by TestPages; a key is a part of the command.
+// skippedCommands returns the reasons why TestPages does not run certain commands of a page. A key is a part of the
+// command.
 func skippedCommands() map[string]string {
 	return map[string]string{
 		"go run ./cmd/claudeless":     "TestReadme runs it",
@@ -159,7 +160,8 @@ func missingPrerequisite(command string) string {
 	return "there is no " + m[1] + " with our package here"
 }
 
-// installPackages creates what an installation leaves in a directory: node_modules, and a module that requires ours.
+// installPackages creates the files of an installation in a directory: node_modules, and a module that requires the
+// module of claudeless.
 func (p *page) installPackages(t *testing.T) {
 	t.Helper()
 	if modules := os.Getenv("PAGES_NODE_MODULES"); modules != "" {

@@ -12,14 +12,14 @@ import (
 )
 
 // fakeCLI replaces a version of the real CLI. It is claudeless with the scenario of the real lane; its requests are
-// recorded as those of the API would be.
+// recorded like those of the API.
 const fakeCLI = `#!/bin/sh
 [ "$1" = --version ] && { echo '@V@ (Claude Code)'; exit; }
 case "$*" in *stream-json*) CLAUDELESS_SCENARIO=$PWD/../../scenario.json exec claude "$@" ;; esac
 CLAUDELESS_CLAUDE_VERSION=@V@ CLAUDELESS_SCENARIO=$PWD/../scenario.toml CLAUDELESS_CAPTURE=$PWD/../rec/api.jsonl claude "$@" | sed 's/^hello$/@G@/'
 `
 
-// P6: runs the blocks of docs/parity.md, with stand-ins for the cached versions.
+// P6: runs the blocks of docs/parity.md, with substitutes for the cached versions.
 func TestParityPage(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// workflow has the keys of the files in docs/shards.md that decide which commands run where.
+// workflow has the keys of the files in docs/shards.md that determine where commands run.
 type workflow struct {
 	// GitHub
 	Jobs map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestTelemetryGuide does what docs/telemetry.md says, block by block.
+// TestTelemetryGuide executes docs/telemetry.md block by block.
 func TestTelemetryGuide(t *testing.T) {
 	t.Parallel()
 	if ran := (&page{dir: t.TempDir()}).runBlocks(t, tree.ReadFile(t, "docs/telemetry.md"), func(string) string { return "" }); ran != 1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// fakeClaude has the functions of a real claude that docs/testing-your-program.md needs: it asks the API, runs the
-// calls of Bash, and prints the last text.
+// fakeClaude has the functions of a real claude that docs/testing-your-program.md needs: it sends requests to the API,
+// runs Bash calls, and prints the last text.
 const fakeClaude = `#!/usr/bin/env python3
 import json, os, subprocess, sys, urllib.request
 messages = [{"role": "user", "content": sys.argv[sys.argv.index("-p") + 1]}]
@@ -30,7 +30,7 @@ while True:
         "content": subprocess.run(c["input"]["command"], shell=True, capture_output=True, text=True).stdout} for c in calls]})
 `
 
-// TestTestingGuide does what docs/testing-your-program.md says, block by block.
+// TestTestingGuide executes docs/testing-your-program.md block by block.
 func TestTestingGuide(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

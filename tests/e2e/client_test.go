@@ -104,7 +104,7 @@ func TestForeignPage(t *testing.T) {
 }
 
 // TestLocalForeignPage: a page of another server on this machine that is not allowed gets neither the client nor an
-// answer, and changes nothing.
+// answer, and has no effect.
 func TestLocalForeignPage(t *testing.T) {
 	d := startDebugger(t)
 	s := servePage(t, d)

@@ -158,7 +158,7 @@ func (d *debugger) call(tool string, input any) string {
 	if id == "" {
 		d.t.Fatalf("%s was not paused: %v", tool, begun)
 	}
-	go http.Get(d.url + poll + "?wait=60s") // so that its lease does not lapse
+	go http.Get(d.url + poll + "?wait=60s") // so that its lease does not expire
 	return id
 }
 

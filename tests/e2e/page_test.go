@@ -24,7 +24,8 @@ text = "done"
 tool_calls = [{ tool = "Bash", input = { command = "echo one", description = "Say one" } }]
 `
 
-// TestEditedRun: a user sets a breakpoint, a run stops at it, its input is edited, and the run ends with the effect.
+// TestEditedRun: a user sets a breakpoint, a run stops at it, the user edits its input, and the run ends with the
+// effect.
 func TestEditedRun(t *testing.T) {
 	d := startDebugger(t)
 	p := d.open(1100, 900)
@@ -136,7 +137,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestEditedFieldKept: changes elsewhere on the page do not change a field that the user edits.
+// TestEditedFieldKept: changes of the page do not affect a field that the user is editing.
 func TestEditedFieldKept(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("*")
@@ -283,8 +284,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestConnectInstructions: before the first agent connects, the page explains how to connect one, with the page's own address.
-// The explanation disappears afterwards. Options have readable labels, and errors appear at their field.
+// TestConnectInstructions: before the first agent connects, the page explains how to connect one, with the page's own
+// address. After that, the explanation disappears. Options have readable labels, and errors appear at their field.
 func TestConnectInstructions(t *testing.T) {
 	d := startDebugger(t)
 	d.allowRefusals = true
@@ -362,7 +363,7 @@ func TestManyRecords(t *testing.T) {
 	wg.Wait()
 	p := d.open(1100, 900)
 	best := 1e9
-	for range 5 { // the first time the browser is starting too
+	for range 5 { // the first time also includes the start of the browser
 		p.do(chromedp.Reload())
 		p.wait(`performance.getEntriesByName("first-contentful-paint").length > 0 && document.querySelectorAll(".call").length === 100`)
 		best = min(best, eval[float64](p, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))

@@ -70,7 +70,7 @@ func TestReportPage(t *testing.T) {
 	p.wait(`document.querySelector(".stream pre")?.textContent === "done"`)
 }
 
-// TestReportNarrowAndDark: nothing is wider than the screen of a telephone, in the dark colour scheme too.
+// TestReportNarrowAndDark: no part of the page is wider than the screen of a telephone, even in the dark colour scheme.
 func TestReportNarrowAndDark(t *testing.T) {
 	p := openPage(t, failedReport(t), 400, 800, false)
 	p.dark()
@@ -125,8 +125,8 @@ func TestReportManyEvents(t *testing.T) {
 	p.wait(`document.activeElement.parentElement.id === "run-1-5001"`)
 }
 
-// TestReportTimeLine: a click on the time line opens the event, dragging leaves only what happened in that time, and the
-// result of a hook belongs to its call.
+// TestReportTimeLine: a click on the time line opens the event, dragging shows only the events of that time, and the
+// result of a hook is part of its call.
 func TestReportTimeLine(t *testing.T) {
 	cmd := command(t, "report", "run.jsonl")
 	journal := `{"time":"2026-01-02T03:04:05Z","pid":7,"session_id":"s","type":"start","argv":["claude","-p","first"],"cwd":"/w","ppid":1}

@@ -27,9 +27,9 @@ tool_calls = [{ tool = "Bash", input = { command = "echo hello" } }]
 text = "all good"
 `
 
-// Every fault of the catalogue can be applied between the real CLI and its caller. A careful caller survives each, or
-// reports that it failed, and the runs of the real CLI are counted. The home directory is fresh, because start-up files
-// of a shell in the user's home can delay the real CLI by a minute.
+// Every fault of the catalogue can be applied between the real CLI and its caller. A careful caller survives each fault
+// or reports it, and the runs of the real CLI are counted. The home directory is fresh, because start-up files of a
+// shell in the user's home can delay the real CLI by a minute.
 func TestFaultsOfTheRealCLI(t *testing.T) {
 	modules, bin := realCLI(t)
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func TestFaultsOfTheRealCLI(t *testing.T) {
 	if len(r.Runs) != 2 {
 		t.Errorf("%d runs, want 2", len(r.Runs))
 	}
-	// On a slow machine everything takes long, but the caller has to lose its patience before exec does.
+	// On a slow machine all runs take longer, but the time limit of the caller must expire before that of exec.
 	patience := fmt.Sprintf("PATIENCE=%.0f", min(r.Command.MS/1000+8, 10))
 	r = judged("--faults", "all", "--", "env", patience, "./careful.sh")
 	if len(r.Faults) < 22 {

@@ -31,7 +31,7 @@ kill -INT $recorder $api; wait
 exit $code
 `
 
-// R4: sessions of the real CLI, of the newest version and of an older one, become scenarios that play the same; each
+// R4: sessions of the real CLI, of the newest version and of an older one, become scenarios that repeat them: each
 // recording alone, and all of them together.
 func TestRealSessionsAreImported(t *testing.T) {
 	modules, bin := realCLI(t)
@@ -73,7 +73,7 @@ func TestRealSessionsAreImported(t *testing.T) {
 	}
 }
 
-// realCLI installs the real CLI and builds the binary. The test is skipped if that is not possible.
+// realCLI installs the real CLI and builds the binary. The test is skipped if that is impossible.
 func realCLI(t *testing.T) (modules, bin string) {
 	t.Helper()
 	mode := os.Getenv("CLAUDELESS_INTEROP")
@@ -148,7 +148,7 @@ func (s realSession) output(t *testing.T, cmd *exec.Cmd) string {
 	cmd.Env = []string{"PATH=" + s.bin + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(s.dir, "home"), "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		scenario, _ := os.ReadFile(filepath.Join(s.dir, "kit", "scenario.toml")) // it may not be there
+		scenario, _ := os.ReadFile(filepath.Join(s.dir, "kit", "scenario.toml")) // it may not exist
 		t.Errorf("%v: %v\n%s\n%s", cmd.Args, err, out, scenario)
 	}
 	return string(out)

@@ -1,10 +1,8 @@
-// Package interop runs unmodified programs against the binary: programs written
-// with Anthropic's Agent SDKs, installed from their registries, and programs
-// that use the older breakpoint protocol.
+// Package interop runs unmodified programs against the binary: programs written with Anthropic's Agent SDKs, installed
+// from their registries, and programs that use the older breakpoint protocol.
 //
-// If a registry cannot be reached, the test is skipped with a message, or fails
-// if CLAUDELESS_INTEROP is "require", as in CI. Without the variable nothing
-// runs, because the SDKs are downloaded.
+// If a registry cannot be reached, the test is skipped with a message, or fails if CLAUDELESS_INTEROP is "require", as
+// in CI. Without the variable no test runs, because the SDKs must be downloaded.
 package interop
 
 import (
@@ -25,9 +23,9 @@ import (
 // command that runs a program with them.
 type sdkProject struct {
 	name, programs string
-	// program that must be installed, otherwise the project is skipped; "" means it must not be skipped
+	// program that must be installed, otherwise the project is skipped; "" means that it must not be skipped
 	tool    string
-	api     bool   // its programs ask the Messages API, whose address is API
+	api     bool   // its programs use the Messages API, whose address is API
 	pins    string // file that names the versions
 	install func(ctx context.Context, dir, pins string) error
 	command func(dir, program string) []string
@@ -55,7 +53,7 @@ func sdkProjects() []sdkProject {
 				if err := copyFile(filepath.Join(dir, "package.json"), pins); err != nil {
 					return err
 				}
-				// The platform packages hold the real CLI, which is not wanted here.
+				// The platform packages contain the real CLI, which is not needed here.
 				return run(ctx, dir, "npm", "install", "--silent", "--omit=optional", "--no-audit", "--no-fund")
 			},
 			command: func(dir, program string) []string {
@@ -115,7 +113,7 @@ func TestInterop(t *testing.T) {
 	if err := run(t.Context(), ".", "go", "build", "-o", binary, "../../cmd/claudeless"); err != nil {
 		t.Fatal(err)
 	}
-	// Our own commands exist only under the name claudeless.
+	// The commands of claudeless exist only under the name claudeless.
 	if err := os.Link(binary, filepath.Join(filepath.Dir(binary), "claudeless")); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +205,7 @@ func (h sdkProject) run(t *testing.T, dir, program, binary, scenario string) {
 
 // toolchains returns variables that locate the caches of toolchains, which are usually below HOME.
 func toolchains() []string {
-	home, _ := os.UserHomeDir() // without one they say so
+	home, _ := os.UserHomeDir() // without a home directory they report it
 	cache, _ := os.UserCacheDir()
 	var env []string
 	for name, dir := range map[string]string{

@@ -56,7 +56,7 @@ func (s *server) countCall() {
 	}
 }
 
-// end does what the mode does at EOF.
+// end performs the action of the mode at EOF.
 func (s *server) end() {
 	switch s.Mode {
 	case "ignore-eof", "ignore-sigterm", "close-stdout":

@@ -27,7 +27,7 @@ type Options struct {
 	Err  io.Writer
 	// Log receives every line as it arrives; may be nil.
 	Log io.Writer
-	// Environ is what the tool of mode "env" returns.
+	// Environ is the result of the tool of mode "env".
 	Environ []string
 	// Count is how many notifications, pages or megabytes a mode produces; 0 means the default of the mode.
 	Count int

@@ -24,7 +24,8 @@ type debugger struct {
 	stdout string // the file that its standard output goes to
 }
 
-// startDebugger starts a debugger with environment entries and command-line words. It ends with the test.
+// startDebugger starts a debugger with environment entries and command-line words. It is stopped at the end of the
+// test.
 func startDebugger(t *testing.T, environ []string, words ...string) *debugger {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "port")
@@ -97,8 +98,8 @@ func (d *debugger) ask(method, path, body string) (answer map[string]any, text s
 }
 
 // Real servers in separate processes, from the command line and from a file (C95, C149), over stdio (C141, C152) and
-// SSE (C142, C153): connected when the port is reported, each with its own tools (C143), called (C145), joined by one
-// at run time (C147) and left by one (C148); a clean stop leaves no process (C96, C150).
+// SSE (C142, C153): connected when the port is reported, each with its own tools (C143), and called (C145). One server
+// is added at run time (C147) and one is removed (C148). After a clean stop no process remains (C96, C150).
 func TestDebuggerServers(t *testing.T) {
 	t.Parallel()
 	peer := startDebugger(t, nil, "--mcp-sse")

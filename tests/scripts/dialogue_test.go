@@ -16,8 +16,8 @@ import (
 )
 
 // TestDialogues plays captured dialogues of the real CLI over pipes: testdata/dialogue/*/*.txt, in the format of the
-// goldens. A line of the host is sent when everything before it has arrived. Commands, agents and models are compared
-// by their form, because their descriptions are our own.
+// goldens. A line of the host is sent when all lines before it have arrived. Commands, agents and models are compared
+// by their form, because claudeless has its own descriptions.
 //
 // Checklist rows 7, 8, 14 to 17, 19, 20, 23, 27, 28, 30, 52, 58, 65.
 func TestDialogues(t *testing.T) {
@@ -58,7 +58,7 @@ func playDialogue(t *testing.T, file string) {
 			}
 			d.send(strings.ReplaceAll(rest, "<path>", filepath.Join(dir, "work", "out.txt")))
 		case !strings.HasPrefix(rest, `{"type"`) && !strings.HasPrefix(rest, `{"duration`):
-			// the recorder's own notes
+			// comments of the recorder
 		case mark == "< ":
 			var want any
 			if err := json.Unmarshal([]byte(rest), &want); err != nil {
@@ -91,9 +91,9 @@ func dialogueGolden(t *testing.T, lines []string) (g *golden, args []string) {
 	return g, shellWords(command)[1:]
 }
 
-// removeUncompared returns an event without the parts that are not compared: the lists of an answer to initialize whose
-// texts are ours, values of the machine, and keys that depend on features that are not simulated (tools that only some
-// models have, the host's view of our MCP client).
+// removeUncompared returns an event without the parts that are not compared: lists in the answer to initialize with
+// texts of claudeless, values that depend on the machine, and keys of features that are not simulated (tools that only
+// some models have, and the MCP client as the host sees it).
 func removeUncompared(event any) any {
 	if init, ok := event.(map[string]any); ok && init["model"] == "claude-sonnet-4-5" {
 		delete(init, "tools")
@@ -156,7 +156,7 @@ func startDialogue(t *testing.T, cwd string, args []string, scenario string) *di
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	d := &dialogue{t: t, cmd: cmd, in: in, out: make(chan string)}
 	d.write = func(line string) error { _, err := fmt.Fprintln(in, line); return err }
-	go func() { // ends with stdout
+	go func() { // returns at the end of stdout
 		defer close(d.out)
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, 4<<20)
@@ -241,7 +241,7 @@ func TestHostServers(t *testing.T) {
 		{`{"subtype":"mcp_toggle","serverName":"s","enabled":true}`, `null`, map[string]string{"s": "connected", "bad": "failed"}},
 		{`{"subtype":"mcp_call","tool":"mcp__s__echo","arguments":{"text":"hey"}}`, `{"content":[{"text":"echo: hey","type":"text"}]}`, nil},
 		{`{"subtype":"mcp_set_servers","servers":{"t":{"command":"mcpsrv"}}}`, `{"added":["t"],"errors":{},"removed":[]}`, map[string]string{"s": "connected", "bad": "failed", "t": "connected"}},
-		// Servers of the command line stay, unless one of that name takes their place.
+		// Servers of the command line stay, unless a server with the same name replaces them.
 		{`{"subtype":"mcp_set_servers","servers":{"bad":{"command":"mcpsrv"}}}`, `{"added":["bad"],"errors":{},"removed":["t"]}`, map[string]string{"s": "connected", "bad": "connected"}},
 		{`{"subtype":"mcp_set_servers","servers":{}}`, `{"added":[],"errors":{},"removed":["bad"]}`, map[string]string{"s": "connected"}},
 	}

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The commands of the scripts must be able to fail: each case is a way in which
-// a run differs from a captured one.
+// The commands of the scripts must be able to fail: in each case a run differs from a captured one.
 
 // The commands of the scripts must be able to fail: each case differs from a captured run in one way.
 func TestMatcher(t *testing.T) {

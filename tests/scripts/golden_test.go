@@ -181,13 +181,13 @@ func (g *golden) scenario(fill *placeholderFiller) []byte {
 	last := ""
 	for i, e := range g.stdout {
 		if valueAt(e, "local_command_run") != nil {
-			continue // the CLI's own words
+			continue // texts of the CLI itself
 		}
 		if valueAt(e, "message.model") == "<synthetic>" {
 			rules = append(rules, map[string]any{"pattern": map[string]any{"type": "any"}, "failure": failureOf(e)})
 			continue
 		}
-		// Injected text and the end of background work: the model is asked again.
+		// After injected text and at the end of background work, another request is sent to the model.
 		if kindOf(e) == "user[text]" && valueAt(e, "parent_tool_use_id") == nil || valueAt(e, "type") == "result" {
 			add()
 		}
@@ -300,7 +300,7 @@ func compareRuns(want, got []any, bound map[string]string) []string {
 }
 
 // compareOrder checks that the common keys of each kind of event are in the captured order. Results of turns that did
-// not reach the model, and the notice with isMeta, have a different order and are not checked.
+// not reach the model, and the notification with isMeta, have a different order and are not checked.
 func compareOrder(want []json.RawMessage, stdout string) (problems []string) {
 	seen := map[string][]string{}
 	for _, raw := range want {
@@ -321,7 +321,7 @@ func compareOrder(want []json.RawMessage, stdout string) (problems []string) {
 	return problems
 }
 
-// keysOf names an event and its keys in their order; "" means not to be compared.
+// keysOf returns the name of an event and its keys in their order; "" means that the event is not compared.
 func keysOf(raw []byte) (kind string, keys []string) {
 	var event map[string]any
 	if json.Unmarshal(raw, &event) != nil || event["isMeta"] != nil || event["type"] == "result" && event["terminal_reason"] == nil {
@@ -547,7 +547,7 @@ func formOf(name string) string {
 	return `.+?`
 }
 
-// shellWords splits a command line at blanks; single quotes keep them.
+// shellWords splits a command line at blanks; blanks in single quotes do not split.
 func shellWords(s string) []string {
 	var words []string
 	word, quoted, open := "", false, false

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a host decides has its effect at once: hooks after the call see the input that ran, the mode is reported before they
-// run, and directories that the host adds are listed (the cases of tests/parity with the same answers).
+// Decisions of a host take effect immediately: hooks after the call receive the executed input, a new mode is reported
+// before they run, and directories that the host adds are listed (the cases of tests/parity with the same answers).
 func TestHostDecisions(t *testing.T) {
 	t.Parallel()
 	d := startHost(t, "PostToolUse")

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// R1, R3: a random scenario is played, each kind of record is imported and played again, and the normalised events must
-// be the same, which is what --check compares.
+// R1, R3: a random scenario is played, each kind of recording is imported and played again, and the normalised events
+// must be equal, as --check verifies.
 func TestImportedSessionsPlayTheSame(t *testing.T) {
 	t.Parallel()
 	const rounds = 8
@@ -39,13 +39,13 @@ func importedPlaysTheSame(t *testing.T, r *rand.Rand) {
 	}
 	stdin := ""
 	run := func(args ...string) string {
-		cmd := exec.CommandContext(t.Context(), "claudeless", args...) // the one on PATH: it is its own child too
+		cmd := exec.CommandContext(t.Context(), "claudeless", args...) // the program on PATH, because it starts itself as a child, too
 		cmd.Dir = dir
 		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=x", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic", "CLAUDELESS_RETRY_SCALE=0", "GORACE=atexit_sleep_ms=0"}
 		var stderr strings.Builder
 		cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), &stderr
 		out, err := cmd.Output()
-		if err != nil && args[0] != "-p" { // the prompt may fail: it is imported all the same
+		if err != nil && args[0] != "-p" { // the prompt may fail; it is still imported
 			scenario, _ := os.ReadFile(filepath.Join(dir, args[len(args)-2], "scenario.toml")) // of an import
 			t.Errorf("%v: %v\n%s\n%s", args, err, stderr.String(), scenario)
 		}
@@ -184,11 +184,11 @@ func recordedTraffic(t *testing.T, dir string, prompts []string, r *rand.Rand) s
 	recorder, stop := startServe(t, dir, "--record", api, "--capture", "record.jsonl")
 	client := apiClient{url: recorder + "/v1/messages", session: "5e550000-0000-4000-8000-00000000000" + fmt.Sprint(r.IntN(10)), stream: r.IntN(2) == 0}
 	client.converse(t, prompts)
-	stop() // then all of it is written
+	stop() // after that, the file is complete
 	return readFileAt(t, filepath.Join(dir, "record.jsonl"))
 }
 
-// startServe starts serve and returns its address. stop ends it; otherwise the end of the test does.
+// startServe starts serve and returns its address. stop stops it; otherwise it is stopped at the end of the test.
 func startServe(t *testing.T, dir string, args ...string) (url string, stop func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "claudeless", append([]string{"serve"}, args...)...)
@@ -202,7 +202,7 @@ func startServe(t *testing.T, dir string, args ...string) (url string, stop func
 		t.Fatal(err)
 	}
 	stop = sync.OnceFunc(func() {
-		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		_ = cmd.Process.Signal(os.Interrupt) // it may have exited
 		_ = cmd.Wait()
 	})
 	t.Cleanup(stop)

@@ -1,8 +1,8 @@
-// Package scripts tests the binary from outside: scripts and other programs run it, and
-// captured runs of the real CLI are played back.
+// Package scripts tests the binary from outside: scripts and other programs run it, and captured runs of the real CLI
+// are repeated.
 //
-// The only product code that is imported is the entry point, which the test binary runs as
-// `claudeless`. docs/testing.md describes the commands of the scripts.
+// The only product code that is imported is the entry point, which the test binary runs as `claudeless`.
+// docs/testing.md describes the commands of the scripts.
 package scripts
 
 import (
@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 			switch name {
 			case "root":
 				return os.Getuid() == 0, nil
-			case "strict": // a process may have its own network
+			case "strict": // a process can have its own network
 				return exec.Command("unshare", "-n", "true").Run() == nil || exec.Command("unshare", "-rn", "true").Run() == nil, nil
 			}
 			return false, fmt.Errorf("unknown condition %s", name)
@@ -235,7 +235,7 @@ func conditionHolds(condition string, e any) (bool, error) {
 	return ok != negated, nil
 }
 
-// cmdAlone is `alone`: after at most 400 ms no process started by this script may be left.
+// cmdAlone is `alone`: within 400 ms all processes started by this script must have exited.
 func cmdAlone(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: alone")

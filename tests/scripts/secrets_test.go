@@ -40,7 +40,7 @@ func TestRecordsKeepSecretsToThemselves(t *testing.T) {
 	}
 	secrets := plantedSecrets()
 	var all strings.Builder
-	for _, text := range secrets { // in an order of chance, so that every secret is cut in some run
+	for _, text := range secrets { // in random order, so that every secret is split in some run
 		all.WriteString(text + "\n")
 	}
 	words := all.String()
@@ -101,13 +101,14 @@ text = %[1]s
 	}
 }
 
-// TestReportsKeepSecretsToThemselves: the command line of exec, what its scenario expects, prompts that nothing matches and a process
-// that is left running hold a secret of every kind. No report, journal or log has one of them, and each still has what was around it.
+// TestReportsKeepSecretsToThemselves: the command line of exec, the expectations of its scenario, unmatched prompts and
+// a leftover process contain a secret of every kind. No report, journal or log contains a secret, and each still
+// contains the text around it.
 func TestReportsKeepSecretsToThemselves(t *testing.T) {
 	dir := t.TempDir()
 	secrets := plantedSecrets()
 	var words, expects strings.Builder
-	for _, text := range secrets { // in an order of chance, so that every secret is cut in some run
+	for _, text := range secrets { // in random order, so that every secret is split in some run
 		words.WriteString(text + "\n")
 		fmt.Fprintf(&expects, "[[expect]]\nprompt = { type = \"contains\", text = %s }\n", quoteText("never "+text))
 	}
@@ -163,8 +164,8 @@ const (
 	knownPassword = "knownWithoutAnyShape"
 )
 
-// plantedSecrets returns the secrets that no record may contain, each with its forms. They are assembled here, so that
-// no scanner reports them.
+// plantedSecrets returns the secrets that no record may contain, each with its encodings. They are assembled here, so
+// that no scanner reports them.
 func plantedSecrets() map[string]string {
 	return map[string]string{
 		"pa55w0rdInUrl":             "postgres://me:pa55w0rdInUrl@db.example/x",

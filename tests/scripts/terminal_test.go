@@ -32,8 +32,8 @@ type terminalRun struct {
 	written chan struct{} // cap 1
 }
 
-// startTerminal starts claude with a scenario in a pseudo-terminal. The test keeps it open, so that it can read its
-// modes afterwards.
+// startTerminal starts claude with a scenario in a pseudo-terminal. The test keeps the terminal open, so that it can
+// read its modes at the end.
 func startTerminal(t *testing.T, scenario string) *terminalRun {
 	t.Helper()
 	claude, err := exec.LookPath("claude")
@@ -66,11 +66,11 @@ func startTerminal(t *testing.T, scenario string) *terminalRun {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.process.Kill() })
-	go func() { // ends with the process
+	go func() { // returns with the process
 		state, _ := r.process.Wait()
 		r.exited <- state
 	}()
-	go func() { // ends with the terminal
+	go func() { // returns with the terminal
 		buf := make([]byte, 4096)
 		for {
 			n, err := r.controller.Read(buf)
@@ -116,8 +116,8 @@ func (r *terminalRun) wait(t *testing.T, text string) {
 	}
 }
 
-// TestTerminalIsRestored: after an interactive run ends in any way, the modes of the terminal are as before, no process
-// of the run is left, and a running tool has ended.
+// TestTerminalIsRestored: after an interactive run ends in any way, the modes of the terminal are restored, all
+// processes of the run have exited, and a running tool has been stopped.
 func TestTerminalIsRestored(t *testing.T) {
 	t.Parallel()
 	const scenario = `

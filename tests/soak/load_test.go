@@ -164,7 +164,7 @@ func (l runs) one(ctx context.Context, d randomSource, cmd *exec.Cmd) error {
 	how := []string{"eof", "signal", "kill"}[d.IntN(3)]
 	prompts := []string{"hi", "shell", "near", "far", "hang", "slow"}
 	if how == "eof" {
-		prompts = prompts[:4] // those that end
+		prompts = prompts[:4] // the prompts whose turns end
 	}
 	for range 1 + d.IntN(3) {
 		if err := sendPrompt(in, prompts[d.IntN(len(prompts))]); err != nil {
@@ -183,7 +183,7 @@ func (l runs) one(ctx context.Context, d randomSource, cmd *exec.Cmd) error {
 	}
 	late := time.AfterFunc(20*time.Second, func() {
 		l.g.t.Errorf("a run does not end within 20s of %s", how)
-		_ = cmd.Process.Kill() // it may just have ended
+		_ = cmd.Process.Kill() // it may just have exited
 	})
 	defer late.Stop()
 	if waited := cmd.Wait(); how == "eof" && waited != nil {
@@ -215,7 +215,7 @@ func (l debuggedRuns) run(ctx context.Context, d randomSource) {
 		go func() { ended <- cmd.Wait() }()
 		if killed {
 			d.rest(ctx, 3*pause)
-			_ = cmd.Process.Kill() // it may have ended
+			_ = cmd.Process.Kill() // it may have exited
 		}
 		select {
 		case err := <-ended:
@@ -226,7 +226,7 @@ func (l debuggedRuns) run(ctx context.Context, d randomSource) {
 			if ctx.Err() == nil {
 				l.g.t.Error("an attached run does not end within 20s")
 			}
-			_ = cmd.Process.Kill() // it may just have ended
+			_ = cmd.Process.Kill() // it may just have exited
 			<-ended
 		}
 		cancel()

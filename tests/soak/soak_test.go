@@ -1,9 +1,7 @@
-// Package soak keeps the binary busy for minutes and watches it from outside:
-// memory, open files, threads and children of long-running processes, and
-// processes that outlive their run.
+// Package soak keeps the binary busy for minutes and watches it from outside: memory, open files, threads and children
+// of long-running processes, and processes that outlive their run.
 //
-// It ends only processes that it started, and counts those that do not end by
-// themselves as failures.
+// It stops only processes that it started, and counts processes that do not exit without this as failures.
 package soak
 
 import (
@@ -23,7 +21,7 @@ import (
 )
 
 // TestSoak runs for the duration in CLAUDELESS_SOAK, which make soak sets. CLAUDELESS_SOAK_SEED seeds its random
-// choices; without it the clock does.
+// choices; without it the clock seeds them.
 func TestSoak(t *testing.T) {
 	text := os.Getenv("CLAUDELESS_SOAK")
 	if text == "" || runtime.GOOS != "linux" {
@@ -94,7 +92,7 @@ func (d randomSource) rest(ctx context.Context, most time.Duration) {
 type soakDir struct {
 	t        *testing.T
 	bin, dir string
-	mark     string // in the environment of everything that is started here
+	mark     string // in the environment of all started processes
 	mu       sync.Mutex
 	counts   map[string]int
 	serial   atomic.Int64
@@ -162,8 +160,8 @@ func (g *soakDir) countsText() string {
 	return strings.Join(parts, ", ")
 }
 
-// checkNoneLeft fails the test if a process of a run's directory, or of the whole soak for "", is left after the time. It ends
-// such processes.
+// checkNoneLeft fails the test if a process of a run's directory, or of the whole test for "", is still running after
+// the time. It kills such processes.
 func (g *soakDir) checkNoneLeft(run string, within time.Duration) {
 	mark := g.mark
 	if run != "" {
@@ -176,7 +174,7 @@ func (g *soakDir) checkNoneLeft(run string, within time.Duration) {
 	for pid, line := range left {
 		g.t.Errorf("process %d outlives its run by %s: %s", pid, within, line)
 		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // it may have ended by now
+			_ = p.Kill() // it may have exited meanwhile
 		}
 	}
 }

@@ -27,7 +27,7 @@ const (
 	maxGoroutines  = 60  // after the last request
 )
 
-// program is something that runs as long as the soak does.
+// program is a process that runs during the whole test.
 type program struct {
 	name, url string
 	cmd       *exec.Cmd
@@ -61,7 +61,7 @@ func (g *soakDir) start(name string, args ...string) *program {
 		g.t.Fatal(err)
 	}
 	g.t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it has ended already if all is well
+		_ = p.cmd.Process.Kill() // normally it has already exited
 		_ = p.cmd.Wait()
 	})
 	return p
@@ -122,7 +122,7 @@ func sampleProcess(pid int) (sample, error) {
 	// Each thread lists the children that it has started.
 	lists, _ := filepath.Glob(proc + "task/*/children")
 	for _, list := range lists {
-		text, _ := os.ReadFile(list) // gone with its thread
+		text, _ := os.ReadFile(list) // the thread may have ended
 		s.children += float64(len(bytes.Fields(text)))
 	}
 	if s.memory == 0 {
@@ -208,7 +208,7 @@ func processesWithMark(mark string) map[int]string {
 	for _, file := range files {
 		environ, err := os.ReadFile(file)
 		if err != nil || !slices.Contains(strings.Split(string(environ), "\x00"), mark) {
-			continue // another user's, or gone; a zombie has no environment
+			continue // it belongs to another user or has exited; a zombie has no environment
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err != nil {

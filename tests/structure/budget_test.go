@@ -29,20 +29,20 @@ const (
 
 // wideImports are the packages that may import more packages, and the reasons.
 var wideImports = map[string]int{ // constant: only read
-	"internal/cli":             23, // it builds every part
+	"internal/cli":             23, // it builds all parts
 	"internal/cli/filecmd":     11, // it reads files of every format of our own
 	"internal/parity/suite":    12, // programs in their environment, with the API that plays the model
 	"simtest":                  10, // the binary, its terminal and the verdict in one test process
 	"internal/exec/runner":     9,  // guard, API, terminal and verdict of one command
 	"internal/claude/terminal": 11, // a session, its commands, the labels and the pages of its screen
 	"internal/cli/screenscmd":  10, // it puts books, tapes, comparisons, checks and the terminal of tests together
-	"internal/claude/host":     16, // it answers about every part of a session
-	"internal/cli/execcmd":     9,  // it names the nearest flag
+	"internal/claude/host":     16, // it answers questions about every part of a session
+	"internal/cli/execcmd":     9,  // it suggests the nearest flag
 	"internal/claude/launch":   16, // it resolves the precedence of all options
-	"internal/claude/session":  32, // the one place where parts are put together
+	"internal/claude/session":  32, // the only package that connects the parts
 }
 
-// figure is one measured number with its place.
+// figure is one measured number with its position.
 type figure struct {
 	n     int
 	place string
@@ -137,8 +137,8 @@ func checkTotal(t *testing.T, what string, n, budget int) {
 	checkSlack(t, what, n, budget)
 }
 
-// checkSlackFlag makes unused budget an error. It is off while several changes reduce the figures at the same time; the
-// budgets are lowered afterwards.
+// checkSlackFlag makes unused budget an error. It is off while several changes reduce the figures at the same time.
+// After that, the budgets are lowered.
 var checkSlackFlag = flag.Bool("ratchet", false, "budgets with more than a tenth of slack fail")
 
 // checkSlack fails for a budget that has more than a tenth of slack.

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// wireOf says which documents of docs/wire contain the requirements that the tests of a directory name. The longest
+// wireOf lists the documents of docs/wire with the requirements that the tests of a directory refer to. The longest
 // prefix applies; "" means any document.
 var wireOf = [...]struct{ prefix, docs string }{
 	{"", ""},
@@ -62,8 +62,9 @@ func TestCitations(t *testing.T) {
 	}
 }
 
-// unresolved returns the first reference of a citation that does not exist; "" means all exist. References are separated
-// by commas and "and". A number alone refers to the document named before it. Text after a semicolon is a remark.
+// unresolved returns the first reference of a citation that does not exist; "" means that all exist. References are
+// separated by commas and "and". A number alone refers to the document named before it. Text after a semicolon is a
+// remark.
 func unresolved(places string, docs map[string]wireDoc, shapes string) string {
 	places, _, _ = strings.Cut(places, ";")
 	doc := ""

@@ -12,7 +12,7 @@ import (
 // [*pkg.Type].
 var docLink = regexp.MustCompile(`\[\*?([A-Z]\w*(?:\.\w+)?|[a-z]\w*\.[A-Za-z]\w*(?:\.\w+)?)\]`)
 
-// A comment that names something in brackets must name something that exists: the links of go doc, and fields.
+// A name in brackets in a comment must exist: the links of go doc, and fields.
 func TestDocLinks(t *testing.T) {
 	t.Parallel()
 	links := 0
@@ -36,8 +36,8 @@ func TestDocLinks(t *testing.T) {
 	}
 }
 
-// scopeOf returns the scope of a dotted name: that of the package itself, or of an imported package whose name the
-// rest then leaves out; nil means it is not a Go name.
+// scopeOf returns the scope of a dotted name: that of the package itself, or that of an imported package, and then rest
+// does not contain the package name; nil means that it is not a Go name.
 func scopeOf(p checkedPackage, f *ast.File, name string) (scope *types.Scope, rest []string) {
 	parts := strings.Split(name, ".")
 	switch other := importedPackage(p, f, parts[0]); {

@@ -43,7 +43,7 @@ func TestPackageDocs(t *testing.T) {
 }
 
 // TestNoState checks that there are no init functions, except the one that makes a test binary claude, and no package
-// variables that could change: maps, slices and mutexes at package level are state, or look like it. A table that is
+// variables that could change: maps, slices and mutexes at package level are state, or look like state. A table that is
 // only read is a function or an array. If neither is possible, a comment on its line that begins with "constant:" gives
 // the reason.
 func TestNoState(t *testing.T) {

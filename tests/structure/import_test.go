@@ -129,7 +129,7 @@ var packageTable = []packageRow{
 	{6, "tests/bench", "the benchmarks of docs/performance.md", "tests/internal/tree"},
 }
 
-// thirdParty says where each foreign module may be imported. Test libraries are in testOnly.
+// thirdParty lists the packages that may import each foreign module. Test libraries are in testOnly.
 var thirdParty = map[string]string{
 	"os/exec":                                  "internal/base/proc examples/go",
 	"github.com/alecthomas/kong":               "internal/cli internal/cli/execcmd internal/cli/mcpcmd",
@@ -160,7 +160,7 @@ var testOnly = []string{
 	"github.com/rogpeppe/go-internal",
 	"github.com/google/go-cmp",
 	"go.uber.org/goleak",
-	"go.opentelemetry.io/proto/slim/otlp", // to read what telemetry sends
+	"go.opentelemetry.io/proto/slim/otlp", // reads the telemetry that is sent
 	"google.golang.org/protobuf",
 	"github.com/google/uuid",
 	"os/exec",
@@ -220,7 +220,7 @@ func TestImports(t *testing.T) {
 func checkImport(r packageRow, imp string, isTest bool) string {
 	for _, n := range forbiddenImports {
 		if imp == "log" && r.path == "internal/base/process" {
-			continue // it says where the standard library logs to
+			continue // specifies where the standard library logs to
 		}
 		if (n.from == "*" || n.from == r.path) && imp == n.to && !isTest {
 			return fmt.Sprintf("%s must not import %s: %s", r.path, imp, n.why)

@@ -28,8 +28,8 @@ var bannedNames = map[string]string{ // constant: only read
 	"flat": "flatItems", "fake": "replacedResult", "relayed": "pendingEval", "nothing": "noRedaction", "needs": "literals",
 }
 
-// allowedNames are packages, files and types that have a banned word as their
-// name because the word is the field's own term there.
+// allowedNames are packages, files and types that have a banned word as their name because the word is a technical term
+// there.
 var allowedNames = map[string]bool{ // constant: only read
 
 }

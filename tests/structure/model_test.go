@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// C7: examples name the models that are current, so that they still run against the real
-// API when older models have been retired.
+// C7: examples use current models, so that they run with the real API even after older models were retired.
 func TestModelsInDocs(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join(tree.Root, "internal/claudecode/model.go"))
 	if err != nil {

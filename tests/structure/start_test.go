@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// Start-up is the whole cost of most runs: no package of the binary may compile a regular expression before it is
+// Most of the time of most runs is start-up, so no package of the binary may compile a regular expression before it is
 // needed (docs/performance.md).
 func TestNothingIsCompiledAtStart(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
-// Package structure tests the rules of the tree: what may import what, the sizes of
-// packages and functions, names, comments, and what the documents refer to.
+// Package structure tests the rules of the tree: imports, the sizes of packages and functions, names, comments, and the
+// references in documents.
 package structure
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// Structure: ownership, measured on the type-checked tree. A figure over its limit is a reason to find a missing type.
-// Limits are only lowered; one with more than a tenth of slack is lowered (see checkSlack).
+// Structure: ownership, measured on the type-checked tree. A figure over its limit usually means that a type is
+// missing. Limits are only lowered; a limit with more than a tenth of slack is lowered (see checkSlack).
 const (
 	maxFields            = 22  // of a struct that is not a wire or file format
 	maxFuncFields        = 5   // of a struct
@@ -27,10 +27,10 @@ const (
 	maxCLIMethodValues   = 1
 	maxMethods           = 40 // of one type
 	maxTypeFiles         = 6  // over which the methods of one type are spread
-	maxCycle             = 5  // files of a package that need each other in a cycle
+	maxCycle             = 5  // files of a package that depend on each other in a cycle
 	maxBackArrows        = 7  // percent of the references between files that point backwards, in the best order found
 	maxNolint            = 5
-	maxMethodSet         = 60 // methods of a type, promoted ones too
+	maxMethodSet         = 60 // methods of a type, including promoted ones
 	maxSpread            = 4  // files over which the methods of most types are spread
 	maxSpreadTypes       = 2  // types over more files
 	maxPackages          = 95 // packages with sources other than tests
@@ -197,9 +197,9 @@ func methodSetsOf(p checkedPackage) []figure {
 	return all
 }
 
-// singleImplementations returns the interfaces of the tree that exactly one type
-// implements, and the number of all interfaces. A type of a test counts if it has
-// methods of the same names: it is the reason for the interface.
+// singleImplementations returns the interfaces of the tree that exactly one type implements, and the number of all
+// interfaces. A type of a test is also an implementation if it has methods with the same names, because it is the
+// reason for the interface.
 func singleImplementations(t *testing.T, ps []checkedPackage) (one []string, all int) {
 	t.Helper()
 	var implementers []map[string]string // method name → signature; "" means any
@@ -339,7 +339,7 @@ func untypedMaps(p checkedPackage) int {
 	return n
 }
 
-// fileReferences is the graph of files: which file uses a declaration of which other file.
+// fileReferences is the graph of files: an edge leads from a file to a file with a declaration that it uses.
 type fileReferences map[string]map[string]bool
 
 func fileReferenceGraph(p checkedPackage) fileReferences {

@@ -10,15 +10,15 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// maxTransportLines bounds the lines of our own transports of MCP. Counted in the same way, they were 3,632 before revision
-// 2026-07-28 was spoken.
+// maxTransportLines limits the lines of claudeless's own MCP transports. Counted in the same way, they had 3,632 lines
+// before revision 2026-07-28 was supported.
 const maxTransportLines = 3_520
 
-// transportPackages are the packages that carry messages of MCP. Like in mcp-go, a transport is what carries messages
-// (there, client/transport and the transports of server); what a client does with them is not.
+// transportPackages are the packages that carry messages of MCP. A transport carries messages, like client/transport
+// and the server transports in mcp-go. Code that uses the messages is not part of it.
 var transportPackages = []string{"fixtures/wire", "mcp/internal/connection"} // constant: only read
 
-// transportFiles are the files of our own transports, and why they are not left to mcp-go 1.2.1.
+// transportFiles are the files of claudeless's own transports, with the reasons why mcp-go 1.2.1 cannot replace them.
 var transportFiles = map[string]string{ // constant: only read
 	"fixtures/wire/doc.go":        "the package comment",
 	"fixtures/wire/http.go":       "faults need raw answers; mcp-go's server encodes results of its own types and handles initialize itself",

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// TestVersionLiterals checks that every version of the real CLI is in internal/claudecode. Other packages ask its
-// profile, so that following a release changes one package.
+// TestVersionLiterals checks that every version of the real CLI is in internal/claudecode. Other packages use its
+// profile, so that following a release changes only one package.
 func TestVersionLiterals(t *testing.T) {
 	t.Parallel()
 	version := regexp.MustCompile(`\b2\.1\.\d+`)

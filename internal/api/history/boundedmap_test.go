@@ -26,7 +26,7 @@ func TestBoundedMap(t *testing.T) {
 	}
 }
 
-// The last n entries are found, and never more than 2n. An entry that is set again takes no place of another.
+// The last n entries are found, and never more than 2n. Setting an existing entry again does not remove another one.
 func TestBoundedMapSize(t *testing.T) {
 	const n = 3
 	m := NewBoundedMap[int, int](n)

@@ -13,7 +13,7 @@ type textMarker struct {
 	kind   Kind
 }
 
-// kindContext marks a text that is not itself a step but accompanies one.
+// kindContext marks a text that is not a step but belongs to one.
 const kindContext Kind = "context"
 
 // textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches applies.
@@ -75,7 +75,7 @@ func kindOfText(text string) Kind {
 type messageReader struct {
 	results       []*Result
 	prompt, files []string
-	before, after []Step // Claude Code's own steps, before and after the prompt
+	before, after []Step // Claude Code's own steps before and after the prompt
 	context       []sideText
 	interrupted   bool
 }
@@ -211,7 +211,8 @@ const (
 	aboutClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
-// contextOpenings are the prefixes of the texts that Claude Code adds to prompts, often several in one block.
+// contextOpenings are the prefixes of texts that Claude Code adds to prompts. One block often contains several of these
+// texts.
 func contextOpenings() []string {
 	return []string{
 		"# Environment\n", "You are powered by the model", "The following deferred tools are", "Available agent types for", "When you launch multiple agents",
@@ -251,7 +252,7 @@ func cutFirstContext(text string) (first, rest string) {
 // mentionedFilePrefix precedes the contents of a file that the prompt mentions.
 const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
-// classifyContext determines what a text is by its prefix.
+// classifyContext classifies a text by its prefix.
 func classifyContext(text string) sideText {
 	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
 		return sideText{file, mentionedFile}
@@ -267,7 +268,7 @@ func classifyContext(text string) sideText {
 	return sideText{text, otherContext}
 }
 
-// WorkingDirectory returns the directory in which Claude Code says it runs, or "".
+// WorkingDirectory returns the working directory that Claude Code reports, or "".
 func (r *Request) WorkingDirectory() string {
 	for _, m := range r.Messages {
 		for _, a := range m.context {
@@ -290,8 +291,8 @@ func directoryIn(text string) string {
 	return ""
 }
 
-// removeReminders removes what Claude Code appends to a tool result: reminders after a blank line,
-// for older models, and a note after the failure of a tool whose schema the model has not seen.
+// removeReminders removes text that Claude Code appends to a tool result: for older models, reminders after a blank
+// line; and a note if a tool failed and its schema was not sent to the model.
 func removeReminders(text string) string {
 	if at := strings.LastIndex(text, "\n\nThis tool's input schema was not in your prompt when you called it."); at >= 0 {
 		text = text[:at]

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Client holds what the headers say about the sender.
+// Client holds information about the sender from the headers.
 type Client struct {
 	Namespace, Path string
 	Session, Agent  string // sent by Claude Code; "" means unknown

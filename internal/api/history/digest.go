@@ -22,8 +22,8 @@ func (d Digest) Chain(parts ...string) Digest {
 	return Digest(h.Sum(nil)[:len(d)])
 }
 
-// ChainDigest returns the digest of the history d followed by a part whose digest is known. It is
-// fast, for long histories, and not meant to resist attacks.
+// ChainDigest returns the digest of the history d followed by a part whose digest is known. It is fast for long
+// histories, but not cryptographically secure.
 func (d Digest) ChainDigest(part Digest) Digest {
 	const p, q = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 	a, b := binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])

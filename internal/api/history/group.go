@@ -69,8 +69,8 @@ func (g *Group) addMessage(m *Message) {
 	}
 }
 
-// resolveTypedTexts decides whether texts that accompany results are prompts. With Claude Code, the user types after
-// a turn has ended: the prompt then follows results about which the model was not asked. With other clients, such
+// resolveTypedTexts decides whether texts that accompany results are prompts. With Claude Code, the user types after a
+// turn has ended: then the prompt follows results that were not sent to the model before. With other clients, such
 // texts belong to the results.
 func (g *Group) resolveTypedTexts(c *Client) {
 	steps := make([]Step, 0, len(g.Steps))
@@ -112,7 +112,7 @@ func closeTrailingResults(steps []Step) {
 	}
 }
 
-// countSkills counts the calls that loaded a skill or a command; the text of each accompanies the results.
+// countSkills counts the calls that loaded a skill or a command. The loaded texts follow the results.
 func (g *Group) countSkills() int {
 	n := 0
 	for _, in := range g.Steps {
@@ -126,8 +126,8 @@ func (g *Group) countSkills() int {
 	return n
 }
 
-// resolveSteps decides what the steps of a group mean together. The last group of a history always
-// contains a question.
+// resolveSteps determines the meaning of the steps of a group from their combination. The last group of a history
+// always contains a question.
 func (g *Group) resolveSteps(last bool) {
 	slices.SortStableFunc(g.sideTexts, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
 	for _, a := range g.sideTexts {
@@ -145,7 +145,7 @@ func (g *Group) resolveSteps(last bool) {
 	has := func(kinds ...Kind) bool {
 		return slices.ContainsFunc(g.Steps, func(in Step) bool { return slices.Contains(kinds, in.Kind) })
 	}
-	if has(Notice) && has(Results, Prompt) { // a notice among other steps is part of them
+	if has(Notice) && has(Results, Prompt) { // a notification among other steps is part of them
 		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == Notice })
 	}
 	if has(Results) { // prompts that arrived in the meantime belong to the results

@@ -107,7 +107,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// A reminder inside a result, as a file can contain one, is part of the result.
+// A reminder inside a result, for example in the content of a file, is part of the result.
 func TestReminderInsideResult(t *testing.T) {
 	for _, content := range []string{"a\n\n<system-reminder>\nb\n</system-reminder>\nc", "a</system-reminder>"} {
 		g := messageGroups(t, object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": "a", "content": content}}})
@@ -207,8 +207,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a prompt that was interrupted before any reply is in the message of the next prompt and is not
-// part of that prompt (observed with 2.1.329).
+// TestInterrupted: a prompt that was interrupted before any reply is in the same message as the next prompt but is not
+// part of it (observed with 2.1.329).
 func TestInterrupted(t *testing.T) {
 	g := groupsOf(t, "claude-cli/2.1.329", object{"role": "user", "content": []any{text("count\n"), text("[Request interrupted by user]"), text("more")}})
 	var got []string
@@ -261,8 +261,8 @@ func TestAdjacentMessages(t *testing.T) {
 	}
 }
 
-// Two conversations are the same if the parts that a scenario can script are: ids, thinking, white space in inputs and the
-// division of an answer into blocks do not count.
+// Two conversations are equal if the parts that a scenario can script are equal. Ids, thinking, white space in inputs
+// and the division of an answer into blocks are ignored.
 func TestSameConversation(t *testing.T) {
 	use := func(id, name string, input object) object {
 		return object{"type": "tool_use", "id": id, "name": name, "input": input}
@@ -331,7 +331,7 @@ func TestAnswerInSeveralMessages(t *testing.T) {
 	}
 }
 
-// Scenarios can match the first pieces of a prompt alone and then the others.
+// Scenarios can match the first pieces of a prompt without the other pieces.
 func TestPieces(t *testing.T) {
 	g := messageGroups(t, object{"role": "user", "content": []any{text("a\n"), text("b\n"), text("c")}})
 	whole := g[0].Steps[0]
@@ -373,7 +373,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Thinking that claudeless signed must come back unchanged. It does not know other signatures.
+// Thinking that claudeless signed must come back unchanged. Other signatures are not checked.
 func TestThinkingSignature(t *testing.T) {
 	sum := sha256.Sum256([]byte("hm"))
 	own := base64.StdEncoding.EncodeToString(sum[:9])

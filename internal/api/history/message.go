@@ -22,7 +22,7 @@ type Message struct {
 	Steps   []Step
 	context []sideText
 
-	AnswerDigest Digest // digest of those parts of an assistant message that a scenario can script
+	AnswerDigest Digest // digest of the scriptable parts of an assistant message
 	Text         string // text of an assistant message
 }
 
@@ -207,7 +207,7 @@ func isKnownBlock(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_result") || strings.HasSuffix(kind, "_tool_use")
 }
 
-// resultText returns the text of a result as the model sees it, without Claude Code's additions.
+// resultText returns the text of a result without the additions of Claude Code.
 func resultText(raw json.RawMessage) string {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 {

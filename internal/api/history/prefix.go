@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Prefix is a prefix of a request as a prompt cache sees it: tools, then the system prompt, then
-// the messages, block by block.
+// Prefix is a prefix of a request in the order that prompt caches use: tools, then the system prompt, then the
+// messages, block by block.
 type Prefix struct {
 	Key      Digest        // digest of the content, without cache marks
 	Size     int           // bytes so far
-	CacheTTL time.Duration // how long it is cached because of the mark at its end; 0 means no mark
+	CacheTTL time.Duration // how long it is cached, from the mark at its end; 0 means that there is no mark
 }
 
 // prefixBuilder collects the prefixes of a request.

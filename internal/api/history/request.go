@@ -1,7 +1,7 @@
 // Package history parses requests to the Messages API and interprets the conversation in them step by step.
 //
-// The meaning of a message depends on the message alone, so each one is parsed once and never modified. Requests
-// that the real API rejects are rejected here too.
+// The meaning of a message depends on the message alone, so each one is parsed once and never modified. Requests that
+// the real API rejects are also rejected here.
 package history
 
 import (
@@ -147,7 +147,7 @@ func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 	return rd.validOnce(value)
 }
 
-// isIgnoredKey reports whether clients are known to send a key that has no effect here.
+// isIgnoredKey reports whether a key is known but has no effect here.
 func isIgnoredKey(key string) bool {
 	switch key {
 	case "temperature", "top_p", "top_k", "container", "context_management", "mcp_servers", "service_tier", "inference_geo", "speed",

@@ -88,7 +88,7 @@ func skipSpace(raw []byte, i int) int {
 	return i
 }
 
-// skipValue returns the end of the value that begins at i, or a negative number if it does not end.
+// skipValue returns the end of the value that begins at i, or a negative number if the value is incomplete.
 func skipValue(raw []byte, i int) int {
 	if i >= len(raw) {
 		return -1

@@ -12,7 +12,7 @@ type Kind string
 const (
 	Prompt        Kind = "prompt"
 	Results       Kind = "results"   // results of tool calls
-	ClosedResults Kind = "closed"    // results that the model was not asked about, because their turn had ended
+	ClosedResults Kind = "closed"    // results that were not sent to the model, because their turn had ended
 	AddedPrompt   Kind = "added"     // a prompt that was typed while the model worked
 	InjectedText  Kind = "injected"  // a text that Claude Code added and that requires a reply
 	RetryText     Kind = "retry"     // a text that requests another reply after one that was truncated or refused
@@ -21,7 +21,7 @@ const (
 	Interrupt     Kind = "interrupt" // the work in progress was interrupted
 	Summary       Kind = "summary"   // summary that replaces a part of the history
 
-	kindTyped Kind = "typed" // text that accompanies results; [Client.Groups] decides what kind it is
+	kindTyped Kind = "typed" // text next to results; [Client.Groups] determines its kind
 )
 
 // Step is one part of a user message by its meaning, such as a prompt or tool results.
@@ -31,7 +31,7 @@ type Step struct {
 	Pieces  []string // for a prompt: the blocks that were joined to form it
 	Results []*Result
 	Files   []string // media types of images and documents that accompany a prompt
-	digest  Digest   // digest of the parts that matter; for results it depends on the calls
+	digest  Digest   // digest of the relevant parts; for results it depends on the calls
 }
 
 // Result is a tool_result block.
@@ -51,7 +51,7 @@ type ToolUse struct {
 	Input json.RawMessage
 }
 
-// contentPart is one content block of a message, reduced to what is needed to interpret it.
+// contentPart is one content block of a message, reduced to the parts that are needed to interpret it.
 type contentPart struct {
 	kind           string // type of the block
 	text           string
@@ -72,7 +72,7 @@ func (s *Step) digestWithoutUses() Digest {
 	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
 }
 
-// markClosed records that the model was not asked about the results.
+// markClosed records that the results were not sent to the model.
 func (s *Step) markClosed() {
 	s.Kind = ClosedResults
 	s.digest = s.digestWithoutUses()

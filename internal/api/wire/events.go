@@ -76,7 +76,7 @@ type delta struct {
 	JSON      *string `json:"partial_json,omitempty"`
 	Thinking  *string `json:"thinking,omitempty"`
 	Signature *string `json:"signature,omitempty"`
-	// Citation belongs to a text block, Content to a compaction.
+	// Citation is set for text blocks, and Content for compactions.
 	Citation json.RawMessage `json:"citation,omitempty"`
 	Content  *string         `json:"content,omitempty"`
 }

@@ -45,7 +45,7 @@ type wireUsage struct {
 	Geo           string            `json:"inference_geo,omitempty"`
 }
 
-// finalUsage is the usage at the end of a stream, with only the final counts.
+// finalUsage is the usage at the end of a stream. It contains only the final counts.
 type finalUsage struct {
 	Input        int          `json:"input_tokens"`
 	CacheCreated int          `json:"cache_creation_input_tokens"`

@@ -1,6 +1,6 @@
-// Package argv parses a command line the way commander.js does, because the simulated CLI is built on it and clients
-// match on its behaviour and its error messages: variadic options, optional values, clusters of short options, the
-// hint with the nearest flag.
+// Package argv parses a command line like commander.js, with which the real CLI is built: variadic options, optional
+// values, clusters of short options, and the hint with the nearest flag. Clients match on its behaviour and its error
+// messages.
 //
 // The same options and words always give the same calls of Set, in the order of the words, and the same error text.
 // Only -h/--help is built in. The package reads nothing from the process and prints nothing.
@@ -30,7 +30,7 @@ type Option struct {
 	Flags string
 	// Help describes what the option does; it is not needed to parse.
 	Help string
-	// Choices are the values allowed; empty means any.
+	// Choices are the allowed values; empty means any value.
 	Choices []string
 	// Hidden options are never suggested.
 	Hidden bool
@@ -65,7 +65,7 @@ type Result struct {
 // meant as an operand. Option is "" if there was none.
 type VariadicWord struct {
 	Option, Word string
-	First        bool // it was the first value of its option, and so is required
+	First        bool // it was the first value of its option, which is required
 }
 
 // Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument.

@@ -6,8 +6,8 @@ import (
 )
 
 // suggestionLine returns the second line of an unknown-option error, with its leading newline, or "" if no option is
-// similar. The measure of similarity is the same as in commander: at most three edits, more than 40 % alike, only the
-// nearest ones, sorted.
+// similar. The similarity is computed as in commander: at most three edits, more than 40 % equal, only the nearest
+// options, sorted.
 func suggestionLine(word string, options []Option) string {
 	bare, long := strings.CutPrefix(word, "--")
 	if !long {

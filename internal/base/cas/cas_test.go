@@ -81,7 +81,7 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, _ := s.Put([]byte(strings.Repeat("b", 40)))
-	s.Get(first) // now second is the one not used for the longest time
+	s.Get(first) // second is now the least recently used value
 	third, _ := s.Put([]byte(strings.Repeat("c", 30)))
 	for cid, want := range map[string]bool{first: true, second: false, third: true} {
 		if _, ok := s.Get(cid); ok != want {

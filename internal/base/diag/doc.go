@@ -1,6 +1,6 @@
-// Package diag reads configuration files strictly and reports where they are wrong: it indexes the source of a TOML
-// or JSON file, binds it to Go structs and reports every problem at once with file, line, column, the source line
-// and the nearest known name.
+// Package diag reads configuration files strictly and reports where they are wrong: it indexes the source of a TOML or
+// JSON file, binds it to Go structs and reports every problem at once with file, line, column, the source line and the
+// nearest known name.
 //
 // Positions come from the source text itself, so they are also exact inside arrays of tables and for keys that the
 // decoder did not read.
@@ -9,13 +9,13 @@
 //
 // The syntax tree of github.com/pelletier/go-toml/v2/unstable (tried with 2.4.3) cannot replace the scanner:
 //
-//   - It has nothing for an expression that is wrong and stops there. The index contains the keys before and after an
+//   - It returns nothing for an invalid expression and stops there. The index contains the keys before and after an
 //     error, and the part of an array or inline table that could be read, so that every problem is reported at once.
 //   - Arrays have no position: their node's Raw is empty. The elements of a list of lists are reported at their brackets.
 //   - It reads TOML 1.1 (inline tables over several lines, trailing commas, \e) and accepts keys that are defined twice
 //     and impossible dates (2026-13-01). The formats are TOML 1.0.
-//   - Its errors have other positions and texts: for "1_" it points behind the value, and for "01" it does not say
-//     that text must be quoted, which is the hint that authors of scenarios need.
+//   - Its errors have other positions and texts: for "1_" it points after the value, and for "01" it does not say
+//     that text must be quoted, although authors of scenarios need this hint.
 //
-// Only the lexer of valid values would be left to it, and the scanner would still be needed for files with errors.
+// It could only be used as the lexer of valid values, and the scanner would still be needed for files with errors.
 package diag

@@ -28,7 +28,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Index holds the position of every key and value of a file. It may be used by many goroutines.
+// Index contains the position of every key and value of a file. It may be used by many goroutines.
 type Index struct {
 	file    string
 	src     string
@@ -66,7 +66,7 @@ func (ix *Index) lineStarts() []int32 {
 	return ix.lines
 }
 
-// IndexTOML scans TOML source. It never fails: it skips what it cannot read, and [Index.FirstProblem] reports that.
+// IndexTOML scans TOML source. It never fails: it skips invalid text, which [Index.FirstProblem] reports.
 func IndexTOML[Text string | []byte](file string, src Text) *Index {
 	ix := newIndex(file, src)
 	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{hasHeader: true}}
@@ -92,8 +92,8 @@ func (ix *Index) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *Index) Root() Value { return ix.root }
 
-// Convert replaces the file by what convert makes of it, for a file in another format. tree, if not nil, is the content of
-// a file whose [Index.FirstProblem] is not nil.
+// Convert replaces the content of a file in another format by the result of convert. tree, if not nil, is the content
+// of a file whose [Index.FirstProblem] is not nil.
 func (ix *Index) Convert(tree map[string]any, convert func(Value) Value) {
 	if tree != nil {
 		ix.root = fromAny(tree, ix.root)
@@ -101,8 +101,8 @@ func (ix *Index) Convert(tree map[string]any, convert func(Value) Value) {
 	ix.root = convert(ix.root)
 }
 
-// FirstProblem returns the first position that was not read with certainty, so that the
-// format's own parser must judge it. Nil means the whole file was read and is valid.
+// FirstProblem returns the first position with text that may be invalid, so that the parser of the format must decide.
+// Nil means that the whole file is valid.
 func (ix *Index) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil
@@ -116,8 +116,8 @@ func (ix *Index) FirstProblem() *Diagnostic {
 func (ix *Index) IsRejected() bool { return ix.problem != nil && ix.problem.isRejected }
 
 // Pos returns the position of path: for a field of a table, the position of the key; for an element of an array, the
-// position of the value (of the header for [[a]]). For a path that the file does not have, it returns the position of
-// the nearest parent.
+// position of the value (of the header for [[a]]). For a path that does not exist in the file, it returns the position
+// of the nearest parent.
 func (ix *Index) Pos(path Path) Position {
 	off, _, _ := ix.lookup(path)
 	return ix.position(off)

@@ -49,7 +49,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// counted returns zeros without end and counts them.
+// counted is an endless reader of zeros that counts them.
 type counted struct{ n int }
 
 func (c *counted) Read(p []byte) (int, error) {

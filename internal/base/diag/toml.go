@@ -34,8 +34,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// tomlScanner reads TOML 1.0 in one pass. It accepts only text that is certainly valid and reports everything else
-// as a problem. After a problem it continues with the next line, so that later positions are known.
+// tomlScanner reads TOML 1.0 in one pass. It accepts only text that is certainly valid and reports all other text as a
+// problem. After a problem it continues with the next line, so that it also finds later positions.
 type tomlScanner struct {
 	scanner
 	root       *table
@@ -102,8 +102,8 @@ func (s *tomlScanner) enterLevel() bool {
 	return false
 }
 
-// refuseDeep rejects a text with a problem if it looks too deeply nested for the format's parser. It also counts
-// brackets in strings, so it may reject too much.
+// refuseDeep rejects an invalid text that looks too deeply nested for the format's parser. It also counts brackets in
+// strings, so it may reject a text with less nesting.
 func (s *tomlScanner) refuseDeep() {
 	const most = 5 * maxDepth
 	if s.problem == nil || s.problem.isRejected {
@@ -243,8 +243,8 @@ func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	return nil
 }
 
-// expectedElements returns the capacity for an array of tables: in the first one of
-// a big file, the number of headers.
+// expectedElements returns the capacity for an array of tables: for the first array of a big file, the number of
+// headers.
 func (s *tomlScanner) expectedElements() int {
 	const big = 64 << 10
 	if s.headersCounted || len(s.src) < big {

@@ -1,4 +1,4 @@
-// Package earlysignal receives signals from the start of the program, while its other packages still initialise. A
+// Package earlysignal receives signals from the start of the program, while its other packages are initialised. A
 // process that was started with SIGINT ignored, as shells start background processes, would otherwise lose signals
 // until a handler is registered. Only package main imports it, because importing it changes the effect of signals.
 package earlysignal
@@ -18,6 +18,5 @@ func subscribe() chan os.Signal {
 	return c
 }
 
-// Received returns the channel of signals. The caller that takes it over stops it
-// with [signal.Stop] and handles the queued signals.
+// Received returns the channel of signals. Its caller must stop it with [signal.Stop] and handle the queued signals.
 func Received() chan os.Signal { return received }

@@ -46,8 +46,8 @@ func WithSharedLimit(ctx context.Context) context.Context {
 	return context.WithValue(ctx, totalKey{}, t)
 }
 
-// MissingPaths returns the paths that had no value in the templates of a context of
-// [WithSharedLimit], such as `results[0].structured.nmae`, each once.
+// MissingPaths returns the paths that had no value in the templates that used a context of [WithSharedLimit], such as
+// `results[0].structured.nmae`. Each path is returned once.
 func MissingPaths(ctx context.Context) []string {
 	t, ok := ctx.Value(totalKey{}).(*sharedLimit)
 	if !ok {
@@ -147,8 +147,8 @@ func (b *budget) chargeTree(v any) error {
 	return nil
 }
 
-// costPatcher patches an expression to count its cost: closures for each call, string
-// and list creation for the size, and comparisons of structures for each value.
+// costPatcher changes an expression so that its cost is counted: each call of a closure, the size of each created
+// string and list, and each value in comparisons of structures.
 type costPatcher struct{}
 
 func (l *costPatcher) Visit(node *ast.Node) {

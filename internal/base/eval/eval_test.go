@@ -145,7 +145,7 @@ func TestAllFaults(t *testing.T) {
 	}
 }
 
-// Integer overflow is an error.
+// An integer overflow is an error.
 func TestOverflow(t *testing.T) {
 	env := NewEnv(testNames)
 	for src, want := range map[string]string{
@@ -206,8 +206,8 @@ func TestTemplateTotal(t *testing.T) {
 	}
 }
 
-// Surfaces, debugger: four nested closures over 300 elements are refused or
-// stopped; scenario-format 4: bounded in time and memory.
+// Four nested closures over 300 elements are refused or stopped (surfaces, debugger). Evaluation is limited in time and
+// memory (scenario-format 4).
 func TestBounds(t *testing.T) {
 	env := NewEnv(testNames)
 	for name, src := range map[string]string{

@@ -63,7 +63,7 @@ func (c *nameChecker) Visit(node *ast.Node) {
 			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.Names()}
 		}
 	case *ast.MemberNode:
-		if isMember(n, "structuredContent") && isMember(n.Node, "structured") { // the former name of the member; both mean the same
+		if isMember(n, "structuredContent") && isMember(n.Node, "structured") { // the former name of the member
 			*node = n.Node
 			c.lastNode = n.Node
 			return

@@ -20,7 +20,7 @@ type Error struct {
 	Message string
 	Offset  int    // position in characters from the beginning of the source
 	Name    string // the unknown name; "" means another problem
-	// Known are the names that may have been meant.
+	// Known are the names that may have been intended.
 	Known []string
 	// Hint specifies what to write instead; "" means no hint.
 	Hint string

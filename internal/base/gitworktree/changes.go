@@ -64,7 +64,7 @@ func (g Git) Snapshot(ctx context.Context, dir string) *Snapshot {
 }
 
 // Changes returns the files that have changed since the snapshot, sorted by path. Files that git ignores are not
-// included. Without a snapshot nothing has changed.
+// included. Without a snapshot, it returns no changes.
 func (s *Snapshot) Changes(ctx context.Context) []Change {
 	if s == nil {
 		return nil
@@ -112,8 +112,8 @@ func compare(before, after *fileState) *Change {
 	return c
 }
 
-// committed returns a file of the commit of the snapshot; nil means the commit does not have it. Of the file mode,
-// Git stores only whether the file is executable.
+// committed returns a file of the commit of the snapshot; nil means that the commit does not contain it. Of the file
+// mode, Git stores only whether the file is executable.
 func (s *Snapshot) committed(ctx context.Context, path string) *fileState {
 	if s.commit == "" {
 		return nil

@@ -35,8 +35,8 @@ const (
 type Differ struct{ isUsed atomic.Bool }
 
 // Diff returns nil if nothing has changed. For the first changes of a session, the real CLI runs git diff, which
-// includes modes and starts the missing side of a file at line 0. Later changes it compares itself, in the order of
-// their times.
+// includes modes and starts the missing side of a file at line 0. It computes later changes itself, in the order of
+// their modification times.
 func (s *Differ) Diff(changes []Change) *Diff {
 	isFirst := !s.isUsed.Load()
 	if !isFirst {

@@ -24,8 +24,8 @@ type Worktree struct {
 	Top     string // top directory of its repository
 	Path    string
 	Branch  string // "" means none
-	Base    string // commit from which work in it is counted; "" means unknown
-	Resumed bool   // it already existed
+	Base    string // commit from which work in the worktree is counted; "" means unknown
+	Resumed bool   // the worktree already existed
 }
 
 // UnsavedWork is the unsaved work that would be lost with a worktree.
@@ -38,7 +38,7 @@ type Options struct {
 	Lock string // the reason of the lock; "" means it is not locked
 }
 
-// failure is a message as the real CLI words it.
+// failure is a message with the text of the real CLI.
 type failure string
 
 func (f failure) Error() string { return string(f) }
@@ -221,7 +221,7 @@ func (g Git) Remove(ctx context.Context, w Worktree) error {
 	return nil
 }
 
-// RandomName creates a name for a worktree without a name; n, which is not negative, chooses its words.
+// RandomName creates a name for a worktree without a name; n must not be negative and selects the words of the name.
 func RandomName(n int64) string {
 	words := [3][]string{
 		{"quiet", "amber", "brisk", "gentle", "lucid", "mellow", "nimble", "sunny"},

@@ -18,8 +18,8 @@ import (
 // Access specifies who may send requests. The zero value allows only programs and pages
 // of this machine; listening on other addresses needs a token.
 type Access struct {
-	// Token, if set, is required of every request: as a bearer token or, if Browser
-	// is set, as ?token=, which a browser then keeps in a cookie.
+	// Token, if set, is required of every request: as a bearer token or, if CookieName is set, as ?token=, which a browser
+	// then stores in a cookie.
 	Token string
 	// CookieName is the name of that cookie; empty means no cookie.
 	CookieName string
@@ -33,7 +33,7 @@ type Access struct {
 	Origins []string
 }
 
-// ErrNoToken is returned for an address beyond this machine without a token.
+// ErrNoToken is returned if an address that other machines can reach has no token.
 var ErrNoToken = errors.New("addresses other than 127.0.0.1, localhost and [::1] require a token")
 
 // Check returns an error if a does not suit a server that listens on addr.
@@ -67,7 +67,7 @@ func isLoopback(addr string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Guard passes requests on to next if a allows them, whatever their path. It refuses with 403 a request whose Host is
+// Guard passes requests to next if a allows them, regardless of the path. It refuses with 403 a request whose Host is
 // not this machine, and a request of a page that is not allowed: a page in a browser must not reach the server by DNS
 // rebinding or from another origin. It refuses with 401 a request without the token. A request that was not sent by a
 // page has no Origin and is allowed.
@@ -93,7 +93,7 @@ func (g accessGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Refuse responds with a JSON object that has a code and a message.
+// Refuse responds with a JSON object that contains a code and a message.
 func Refuse(w http.ResponseWriter, status int, code, message string) {
 	body, err := json.Marshal(map[string]string{"error": code, "message": message})
 	if err != nil {
@@ -105,8 +105,8 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 	_, _ = w.Write(append(body, '\n')) // the client may have closed the connection
 }
 
-// isPageAllowed reports whether the page that sent a request may do so. For simple links
-// browsers omit Origin; then Sec-Fetch-Site says where the request comes from.
+// isPageAllowed reports whether the page that sent a request may do so. For simple links browsers omit Origin; then
+// Sec-Fetch-Site identifies the sender.
 func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	switch {

@@ -64,9 +64,9 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 }
 
 // Serve handles requests on ln with h, as o.Access allows, until ctx is cancelled. It then gives running requests the
-// grace period, closes the remaining connections and returns nil. Contexts of requests are cancelled together with
-// ctx. All calls of h have returned when Serve returns, unless a handler needs more than another grace period to
-// notice a closed connection.
+// grace period, closes the remaining connections and returns nil. Contexts of requests are cancelled together with ctx.
+// All calls of h have returned when Serve returns, unless a handler does not notice a closed connection within another
+// grace period.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
 	if err := o.Access.Check(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())

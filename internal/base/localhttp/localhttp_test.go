@@ -122,7 +122,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestBeyond: without a token the server listens only on this machine; with one it accepts any host name.
+// TestBeyond checks that the server listens only on this machine without a token, and accepts any host name with one.
 func TestBeyond(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.com:0"} {
 		if _, err := Listen(t.Context(), Options{Addr: addr}); !errors.Is(err, ErrNoToken) {

@@ -36,8 +36,9 @@ func (g glob) explain(_ string, hide Redactor) string {
 	return "the glob " + quote(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
-// matches matches the pattern from left to right. Backtracking to the last star is enough, because every star can
-// match what an earlier one could. With `**/` this does not hold, and matchDeep tracks all positions.
+// matches matches the pattern from left to right. Backtracking to the last star is sufficient, because a later star can
+// match any text that an earlier star can match. This is not true for patterns with `**/`, so matchDeep tracks all
+// positions.
 func (g glob) matches(s string) bool {
 	if g.hasDoubleStar {
 		return matchDeep(g.pattern, s)
@@ -79,7 +80,7 @@ func matchDeep(pattern, s string) bool {
 			case i < len(pattern) && pattern[i] == '*':
 				next[i] = true
 				if strings.HasPrefix(pattern[i:], "**/") && s[at] != '/' {
-					continue // only a slash ends this part
+					continue // only a slash is at the end of this part
 				}
 				if strings.HasPrefix(pattern[i:], "**/") {
 					addReachablePositions(pattern, i+3, true, next)

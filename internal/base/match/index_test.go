@@ -16,7 +16,7 @@ func (r random) word(most int) string {
 	var b strings.Builder
 	for range r.IntN(most) {
 		at := r.IntN(len(letters))
-		b.WriteString(letters[at : at+1]) // broken characters, too
+		b.WriteString(letters[at : at+1]) // invalid characters, too
 	}
 	return b.String()
 }
@@ -104,7 +104,7 @@ func TestIndexNarrows(t *testing.T) {
 		}
 	}
 	for range x.Candidates("prompt 7 end") {
-		break // a goroutine that has found a match ends
+		break // a goroutine that has found a match returns
 	}
 }
 

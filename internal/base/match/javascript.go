@@ -28,7 +28,7 @@ func CompileJS(expr string) (JSPattern, error) {
 	if failed != nil {
 		return nil, fmt.Errorf("%w", err)
 	}
-	rich.MatchTimeout = JSMatchTimeout // the library's timer goroutine ends one or two seconds after the last match
+	rich.MatchTimeout = JSMatchTimeout // the library's timer goroutine exits one or two seconds after the last match
 	return lookaroundPattern{rich}, nil
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMatch(t *testing.T) {
-	const email = `^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$` // as zod writes it
+	const email = `^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$` // the form in which zod writes it
 	tests := []struct {
 		expr, text string
 		want       bool

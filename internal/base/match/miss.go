@@ -10,13 +10,14 @@ import (
 type MismatchPoint struct {
 	// At is the position in the text, in bytes, up to which the pattern matches.
 	At int
-	// Want is the part of the pattern that does not match there; empty means the pattern ended before the text.
+	// Want is the part of the pattern that does not match at this position; empty means that the pattern ended before the
+	// text.
 	Want string
 	// Pattern is the whole pattern; Want is its end.
 	Pattern string
 }
 
-// FirstMismatch returns the position where matching s fails. ok is false if no single position explains the failure.
+// FirstMismatch returns the position where matching s fails. ok is false if the failure has no single position.
 func (t Text) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 	switch p := t.m.(type) {
 	case exact:

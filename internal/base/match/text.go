@@ -51,8 +51,8 @@ func (t Text) Match(s string) (Captures, bool) {
 	return t.m.match(s)
 }
 
-// Explain explains why s does not match, such as "the text does not contain "x"". The pattern is passed to hide
-// before it is truncated and shown; nil shows it unchanged.
+// Explain explains why s does not match, such as `the text does not contain "x"`. The pattern is passed to hide before
+// it is truncated and shown; nil shows it unchanged.
 func (t Text) Explain(s string, hide Redactor) string {
 	if t.m == nil {
 		return "it matches"

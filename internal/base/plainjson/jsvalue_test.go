@@ -38,7 +38,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A key of the wrong type is skipped; the others are read.
+// A key with a value of the wrong type is skipped; the others are read.
 func TestRead(t *testing.T) {
 	type keys struct{ A, B string }
 	if got := Read[keys](json.RawMessage(`{"a":7,"b":"x"}`)); got != (keys{B: "x"}) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadLine: short lines are returned with their ends; the bytes of a long one go to the callback, also if it is longer than
-// the buffer of the reader.
+// TestReadLine: short lines are returned with their ends; the bytes of a long one go to the callback, even if it is
+// longer than the buffer of the reader.
 func TestReadLine(t *testing.T) {
 	long := strings.Repeat("x", 40)
 	in := bufio.NewReaderSize(strings.NewReader("a\n12345678\n"+long+"\nb"), 16)

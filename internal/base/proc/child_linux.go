@@ -14,27 +14,27 @@ import (
 // dieWithParent makes the kernel kill the child itself, not its group, when the thread that started it exits.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
-// groupRuns reports whether a group has a running member besides guards. Zombies, which remain in
-// containers whose first process does not reap them, do not count.
+// groupRuns reports whether a group has a running member other than guards. Zombies, which remain in containers whose
+// first process does not reap them, do not count.
 func groupRuns(pgid int, guards ...int) bool {
 	if !groupAlive(pgid) {
 		return false
 	}
 	all, err := os.ReadDir("/proc")
-	if _, lookErr := os.Stat("/proc/self"); err != nil || lookErr != nil { // there is no /proc, or it belongs to another namespace
+	if _, lookErr := os.Stat("/proc/self"); err != nil || lookErr != nil { // /proc does not exist, or it belongs to another namespace
 		return true
 	}
 	return slices.ContainsFunc(all, func(entry os.DirEntry) bool {
-		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // entries that are not processes have no such file, and the process may have ended
-		// The name may contain anything. After it follow state, parent and group.
+		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // entries that are not processes have no such file, and the process may have exited
+		// The name may contain any characters. State, parent and group follow it.
 		rest := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		return len(rest) > 2 && rest[2] == strconv.Itoa(pgid) && rest[0] != "Z" && rest[0] != "X" &&
 			!slices.ContainsFunc(guards, func(pid int) bool { return strconv.Itoa(pid) == entry.Name() })
 	})
 }
 
-// networkModes returns the ways to give a child its own network namespace, in the order to try them: with the
-// rights of the superuser, and with a user namespace. The child has the rights to set up the network.
+// networkModes returns the ways to give a child its own network namespace, in the order to try them: with the rights of
+// the superuser, or with a user namespace. The child has the rights to set up the network.
 func networkModes() []func(*syscall.SysProcAttr) {
 	plain := func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 	owned := func(attr *syscall.SysProcAttr) {

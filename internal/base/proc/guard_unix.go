@@ -73,7 +73,7 @@ func (g guard) end() {
 	if g.shell == nil {
 		return
 	}
-	_ = g.shell.Kill() // it may have exited with its group
+	_ = g.shell.Kill() // the shell may have exited with its group
 	<-g.ended
 	g.input.Close()
 }

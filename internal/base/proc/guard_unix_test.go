@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestGuardGoesLast: a group is killed before its guard is removed, so that a SIGKILL of this program never leaves
-// the group running.
+// TestGuardGoesLast checks that a group is killed before its guard, so that a SIGKILL of this program never leaves the
+// group running.
 func TestGuardGoesLast(t *testing.T) {
 	leader := exec.Command("sleep", "301")
 	leader.SysProcAttr = groupAttr()
@@ -20,7 +20,7 @@ func TestGuardGoesLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := make(chan struct{})
-	go func() { // ends with the leader
+	go func() { // returns when the leader exits
 		_ = leader.Wait() // killed
 		close(dead)
 	}()
@@ -36,7 +36,7 @@ func TestGuardGoesLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := guard{shell: shell.Process, input: hold, ended: make(chan struct{})}
-	go func() { // ends with the guard
+	go func() { // returns when the guard exits
 		_ = shell.Wait() // killed
 		select {
 		case <-dead:
@@ -77,7 +77,7 @@ func TestStoppedLeavesNoGuard(t *testing.T) {
 	_ = member.Wait() // killed
 }
 
-// TestLeftOver: processes that a command leaves in the background are guarded until they have ended.
+// TestLeftOver: processes that a command leaves in the background are guarded until they have exited.
 func TestLeftOver(t *testing.T) {
 	dir := t.TempDir()
 	output, err := os.Create(filepath.Join(dir, "output"))

@@ -22,9 +22,9 @@ type JobOptions struct {
 	NoteFD int
 }
 
-// Job is a command that writes its output to a file. So it needs no reader, and the command and its background
-// processes may outlive the call that started them. The caller must stop it with [Job.Stop], or call [Job.Leave]
-// after it has exited.
+// Job is a command that writes its output to a file. It needs no reader, so the command and its background processes
+// may run longer than the call that started them. The caller must stop it with [Job.Stop], or call [Job.Leave] after it
+// has exited.
 type Job struct {
 	pid      int
 	done     <-chan struct{}
@@ -80,8 +80,8 @@ func (j *Job) Stop() {
 	<-j.done
 }
 
-// Leave waits until the command exits. note is what the command wrote to its note descriptor. left is true if a
-// process that the command started is still running: it continues until [Job.Stop].
+// Leave waits until the command exits. note is the text that the command wrote to its note descriptor. left is true if
+// a process that the command started is still running: it continues until [Job.Stop].
 func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	<-j.done
 	note = noteOf(j.noteFile)
@@ -108,7 +108,7 @@ func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	outside := watchOver(j.pid)
-	j.guard.end() // otherwise the guard would count as a member of the group
+	j.guard.end() // otherwise the guard would be counted as a member of the group
 	if groupRuns(j.pid) {
 		j.guard = startGuard(j.pid)
 		outside.end()
@@ -128,8 +128,8 @@ type AttachOptions struct {
 	Stdout, Stderr io.Writer
 	// Terminal is true if Stdin is a terminal: the command becomes its foreground group.
 	Terminal bool
-	// OwnTerminal makes Stdin, which must be a terminal, the controlling terminal of
-	// a session of the command's own. Windows does not support it.
+	// OwnTerminal makes Stdin, which must be a terminal, the controlling terminal of a new session for the command.
+	// Windows does not support it.
 	OwnTerminal bool
 	// Network gives the command its own network namespace, in which no interface is up; see [ErrNetwork].
 	Network bool
@@ -210,7 +210,7 @@ func (a *Attached) Own() []int {
 // Done is closed when the command has exited. Processes that it started may still run.
 func (a *Attached) Done() <-chan struct{} { return a.done }
 
-// Exit waits for the end of the command and returns its exit status.
+// Exit waits until the command exits and returns its exit status.
 func (a *Attached) Exit() Exit {
 	<-a.done
 	return exitOf(a.cmd.ProcessState)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// hostProgram is a program that the test kills. It performs an action and prints what follows.
+// hostProgram is a program that the test kills. It performs an action and prints the result.
 func hostProgram(as string, hold Command) {
 	var err error
 	switch as {
@@ -30,8 +30,8 @@ func hostProgram(as string, hold Command) {
 		if j, err = StartJob(context.Background(), JobOptions{Command: hold, Output: os.Stdout}); err == nil && as == "left job" {
 			_, _, _ = j.Leave()
 		}
-		fmt.Println("under way") // the job's own line may come before its guard
-	case "unguarded": // a command whose guard is not up yet
+		fmt.Println("under way") // the output of the job may come before its guard runs
+	case "unguarded": // a command whose guard has not started yet
 		var cmd *exec.Cmd
 		if cmd, err = hold.build(); err == nil {
 			cmd.Stdout = os.Stdout

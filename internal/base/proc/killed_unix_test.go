@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestKilled: when this program is killed, its processes end soon after, including those that ignore the end of input
-// or SIGTERM and those in the background.
+// TestKilled: when this program is killed, its processes exit soon, including those that ignore the end of input or
+// SIGTERM and those in the background.
 func TestKilled(t *testing.T) {
 	const hold, ready = `exec 9>"$FIFO"; `, `echo ready; `
 	const background, stubborn = hold + `sleep 301 & ` + ready + `sleep 301; echo`, hold + `trap "" TERM; ` + ready + `sleep 301; sleep 301`

@@ -62,7 +62,7 @@ func (c Command) Look() (string, error) {
 	return "", lookupError{"command not found: " + c.Path, fs.ErrNotExist}
 }
 
-// Getenv returns a variable of an environment, empty if it is not set; of duplicates the last counts.
+// Getenv returns a variable of an environment, empty if it is not set; of duplicates the last one is used.
 func Getenv(env []string, key string) string {
 	for _, kv := range slices.Backward(env) {
 		if k, v, ok := strings.Cut(kv, "="); ok && k == key {

@@ -15,8 +15,8 @@ type Command struct {
 	// Path is a program name, looked up in the PATH of Env, or a path with a slash, relative to Dir.
 	Path string
 	Args []string // without the program's name
-	// Env is the complete environment ("K=V", of duplicate keys the last counts);
-	// nil is an empty environment, not this process's.
+	// Env is the complete environment ("K=V", of duplicate keys the last one is used); nil is an empty environment, not
+	// this process's.
 	Env []string
 	Dir string // empty means this process's directory
 	// Isolated runs the command in its own network and process namespaces: it has no network access, and all
@@ -39,8 +39,8 @@ type Options struct {
 const (
 	defaultGrace      = 500 * time.Millisecond
 	defaultStdinLimit = 64 << 20
-	// groupWaitLimit bounds the wait for the rest of a killed group, because a zombie
-	// that is never reaped keeps the group id alive.
+	// groupWaitLimit bounds the wait for the rest of a killed group, because the group id stays in use until the last
+	// zombie is reaped.
 	groupWaitLimit = 100 * time.Millisecond
 	ringSize       = 64 << 10
 )
@@ -55,7 +55,7 @@ type Process struct {
 	tail             *ring
 	done             chan struct{} // closed after the child was reaped
 	exit             Exit          // valid after done
-	drained          chan struct{} // closed at the end of stderr
+	drained          chan struct{} // closed at the end of standard error
 
 	stopOnce sync.Once
 	stopped  chan struct{}
@@ -88,7 +88,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p.pid = cmd.Process.Pid
 	p.guard = startGuard(p.pid)
 	p.stdin = NewQueue(stdin, orDefault(o.StdinLimit, defaultStdinLimit))
-	go p.copyStderr(o.Stderr) // ends at the end of stderr; Stop closes it
+	go p.copyStderr(o.Stderr) // returns at the end of standard error; Stop closes it
 	go p.wait(cmd)            // returns when the child exits
 	return p, nil
 }
@@ -226,7 +226,7 @@ func (p *Process) PID() int { return p.pid }
 // Signal sends a signal to the child only, not to its group.
 func (p *Process) Signal(sig os.Signal) {
 	if child, err := os.FindProcess(p.pid); err == nil {
-		_ = child.Signal(sig) // it may have exited
+		_ = child.Signal(sig) // the child may have exited
 	}
 }
 
@@ -250,8 +250,8 @@ func (p *Process) Exit() (e Exit, ok bool) {
 	}
 }
 
-// StderrTail returns the last 64 KB that the child wrote to standard error. After
-// the end of the child it waits briefly for the remaining output.
+// StderrTail returns the last 64 KB that the child wrote to standard error. After the child has exited, it waits
+// briefly for the remaining output.
 func (p *Process) StderrTail() string {
 	if _, ended := p.Exit(); ended {
 		closedWithin(p.drained, groupWaitLimit)
@@ -259,8 +259,8 @@ func (p *Process) StderrTail() string {
 	return p.tail.String()
 }
 
-// HasDescendants reports whether processes that the child started still run in its group. It is called after the end
-// of the child and before Stop, and is false where the system does not tell.
+// HasDescendants reports whether processes that the child started still run in its group. It must be called after the
+// child has exited and before Stop. It is false on systems that do not report this.
 func (p *Process) HasDescendants() bool {
 	guards := p.guard.pids()
 	return len(guards) > 0 && groupRuns(p.pid, guards...)
@@ -302,8 +302,8 @@ func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// endGroup kills the remaining processes of a group. The guard exits with the group and not earlier, because this
-// program may be killed at any moment.
+// endGroup kills the remaining processes of a group. The guard exits only with the group, because this program may be
+// killed at any moment.
 func endGroup(g guard, pgid int) {
 	killGroup(pgid)
 	g.end()

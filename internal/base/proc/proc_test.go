@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	case "exit3":
 		fmt.Fprintln(os.Stderr, "fatal: boom")
 		os.Exit(3)
-	case "deaf": // to end of input
+	case "deaf": // reads to the end of its input
 		time.Sleep(time.Hour)
 	case "stubborn": // and to SIGTERM
 		signal.Ignore(syscall.SIGTERM)
@@ -86,8 +86,8 @@ func openFiles(tb testing.TB) int {
 // patience is a time limit that only a hanging test exceeds, even on a busy machine.
 const patience = 30 * time.Second
 
-// TestStop: each stage of stopping ends the processes that survived the previous one, and not before its time.
-// Afterwards the group has ended and all descriptors are closed (M45, M46).
+// TestStop: each stage of stopping terminates the processes that survived the previous stage, and not earlier than
+// specified. Afterwards the group has ended and all descriptors are closed (M45, M46).
 func TestStop(t *testing.T) {
 	tests := []struct {
 		mode string
@@ -104,7 +104,7 @@ func TestStop(t *testing.T) {
 			files := openFiles(t)
 			p := startChild(t, test.mode)
 			if test.mode == "stubborn" || test.mode == "grandchild" {
-				p.Stdout().Read(make([]byte, 16)) // it is ready
+				p.Stdout().Read(make([]byte, 16)) // the process is ready
 			}
 			before := time.Now()
 			p.Stop(t.Context())
@@ -114,7 +114,7 @@ func TestStop(t *testing.T) {
 			if exit, ok := p.Exit(); !ok || exit.String() != test.want {
 				t.Errorf("got %v %v", exit, ok)
 			}
-			if groupAlive(p.PID()) && test.mode != "grandchild" { // there a zombie may wait for init
+			if groupAlive(p.PID()) && test.mode != "grandchild" { // a zombie may wait there until init reaps it
 				t.Error("the group is still there")
 			}
 			p.Stop(t.Context())
@@ -257,7 +257,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunCancelled: cancelling ctx ends the command and is the returned error.
+// TestRunCancelled: cancelling ctx stops the command, and Run returns the error of ctx.
 func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)

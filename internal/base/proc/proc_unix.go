@@ -26,7 +26,7 @@ const inheritsFiles = true
 // is killed, a server should notice EOF on its input and clean up before the [guard] kills it.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// signalGroup reports whether there was a process to signal. A group of only zombies still counts.
+// signalGroup reports whether the group had a process. Zombies are processes, too.
 func signalGroup(pgid int, sig syscall.Signal) bool {
 	return syscall.Kill(-pgid, sig) == nil
 }
@@ -48,8 +48,8 @@ func isExecutable(_ string, info fs.FileInfo) bool {
 
 func withExtensions(path string) []string { return []string{path} }
 
-// toForeground makes the child's group the foreground group of the terminal when it
-// starts: ^C is sent only to it, and it may read.
+// toForeground makes the child's group the foreground group of the terminal when it starts: ^C is sent only to this
+// group, and it may read from the terminal.
 func toForeground(attr *syscall.SysProcAttr, terminal *os.File) {
 	attr.Foreground, attr.Ctty = true, int(terminal.Fd())
 }

@@ -65,7 +65,7 @@ func (q *Queue) CloseWhenSent() {
 	q.more.Signal()
 }
 
-// Close drops the queued data and closes the writer, which ends a running Write. It returns immediately; see Done.
+// Close drops the queued data and closes the writer, so that a running Write returns. It returns immediately; see Done.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	q.closing = true

@@ -26,8 +26,8 @@ type RunOptions struct {
 	Timeout time.Duration
 	// KillAfter is how long after SIGTERM the group is killed; 0 means 500 ms.
 	KillAfter time.Duration
-	// NoteFD is a descriptor, 3 or more, on which the command may write a note
-	// apart from its output; 0 means none. Windows does not support it.
+	// NoteFD is a descriptor, 3 or more, on which the command may write a note that is not part of its output; 0 means
+	// none. Windows does not support it.
 	NoteFD int
 }
 
@@ -106,9 +106,9 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// startFollowed starts a command that dies with this program, and waits for it; done is closed at its end. The
-// goroutine is locked to its thread, because a death signal is sent at the end of the thread that started the
-// command.
+// startFollowed starts a command that is killed when this program exits, and waits for it; done is closed when it
+// exits. The goroutine is locked to its thread, because the death signal is sent when the thread that started the
+// command exits.
 func startFollowed(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
@@ -136,7 +136,7 @@ func noteOf(aside *os.File) []byte {
 	return left[:n]
 }
 
-// waitWithTimeout waits for the end of a command and terminates it after its timeout. It reports whether Timeout was the
+// waitWithTimeout waits until a command exits and terminates it after its timeout. It reports whether Timeout was the
 // reason.
 func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
@@ -156,7 +156,7 @@ func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan st
 	return timedOut
 }
 
-// terminate asks a group to end and kills it after grace.
+// terminate sends SIGTERM to a group and kills it after grace.
 func terminate(pgid int, done <-chan struct{}, grace time.Duration) {
 	signalGroup(pgid, sigTerm)
 	closedWithin(done, grace)
@@ -181,7 +181,7 @@ type capture struct {
 }
 
 func (c *capture) readFrom(r *os.File) {
-	_, _ = io.Copy(c, r) // a read error is the end of the stream
+	_, _ = io.Copy(c, r) // a read error counts as the end of the stream
 }
 
 func (c *capture) Write(p []byte) (int, error) {

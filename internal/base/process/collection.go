@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// DelayCollection puts the first garbage collection off until the heap is larger than a run with a file of size bytes
-// needs, because most processes end before that. It is called once in a process. The first collection restores the
+// DelayCollection delays the first garbage collection until the heap is larger than a run with a file of size bytes
+// needs, because most processes exit before that. It is called once in a process. The first collection restores the
 // usual percentage.
 func DelayCollection(size int64) {
 	percent := gcPercent(size)

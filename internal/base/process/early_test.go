@@ -12,15 +12,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// TestEarlySignal: a signal that arrives before a handler is registered ends the run once, like a later one. Handlers
-// of other signals do not receive it.
+// TestEarlySignal: a signal that arrives before a handler is registered ends the run once, like a later signal.
+// Handlers of other signals do not receive it.
 func TestEarlySignal(t *testing.T) {
 	early := make(chan os.Signal, 1)
 	early <- syscall.SIGINT
 	s := (&process.System{}).WithEarly(early)
 	other := make(chan os.Signal, 1)
 	s.Notify(other, syscall.SIGUSR1)()
-	full := make(chan os.Signal) // nothing waits for it
+	full := make(chan os.Signal) // no goroutine receives from it
 	ctx, signals := s.Watch(t.Context())
 	defer signals.Stop()
 	s.Notify(full, syscall.SIGINT)()
@@ -34,7 +34,7 @@ func TestEarlySignal(t *testing.T) {
 	}
 }
 
-// TestEarlySignalUnread: an early signal that nothing reads is dropped and blocks nothing.
+// TestEarlySignalUnread: an early signal that is not received is dropped and does not block.
 func TestEarlySignalUnread(t *testing.T) {
 	early := make(chan os.Signal, 1)
 	early <- syscall.SIGTERM

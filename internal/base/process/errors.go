@@ -21,8 +21,8 @@ const (
 	exitSIGTERM = 143
 )
 
-// VerbatimError is an error as the real CLI words it: it is printed unchanged,
-// without the prefix "claudeless: error:".
+// VerbatimError is an error with the text of the real CLI. It is printed unchanged, without the prefix "claudeless:
+// error:".
 type VerbatimError struct{ Text string }
 
 func (e *VerbatimError) Error() string { return e.Text }
@@ -44,7 +44,7 @@ func (e *hintError) Unwrap() error { return e.err }
 // WithHint returns an error with a hint about what to do.
 func WithHint(message, hint string) error { return &hintError{err: errors.New(message), hint: hint} }
 
-// ExitError ends the program with its own exit code. A nil Err means nothing left to print.
+// ExitError ends the program with its own exit code. A nil Err means that nothing is printed.
 type ExitError struct {
 	Code int
 	Err  error

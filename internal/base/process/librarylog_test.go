@@ -23,7 +23,7 @@ func TestUnsolicitedResponse(t *testing.T) {
 	}
 	t.Cleanup(func() { l.Close() })
 	hungUp := make(chan struct{})
-	go func() { // ends with its one connection
+	go func() { // returns after its one connection
 		defer close(hungUp)
 		c, err := l.Accept()
 		if err != nil {
@@ -32,7 +32,7 @@ func TestUnsolicitedResponse(t *testing.T) {
 		defer c.Close()
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno")
-			_, _ = c.Read(make([]byte, 1)) // the client hangs up once it has seen the second answer
+			_, _ = c.Read(make([]byte, 1)) // the client disconnects after it has received the second response
 		}
 	}()
 	client := &http.Client{Transport: &http.Transport{}}
@@ -44,7 +44,7 @@ func TestUnsolicitedResponse(t *testing.T) {
 		t.Errorf("%q, %v", body, err)
 	}
 	resp.Body.Close()
-	<-hungUp // after it was logged
+	<-hungUp // after the response was logged
 	log.Print("something else")
 	if got := stderr.String(); !bytes.HasSuffix([]byte(got), []byte("something else\n")) || bytes.Contains([]byte(got), []byte("Unsolicited")) {
 		t.Errorf("stderr: %s", got)

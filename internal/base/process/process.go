@@ -38,7 +38,7 @@ type System struct {
 	StdinIsTTY     bool
 	StdoutIsTTY    bool
 	StderrIsTTY    bool
-	// Terminal is the terminal of stdin and stdout; nil means one of them is none.
+	// Terminal is the terminal of stdin and stdout; nil means that one of them is not a terminal.
 	Terminal Terminal
 	UID      int // -1 on systems without user ids
 	PID      int
@@ -46,8 +46,8 @@ type System struct {
 	Lifetime Lifetime
 }
 
-// NewSystem returns the current process. From then on, writing to a closed stdout is an error and does not end the
-// process; ignoring SIGPIPE instead would affect child processes too.
+// NewSystem returns the current process. After that, writing to a closed stdout is an error and does not end the
+// process. Ignoring SIGPIPE instead would also affect child processes.
 func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(libraryLog{os.Stderr})
@@ -71,8 +71,8 @@ func NewSystem() *System {
 	}
 }
 
-// environ returns the environment variables env of a process on the system goos. Windows does not distinguish the case of
-// names, so there they are in capitals; and HOME, unless it is set, is the directory of the user's profile.
+// environ returns the environment variables env of a process on the system goos. On Windows the case of names is
+// ignored, so they are converted to capitals. There HOME, unless it is set, is the directory of the user's profile.
 func environ(env []string, goos string) []string {
 	if goos != "windows" {
 		return env
@@ -129,11 +129,11 @@ func (s *System) ManagedDir() string {
 	return "/etc/claude-code"
 }
 
-// StartedByClaudeless reports whether a claudeless process started this one, because
-// ${CLAUDELESS_BIN} in a server configuration may be named claude.
+// StartedByClaudeless reports whether a claudeless process started this one, because the program at ${CLAUDELESS_BIN}
+// in a server configuration may be named claude.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
-// Progress returns the writer for temporary progress messages; nil means show none.
+// Progress returns the writer for temporary progress messages; nil means that none are shown.
 func (s *System) Progress() io.Writer {
 	if s.StderrIsTTY {
 		return s.Stderr

@@ -76,8 +76,8 @@ func Redeliver(early chan os.Signal) {
 
 func (processLifetime) Parent() int { return os.Getppid() }
 
-// Kill ends the process by a signal. Go's runtime would handle most signals itself, some with a trace and exit code
-// 2, so a shell replaces this process, keeping its pid, and dies of the signal.
+// Kill ends the process by a signal. Go's runtime would handle most signals itself, some with a trace and exit code 2.
+// Therefore a shell replaces this process with the same pid and sends the signal to itself.
 func (processLifetime) Kill(sig syscall.Signal) error {
 	if sig == syscall.SIGKILL {
 		self, err := os.FindProcess(os.Getpid())
@@ -144,15 +144,14 @@ func (w *Signals) Stop() { w.stop() }
 // CancelOnInterrupt makes the next SIGINT call cancel instead of ending the run.
 func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
 
-// Interrupted reports whether that has happened; afterwards a SIGINT ends the run again.
+// Interrupted reports whether cancel was called. After that, a SIGINT ends the run again.
 func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
 
 // writeGrace is how long a write may take after a signal.
 const writeGrace = time.Second
 
-// Streams returns the system with a stdout and a stderr that do not block forever if the reader stops reading. A
-// write that is blocked when a signal arrives, or starts after it, fails with [io.ErrClosedPipe] after a second,
-// and so do all later ones.
+// Streams returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
+// signal, a blocked write fails with [io.ErrClosedPipe] after one second, and so do all later writes.
 func (w *Signals) Streams(s *System) *System {
 	if s.Lifetime == nil {
 		return s
@@ -185,7 +184,7 @@ func (m *signalLimitedWriter) Write(p []byte) (int, error) {
 		err error
 	}
 	done, own := make(chan written, 1), slices.Clone(p)
-	go func() { // returns after the write; if the write is abandoned, when the process exits
+	go func() { // returns after the write, or, if the write is abandoned, when the process exits
 		n, err := m.w.Write(own)
 		done <- written{n, err}
 	}()

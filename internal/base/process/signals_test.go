@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// signalCapture is a lifetime that sends no signals. It stores the channel that asks for them, so that
-// the test can send them.
+// signalCapture is a lifetime that sends no signals. It stores the channel for signals, so that the test can send them.
 type signalCapture struct {
 	process.Lifetime
 	notified *chan<- os.Signal
@@ -26,7 +25,7 @@ func (r signalCapture) Notify(c chan<- os.Signal, _ ...os.Signal) func() {
 }
 
 // A write that is never read waits until a signal arrives, and then one second. A write that is read in time is
-// complete; after an abandoned write no other is tried.
+// complete; after an abandoned write no other write is attempted.
 func TestStreamsGiveUpAfterASignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var relay chan<- os.Signal

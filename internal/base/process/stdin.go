@@ -44,7 +44,7 @@ func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	}
 }
 
-// ReadSecret asks on the terminal for a line that is not shown.
+// ReadSecret reads a line from the terminal without echo.
 func (s *System) ReadSecret(prompt string) (string, error) {
 	terminal, ok := s.Stdin.(interface{ Fd() uintptr })
 	if !ok || !s.StdinIsTTY {

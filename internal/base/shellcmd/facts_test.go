@@ -107,7 +107,7 @@ func textFacts(c Command) string {
 	return strings.Join(facts, ", ")
 }
 
-// scriptFacts returns what the permission engine asks about a script.
+// scriptFacts returns the facts about a script that the permission engine uses.
 func scriptFacts(s Script) string {
 	var facts []string
 	for _, flag := range []struct {
@@ -124,7 +124,8 @@ func scriptFacts(s Script) string {
 	return strings.Join(facts, ", ")
 }
 
-// TestFacts checks what is known of a command line before it runs; testdata/facts.txtar explains its format.
+// TestFacts checks the facts about command lines that are known before they run. testdata/facts.txtar explains its
+// format.
 func TestFacts(t *testing.T) {
 	const name = "testdata/facts.txtar"
 	archive, err := txtar.ParseFile(name)

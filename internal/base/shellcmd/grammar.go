@@ -6,7 +6,7 @@ import (
 )
 
 // optionGrammar lists the options with which a command only reads. All other options, and abbreviations of long
-// ones, are unknown and therefore refused, because their effect may change in a later version.
+// options, are refused, because their effect is unknown.
 type optionGrammar struct {
 	flags           string // letters without a value; they may be combined
 	flagsWithValue  string // letters whose value is the rest of the word or the next word
@@ -15,11 +15,11 @@ type optionGrammar struct {
 	longNames       string // longNames names without a value, separated by spaces
 	optional        string // long names that may have a value after =
 	longWithValue   string // long names whose value may be the next word
-	longWithNumber  string // those of longWithValue whose value is a number
+	longWithNumber  string // names of longWithValue whose value is a number
 	allowsDigits    bool   // -5 is an option
 	plusOptions     bool   // operands begin with a plus sign
 	maxOperands     int    // maximum number of operands; 0 means any number, -1 means none
-	stopsAtOperand  bool   // the first operand ends the options
+	stopsAtOperand  bool   // options end at the first operand
 }
 
 // allows reports whether the command only reads with these arguments.
@@ -34,7 +34,7 @@ func (g optionGrammar) allows(args []string) bool {
 	return true
 }
 
-// parseOperands returns the arguments that are not options; ok = all options are known.
+// parseOperands returns the arguments that are not options; ok is true if all options are known.
 func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {

@@ -73,7 +73,7 @@ func TestQuotingObstacles(t *testing.T) {
 	}
 }
 
-// From keeps the quotes of all words but the first.
+// SourceFrom keeps the quotes of all words except the first.
 func TestFrom(t *testing.T) {
 	for _, tt := range []struct {
 		in     string

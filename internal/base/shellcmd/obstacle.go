@@ -90,7 +90,7 @@ func statementObstacle(s *syntax.Stmt) Obstacle {
 }
 
 // quotedDelimiter reports whether the whole word that ends a here-document is quoted, so that its text is not expanded.
-// For the real CLI, a word that is quoted in part is not quoted (observed with 2.1.330).
+// For the real CLI, a partly quoted word is not quoted (observed with 2.1.330).
 func quotedDelimiter(w *syntax.Word) bool {
 	lit, ok := w.Parts[0].(*syntax.Lit)
 	return len(w.Parts) == 1 && (!ok || strings.LastIndexByte(lit.Value, '\\') == 0)

@@ -2,9 +2,9 @@ package shellcmd
 
 import "slices"
 
-// InputListsFiles reports whether the names that the command at i reads from its input, as xargs does, come from a
-// command that lists files it was given, such as find or ls, possibly through filters that drop lines. Any other
-// input may contain any file name.
+// InputListsFiles reports whether the command at i, such as xargs, reads names that come from a command which lists the
+// files in its arguments, such as find or ls, possibly through filters that drop lines. Any other input may contain any
+// file name.
 func (s Script) InputListsFiles(i int) bool {
 	for i--; i >= 0 && s.IsPipeline; i-- {
 		c := s.Commands[i].Unwrapped()

@@ -8,7 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxRepairs bounds how often a script is parsed again because the parser read a comment past its end.
+// maxRepairs bounds how often a script is parsed again because the parser did not stop at the end of a comment.
 const maxRepairs = 64
 
 // ErrUncertain means that an independent check of the script does not confirm the
@@ -30,9 +30,9 @@ func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 	return source, stmts, err
 }
 
-// parseConfirmed returns the statements of a script up to its first syntax error. The parser treats a backslash at
-// the end of a comment as a line continuation, which the shell does not. Such a backslash is removed and the script
-// is parsed again. A result that cannot be confirmed is ErrUncertain.
+// parseConfirmed returns the statements of a script up to its first syntax error. The parser, unlike the shell, treats
+// a backslash at the end of a comment as a line continuation. Such a backslash is removed and the script is parsed
+// again. A result that cannot be confirmed is ErrUncertain.
 func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	text := source
 	for range maxRepairs {
@@ -181,8 +181,8 @@ func (c *wordCoverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.
 	return true
 }
 
-// continuedComment returns the position of a backslash at the end of a comment line; 0 = none. A comment always ends
-// at the end of its line.
+// continuedComment returns the position of a backslash at the end of a comment line; 0 means none. A comment always
+// ends at the end of its line.
 func (c *wordCoverage) continuedComment() int {
 	inComment := false
 	for i, b := range []byte(c.text) {

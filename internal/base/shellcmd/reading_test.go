@@ -57,7 +57,7 @@ func TestCommentsEndWithTheirLine(t *testing.T) {
 // A parse that omits a part of the script or joins two lines is not confirmed.
 func TestSecondReading(t *testing.T) {
 	tests := []struct {
-		parsed, script string // of one length
+		parsed, script string // both have the same length
 		want           bool
 	}{
 		{"ls; rm x", "ls; rm x", true},

@@ -68,8 +68,8 @@ func isKnownTest(args []string) bool {
 	return known
 }
 
-// joinsTests reports whether the command [ has an operator -a or -o with a test of several words after it, which the real CLI cannot
-// read, or a quoted one (observed with 2.1.330).
+// joinsTests reports whether the command [ has an operator -a or -o that is quoted or followed by a test of several
+// words, which the real CLI cannot parse (observed with 2.1.330).
 func (c Command) joinsTests() bool {
 	last := len(c.Args) - 1 // ]
 	for i := 2; i < last; i++ {
@@ -235,8 +235,8 @@ func containsAny(args []string, names ...string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
 }
 
-// hasOption looks for a short option letter, also inside a cluster, or a long option, also abbreviated or with a
-// value. Words after -- count too, because -- may itself be a value.
+// hasOption looks for a short option letter, also in a cluster, or a long option, also abbreviated or with a value.
+// Words after -- are also examined, because -- may itself be a value.
 func hasOption(args []string, short string, long ...string) bool {
 	for _, a := range args {
 		if strings.HasPrefix(a, "--") {

@@ -1,5 +1,5 @@
-// Package shellcmd parses a shell command line without running it. It reports the simple commands, their
-// redirections, and whether the whole command line is read-only. If that is uncertain, it reports that it is not.
+// Package shellcmd parses a shell command line without running it. It reports the simple commands, their redirections,
+// and whether the whole command line is read-only. If that is uncertain, it reports false.
 package shellcmd
 
 import (
@@ -43,8 +43,8 @@ type Command struct {
 	Redirects   []Redirect
 	// Words describes each argument.
 	Words []Word
-	// IsTimed is true if the command follows the word time, and Interleaved if a redirection precedes one of its words
-	// other than the first, or that time has an option. Text then contains the option, or the redirections before the last word.
+	// IsTimed is true if the command follows the word time. Interleaved is true if a redirection precedes one of the words
+	// after the first, or if time has an option; then Text contains the option, or the redirections before the last word.
 	IsTimed, Interleaved bool
 	// Redirected is true if the command begins with a redirection.
 	Redirected bool
@@ -105,7 +105,7 @@ type scriptReader struct {
 	script   Script
 	parents  []syntax.Node
 	assigned map[string]bool   // variables that the script sets
-	setsHome bool              // one of them may be HOME
+	setsHome bool              // one of the variables may be HOME
 	values   map[string]string // values of variables that the script sets to a constant
 	// Line continuations next to a pipe, as they appear in the text of the command.
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
@@ -295,7 +295,7 @@ func (r *scriptReader) readRedirect(n *syntax.Redirect) Redirect {
 	out := Redirect{Op: n.Op.String()}
 	if n.Word != nil {
 		values := r.values
-		r.values = nil // the real CLI does not know them here (observed with 2.1.330)
+		r.values = nil // the real CLI does not know their values here (observed with 2.1.330)
 		out.Target, out.Word = r.readWord(n.Word)
 		r.values = values
 	}

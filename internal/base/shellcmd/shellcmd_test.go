@@ -85,8 +85,7 @@ func TestParseError(t *testing.T) {
 	}
 }
 
-// Checklist row 24: echo, ls, cat, pwd and false are allowed without asking,
-// touch is asked about.
+// Checklist row 24: echo, ls, cat, pwd and false are allowed without asking, touch needs a question.
 func TestReadOnly(t *testing.T) {
 	tests := []struct {
 		in   string

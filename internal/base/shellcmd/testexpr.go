@@ -80,7 +80,7 @@ func literalText(w *syntax.Word) string {
 
 func isVariableName(w *syntax.Word) bool { return syntax.ValidName(literalText(w)) }
 
-// testWordsObstacle checks the words of test and [. They evaluate less than [[ but are treated alike.
+// testWordsObstacle checks the words of test and [. They evaluate less than [[ but are treated in the same way.
 func testWordsObstacle(args []*syntax.Word) Obstacle {
 	name := literalText(args[0])
 	shown := name

@@ -26,8 +26,8 @@ type Word struct {
 	Source string
 	// HasExtraSpace is true if more than one space, or a tab, precedes the word.
 	HasExtraSpace bool
-	// Value is the text of the word if all its variables were set to a text before,
-	// in the same script; empty means it has none, or others.
+	// Value is the text of the word if the script has assigned a known text to all its variables. It is empty otherwise,
+	// and if the word has no variables.
 	Value string
 	// Shape is the word without its quoting, with placeholders such as [ShapeOutput] for expansions.
 	Shape string
@@ -52,8 +52,8 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	}
 	known.Value = r.value(w)
 	if name, ok := strings.CutPrefix(strings.Trim(known.Source, `"`), "$"); ok && (syntax.ValidName(name) || strings.HasPrefix(known.Source, "${")) {
-		// The real CLI does not resolve ${NAME}, and not an unquoted variable with a value of several words (observed
-		// with 2.1.330).
+		// The real CLI resolves neither ${NAME} nor an unquoted variable with a value of several words (observed with
+		// 2.1.330).
 		if known.Value = r.values[name]; known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n") {
 			known.Value = ""
 		}
@@ -132,8 +132,8 @@ func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 type wordExpander struct {
 	startsAtHome bool              // $HOME is the home directory
 	values       map[string]string // values of variables
-	usesValues   bool              // the word has one of them
-	inHome       bool              // the word begins with it
+	usesValues   bool              // the word contains a variable with a known value
+	inHome       bool              // the word begins with the home directory
 	inWorkDir    bool              // the word begins with the working directory
 	hasGlob      bool
 	name         strings.Builder
@@ -258,7 +258,7 @@ func singleQuoted(p *syntax.SglQuoted) string {
 	if !p.Dollar {
 		return p.Value
 	}
-	text, _, _ := expand.Format(&expand.Config{}, p.Value, nil) // fails only with arguments; a nil Config is shared by all callers
+	text, _, _ := expand.Format(&expand.Config{}, p.Value, nil) // fails only with arguments; all callers share a nil Config
 	return text
 }
 

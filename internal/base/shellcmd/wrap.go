@@ -21,7 +21,7 @@ type wrapper struct {
 	acceptsAssignments bool   // accepts NAME=value before the program
 }
 
-// wrapperOf describes the programs that only run another.
+// wrapperOf describes programs that only run another program.
 func wrapperOf(name string) (w wrapper, ok bool) {
 	switch name {
 	case "timeout":
@@ -111,8 +111,8 @@ func (c Command) Unwrapped() Command {
 	return c
 }
 
-// Wrapped returns the innermost command, without the programs that only run it and
-// their options. Programs that change the user stay.
+// Wrapped returns the innermost command, without the programs that only run it and their options. Programs that change
+// the user are not removed.
 func (c Command) Wrapped() Command {
 	return c.removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
@@ -142,8 +142,8 @@ func (c Command) removeWrappers(wrappers ...string) Command {
 	return c
 }
 
-// isOpaqueWrapper reports whether a program that runs another has arguments that hide
-// the other, because they are unknown before it runs.
+// isOpaqueWrapper reports whether a wrapper has arguments that are unknown before it runs, so that the wrapped program
+// is unknown.
 func isOpaqueWrapper(name string, own []Word) bool {
 	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !durationPattern().MatchString(own[n-1].Shape) {
 		return true
@@ -162,7 +162,7 @@ func (c Command) SourceFrom(i int) (text string, spaced bool) {
 	return strings.Join(parts, " "), spaced
 }
 
-// Innermost is Wrapped that also removes xargs, sudo and all others.
+// Innermost is like Wrapped, but also removes xargs, sudo and all other wrappers.
 func (c Command) Innermost() Command {
 	for len(c.Args) > 0 {
 		w, ok := wrapperOf(path.Base(c.Args[0]))
@@ -183,11 +183,9 @@ func (c Command) HasOnlyHarmlessAssignments() bool {
 	return !slices.ContainsFunc(c.Assignments, func(n string) bool { return !isHarmlessVariable(n) })
 }
 
-// Programs returns the command lines that remain when programs that only run
-// others, and their options, are removed one by one: for `sudo timeout 5 rm x`
-// these are `timeout 5 rm x` and `rm x`. The program is given without its
-// directory. The list of removed programs is that of the real CLI (observed with
-// 2.1.330).
+// Programs returns the command lines that remain when programs that only run others, and their options, are removed one
+// by one: for `sudo timeout 5 rm x` these are `timeout 5 rm x` and `rm x`. The program is given without its directory.
+// The removed programs are those that the real CLI removes (observed with 2.1.330).
 func (c Command) Programs() []string {
 	args := slices.Clone(c.Args)
 	var out []string
@@ -228,7 +226,7 @@ func (c Command) Programs() []string {
 
 func isXargs(text string) bool { return strings.HasPrefix(text, "xargs ") }
 
-// isOpaqueRunner reports whether rules do not look through a program that runs others, or through this use of it.
+// isOpaqueRunner reports whether rules ignore the program that is run by a wrapper, always or with these arguments.
 func isOpaqueRunner(args []string) bool {
 	option := ""
 	if len(args) > 1 && strings.HasPrefix(args[1], "-") {
@@ -249,8 +247,7 @@ func isOpaqueRunner(args []string) bool {
 	return false
 }
 
-// scriptOption returns the command line that is the value of an option; empty =
-// none.
+// scriptOption returns the command line that is the value of an option; empty means none.
 func scriptOption(args []string) string {
 	for i, a := range args[1:] {
 		value, assigned := strings.CutPrefix(a, "--split-string=")
@@ -264,7 +261,7 @@ func scriptOption(args []string) string {
 	return ""
 }
 
-// ShellScript returns the script that the command passes to a shell as an argument, as bash -c does; empty = none.
+// ShellScript returns the script that the command passes to a shell as an argument, as bash -c does; empty means none.
 func (c Command) ShellScript() string {
 	inner := c.Innermost()
 	if slices.Contains(c.Args, "xargs") {
@@ -277,8 +274,8 @@ func (c Command) ShellScript() string {
 	return ""
 }
 
-// NestedScript returns the script that the command passes to another shell, as eval, bash
-// -c and find -exec do; empty = none. Expansions are unchanged.
+// NestedScript returns the script that the command passes to another shell, as eval, bash -c and find -exec do; empty
+// means none. Expansions are unchanged.
 func (c Command) NestedScript() string {
 	inner := c.Innermost()
 	if len(inner.Args) == 0 {
@@ -303,7 +300,7 @@ func (c Command) NestedScript() string {
 	return ""
 }
 
-// scriptArgument returns the index of the script in the arguments of a shell; 0 = there is no script.
+// scriptArgument returns the index of the script in the arguments of a shell; 0 means that there is no script.
 func scriptArgument(args []string) int {
 	isOption := func(a string) bool { return len(a) > 1 && strings.ContainsAny(a[:1], "-+") }
 	for i, a := range args {
@@ -334,7 +331,7 @@ func findScript(c Command) string {
 			}
 			quoted := make([]string, len(line))
 			for j, w := range line {
-				if c.Words[i+1+j].IsDynamic || w == "{}" { // expanded before find sees it
+				if c.Words[i+1+j].IsDynamic || w == "{}" { // the shell expands it before find runs
 					quoted[j] = w
 					continue
 				}

@@ -1,7 +1,7 @@
-// Package catalog finds the agents, slash commands, skills, output styles and
-// plugins that users and plugins provide as files.
+// Package catalog finds the agents, slash commands, skills, output styles and plugins that users and plugins provide as
+// files.
 //
-// Files that cannot be read or make no sense are skipped and reported, and never hide the others.
+// Unreadable and invalid files are skipped and reported, and do not affect other files.
 package catalog
 
 import (
@@ -22,7 +22,7 @@ import (
 // Options specify where to find agents, commands, skills, styles and plugins. The zero value has only the built-in
 // ones.
 type Options struct {
-	// UserDir is the state directory and ProjectDir the project's .claude directory; empty means do not search it.
+	// UserDir is the state directory and ProjectDir the project's .claude directory; empty means that it is not searched.
 	UserDir, ProjectDir string
 	AddedDirs           []string // other directories, absolute, of which only the skills in .claude are used
 	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
@@ -92,7 +92,7 @@ type Catalog struct {
 	pluginParts []PluginParts // parts of the plugins that were found at creation
 
 	mu           sync.Mutex
-	commands     []Command // commands in the order shown; the slice is replaced as a whole
+	commands     []Command // commands in the displayed order; the slice is only replaced, never modified
 	plugins      []protocol.Plugin
 	pluginErrors []protocol.PluginError
 	styles       []string
@@ -215,7 +215,7 @@ func (k Command) ListedDescription() string {
 // IsListed reports whether the command is listed for the model. Commands of plugins are listed only with a description.
 func (k Command) IsListed() bool { return k.HasDescription || k.Source != pluginSource }
 
-// Alias returns the short name of a plugin's skill; empty means none.
+// Alias returns the short name of a plugin's skill; empty means that it has none.
 func (k Command) Alias() string {
 	if _, short, ok := strings.Cut(k.Name, ":"); ok && k.Skill && k.Source == pluginSource {
 		return short
@@ -341,7 +341,7 @@ func (l *loader) readSkills(tree fs.FS, dir, source string) {
 // markdownFiles lists the .md files below a folder, sorted by path.
 func (l *loader) markdownFiles(tree fs.FS, folder string) []string {
 	var files []string
-	// An unreadable folder holds nothing, as for the real CLI.
+	// An unreadable folder counts as empty, as in the real CLI.
 	_ = fs.WalkDir(tree, folder, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return fs.SkipDir
@@ -422,7 +422,7 @@ func (l *loader) readDocument(tree fs.FS, file string) (document, bool) {
 	return parseDocument(data), true
 }
 
-// group is the place of the command in lists: skills, commands, then commands and skills of plugins.
+// group determines the position of the command in lists: skills, commands, then commands and skills of plugins.
 func (k Command) group() int {
 	switch {
 	case k.Source == pluginSource && k.Skill:

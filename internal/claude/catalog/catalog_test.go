@@ -163,7 +163,8 @@ func TestParseDocument(t *testing.T) {
 	}
 }
 
-// Arguments are read as in the real CLI: numbers, empty arguments and values that are not text name nothing.
+// Arguments are read as in the real CLI: numbers, empty arguments and values that are not text are not names of
+// arguments.
 func TestArguments(t *testing.T) {
 	tests := map[string][]string{
 		"[first, second]": {"first", "second"},

@@ -117,8 +117,8 @@ func (r *memoryReader) projectRules(o MemoryOptions, dir string) {
 	}
 }
 
-// isBelow reports whether a file is inside a directory, at any depth. The directory itself is not inside it: a search
-// by a shell command may read it.
+// isBelow reports whether a file is inside a directory, at any depth. The directory itself is not inside, because a
+// search by a shell command may read it.
 func isBelow(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
 	return err == nil && rel != "." && filepath.IsLocal(rel)
@@ -143,12 +143,12 @@ const (
 	maxMemory  = 1 << 20 // bytes of a file; longer files are omitted
 )
 
-// memoryReader reads each file once, in the order in which the model sees the files.
+// memoryReader reads each file once, in the order in which the model receives the files.
 type memoryReader struct {
 	home     string
 	cwd      string
 	seen     map[string]bool
-	target   string // the file whose instructions are needed; empty means those that always apply
+	target   string // the file whose instructions are needed; empty selects the instructions that always apply
 	memories []Memory
 }
 
@@ -268,7 +268,7 @@ func (r *memoryReader) readRules(dir, kind, base string) {
 	})
 }
 
-// resolveImport returns the file that an import names; empty means none.
+// resolveImport returns the path of an imported file; empty means none.
 func (r *memoryReader) resolveImport(name, dir string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		if r.home == "" {

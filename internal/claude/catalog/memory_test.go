@@ -103,7 +103,7 @@ func TestReached(t *testing.T) {
 			"p/lib/.claude/CLAUDE.md", "p/lib/CLAUDE.local.md", "p/lib/.claude/rules/r.md", "p/lib/.claude/rules/s.md", "p/lib/src/CLAUDE.md", "p/.claude/rules/go.md",
 		}},
 		{all, "outside/f", "", nil},
-		{all, "p", "", nil}, // grep -r x . reaches the working directory itself (A10)
+		{all, "p", "", nil}, // grep -r x . searches the working directory itself (A10)
 		{all, "", "", nil},
 		{MemoryOptions{CWD: all.CWD, Local: true}, "p/lib/a.ts", "", []string{"p/lib/CLAUDE.local.md"}},
 	} {

@@ -1,8 +1,8 @@
-// Package checkpoint records the content of files before each prompt, so that they can be restored later, also by a
+// Package checkpoint records the content of files before each prompt, so that they can be restored later, even by a
 // process that resumes the session.
 //
-// Only files that the session's own editing tools changed are ever restored. Changes by shell commands and sub-agents
-// are detected at the next prompt, and only in tracked files, as in the real CLI.
+// Only files that the session's own editing tools changed are restored. Changes by shell commands and sub-agents are
+// detected at the next prompt, and only in tracked files, as in the real CLI.
 package checkpoint
 
 import (
@@ -28,13 +28,13 @@ func (e unknownPromptError) Error() string { return string(e) }
 type Options struct {
 	// CWD is the working directory, absolute; files below it are recorded with their relative path.
 	CWD        string
-	Transcript Transcript // nil means copies stay in memory, and nothing is recorded
+	Transcript Transcript // nil means that copies stay in memory and the history is not recorded
 	Clock      Clock      // nil means the zero time
 }
 
 // Transcript stores history lines and provides the directory for copies.
 type Transcript interface {
-	// HistoryDir returns the current directory for copies; "" means keep copies in memory.
+	// HistoryDir returns the current directory for copies; "" means that copies stay in memory.
 	HistoryDir() string
 	// Record writes an event to the transcript. All events are *[protocol.CustomLine].
 	Record(ev protocol.Event) error
@@ -122,8 +122,8 @@ type snapshot struct {
 	Timestamp string            `json:"timestamp"`
 }
 
-// Record records prompts and changes of files by tools. An error reports that something could not be stored;
-// everything else was recorded.
+// Record records prompts and changes of files by tools. An error reports that some content could not be stored; the
+// rest was recorded.
 func (h *History) Record(ev protocol.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

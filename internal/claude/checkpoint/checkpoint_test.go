@@ -38,7 +38,7 @@ func record(t *testing.T, h *History, ev protocol.Event) {
 	}
 }
 
-// Checklist row 68: each prompt has a checkpoint; rewinding undoes everything since then.
+// Checklist row 68: each prompt has a checkpoint; rewinding undoes all changes since then.
 func TestRewind(t *testing.T) {
 	dir := t.TempDir()
 	a, b, n := filepath.Join(dir, "a"), filepath.Join(dir, "sub", "b"), filepath.Join(dir, "n.ipynb")
@@ -178,7 +178,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A symbolic link in place of a file is not changed, and is counted.
+// A symbolic link that has replaced a file is not changed, but counted.
 func TestLink(t *testing.T) {
 	dir := t.TempDir()
 	a, other := filepath.Join(dir, "a"), filepath.Join(dir, "other")

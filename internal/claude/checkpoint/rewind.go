@@ -117,7 +117,7 @@ func compare(files map[string]restoreTarget) (Change, error) {
 	return c, nil
 }
 
-// hasLink reports whether path is not a regular file, or its directory has been replaced by another one.
+// hasLink reports whether path is not a regular file, or whether its directory was replaced.
 func hasLink(path, parent string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true

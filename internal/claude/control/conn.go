@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Conn is the connection to one host. The methods that ask the host may be called from many
-// goroutines; before [Conn.Serve] they fail with [ErrClosed].
+// Conn is the connection to one host. The methods that send requests to the host may be called from many goroutines.
+// Before [Conn.Serve] they fail with [ErrClosed].
 type Conn struct {
 	in              io.Reader
 	backgroundLimit time.Duration
@@ -116,7 +116,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	return err
 }
 
-// shutDown stops everything that waits for the host or works for it. After an error it also cancels the requests in
+// shutDown stops all goroutines that wait for the host or work for it. After an error it also cancels the requests in
 // progress.
 func (p *Conn) shutDown(err error) {
 	p.closeInput()
@@ -192,7 +192,7 @@ func (p *Conn) showIdle() {
 	}
 }
 
-// runBackground streams the events of background work until a prompt arrives or the work asks for a turn.
+// runBackground streams the events of background work until a prompt arrives or the work needs a turn.
 func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()

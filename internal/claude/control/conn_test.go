@@ -91,7 +91,7 @@ func (silentSession) Turn(context.Context, context.Context, protocol.UserMessage
 	return true, nil
 }
 
-// floodingSession is a session whose turns write more than the pipe to a host that does not read can hold.
+// floodingSession is a session whose turns write more than fits into the pipe to a host that does not read.
 type floodingSession struct {
 	silentSession
 	peer *Conn
@@ -114,7 +114,7 @@ func (s blockedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Checklist row 18: a run can be ended from outside even if the host does not read stdout.
+// Checklist row 18: a run can be stopped from outside even if the host does not read stdout.
 func TestEndWithDeafHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, host := io.Pipe()
@@ -125,7 +125,7 @@ func TestEndWithDeafHost(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- peer.Serve(ctx, floodingSession{peer: peer}) }()
-		go io.WriteString(host, `{"type":"user","message":{"role":"user","content":"go"}}`+"\n") // ends when it is read
+		go io.WriteString(host, `{"type":"user","message":{"role":"user","content":"go"}}`+"\n") // returns when it is read
 		synctest.Wait()
 		started := time.Now()
 		gone := errors.New("gone")
@@ -209,8 +209,8 @@ func (e *instantReplies) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The response to initialize is sent when the host's first server is contacted, before anything that depends on that
-// server's answer (golden ctl-sdkmcp).
+// The response to initialize is sent when the host's first server is contacted, before all messages that depend on the
+// answer of that server (golden ctl-sdkmcp).
 func TestInitializeIsAnsweredFirst(t *testing.T) {
 	for range 200 {
 		in, host := io.Pipe()

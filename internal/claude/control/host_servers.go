@@ -32,7 +32,7 @@ func (g *hostServers) parkHandshakes(handshakes map[string]Handshake) {
 	g.parkedHandshakes = handshakes
 }
 
-// answerParked handles a message from the stored handshake. It returns false if the server has to be asked.
+// answerParked handles a message from the stored handshake. It returns false if the message must be sent to the server.
 func (g *hostServers) answerParked(server string, message json.RawMessage) (json.RawMessage, bool) {
 	in := plainjson.Read[struct {
 		ID     json.RawMessage `json:"id"`
@@ -99,8 +99,8 @@ type initialConnect struct {
 	answered  <-chan struct{}
 }
 
-// begin makes noteContact call reached from now on. The channel answered is closed after the initialize request is
-// answered. Messages of servers are processed only after that.
+// After begin, noteContact calls reached. The channel answered is closed after the initialize request is answered.
+// Messages of servers are processed only after that.
 func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -36,7 +36,7 @@ func (p *Conn) readLines(ctx context.Context) error {
 				return fault
 			}
 		}
-		rest, _ := in.Peek(in.Buffered()) // buffered bytes only, so it cannot fail
+		rest, _ := in.Peek(in.Buffered()) // only buffered bytes, so it cannot fail
 		p.scheduler.setBursting(bytes.IndexByte(rest, '\n') >= 0)
 		if err != nil {
 			p.closeInput()
@@ -92,7 +92,7 @@ func guessType(line []byte) string {
 	return "unknown"
 }
 
-// dispatch handles one request of the host, either at once or in a goroutine that ends with its handler.
+// dispatch handles one request of the host, either immediately or in a goroutine that runs its handler.
 func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
 	switch plainjson.Read[struct {
 		Subtype string `json:"subtype"`
@@ -205,8 +205,8 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	})
 }
 
-// connectServers calls run, which connects the servers, in a goroutine. It returns when a message
-// is sent to one of the host's servers or when run has finished.
+// connectServers runs the function run, which connects the servers, in a goroutine. It returns when a message is sent
+// to one of the host's servers or when run has finished.
 func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.begin(spoken, answered)

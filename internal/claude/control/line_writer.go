@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxBacklog is how many bytes may wait for a slow host before turns also wait.
+	// maxBacklog is the number of bytes that may wait for a slow host. If there are more, turns wait, too.
 	maxBacklog = 1 << 20
 	// finalFlushTimeout is how long the last lines may take after a signal has ended the run.
 	finalFlushTimeout = time.Second
@@ -128,8 +128,8 @@ func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	return nil
 }
 
-// hold keeps turns from writing until release is called. Lines that are put meanwhile precede
-// everything that turns write.
+// hold prevents turns from writing until release is called. Lines that are queued meanwhile precede the output of
+// turns.
 func (l *lineWriter) hold() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()

@@ -31,7 +31,7 @@ type outgoingRequest struct {
 	abandoned <-chan struct{} // closed when the caller no longer waits
 }
 
-// requestKind says what a request belongs to, which determines when it is withdrawn.
+// requestKind specifies what a request is part of, which determines when it is withdrawn.
 type requestKind int
 
 const (

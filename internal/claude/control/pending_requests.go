@@ -29,7 +29,7 @@ func (e *pendingRequests) start(ctx context.Context, id string, run func(ctx con
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	e.cancels[id] = cancel
-	e.group.Go(func() { // returns when run does; ctx stops it
+	e.group.Go(func() { // returns with run; ctx stops it
 		defer cancel()
 		run(ctx)
 	})

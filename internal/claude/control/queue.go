@@ -99,7 +99,7 @@ func (q *queue) push(in *prompt) {
 	q.waiting = slices.Insert(q.waiting, at, in)
 }
 
-// markSeen records a uuid and reports whether it was seen before. It returns false for an empty uuid.
+// markSeen records a uuid and reports whether it was already recorded. It returns false for an empty uuid.
 func (q *queue) markSeen(uuid string) bool {
 	if uuid == "" {
 		return false
@@ -190,10 +190,10 @@ type userFrame struct {
 }
 
 // readPrompt converts a user frame into a prompt. If the content has the wrong type, it returns nil, and the frame is
-// ignored. Other keys of the wrong type count as absent.
+// ignored. Other keys with values of the wrong type are ignored.
 func readPrompt(line []byte) (*prompt, error) {
 	var f userFrame
-	_ = json.Unmarshal(line, &f) // the line is valid JSON; keys of the wrong type stay zero
+	_ = json.Unmarshal(line, &f) // the line is valid JSON; keys with values of the wrong type stay zero
 	var role any = "undefined"
 	if f.Message != nil && f.Message.Role != nil {
 		if json.Unmarshal(f.Message.Role, &role) != nil || role == nil {

@@ -102,8 +102,8 @@ func (d *scheduler) endInput() {
 	d.notify()
 }
 
-// enqueue queues a prompt. A prompt with a known uuid is not queued again; it is only echoed,
-// unless the first one is still waiting.
+// enqueue queues a prompt. A prompt with a known uuid is not queued again. It is echoed, unless the first one is still
+// waiting.
 func (d *scheduler) enqueue(in *prompt) {
 	d.mu.Lock()
 	if d.queue.markSeen(in.message.UUID) {
@@ -128,7 +128,7 @@ func (d *scheduler) enqueue(in *prompt) {
 	d.notify()
 }
 
-// announce writes the events for a queued prompt, which also leave the idle state; d.mu is held.
+// announce writes the events for a queued prompt. They also end the idle state. d.mu is held.
 func (d *scheduler) announce(in *prompt) {
 	in.unannounced = false
 	d.out.showState("running")
@@ -278,7 +278,7 @@ func (d *scheduler) turnStarted() bool {
 
 // beginInitialize records an initialize request. Other requests wait until [scheduler.nextPostponed] returns false,
 // turns until [scheduler.endConnecting] is called. The result begun is true if a turn has already started; again is
-// true if the request is not the first one or is too late.
+// true if it is not the first request or comes too late.
 func (d *scheduler) beginInitialize() (begun, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -312,7 +312,7 @@ func (d *scheduler) postpone(f incomingFrame) bool {
 	return d.initialize.unanswered > 0
 }
 
-// nextPostponed returns the requests that waited for the answer to initialize, one per call. When none is left,
+// nextPostponed returns the requests that waited for the answer to initialize, one per call. After the last one,
 // requests no longer wait, and it announces the prompts that arrived in the meantime.
 func (d *scheduler) nextPostponed() (incomingFrame, bool) {
 	d.mu.Lock()

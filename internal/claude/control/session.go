@@ -74,8 +74,8 @@ type PromptPlayer interface {
 
 // BackgroundWorker gives access to work that continues between turns.
 type BackgroundWorker interface {
-	// Background reports whether background work is running or needs a turn, and whether a turn is certain to follow:
-	// until then the idle state is not reported to the host.
+	// Background reports whether background work is running or needs a turn, and whether another turn will certainly
+	// follow. Until that turn, the idle state is not reported to the host.
 	Background() (busy, owesTurn bool)
 	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a turn, no work is
 	// left, or the context until is cancelled. It returns early if ctx is cancelled.
@@ -88,8 +88,8 @@ type BackgroundWorker interface {
 type RequestServer interface {
 	// Serve handles a request of every subtype except the requests of [Initializer].
 	Serve(ctx context.Context, r Request) (Answer, error)
-	// IsSlow reports whether requests of a subtype may block. Others are served by the goroutine
-	// that reads stdin and are answered before the next line is read.
+	// IsSlow reports whether requests of a subtype may block. All other requests are handled by the goroutine that reads
+	// stdin and are answered before it reads the next line.
 	IsSlow(subtype string) bool
 }
 
@@ -114,7 +114,7 @@ type Request struct {
 type Answer struct {
 	Payload                   any
 	EventsBefore, EventsAfter []protocol.Event
-	AfterWrite                func() // called after the answer is written, also after an error; may be nil
+	AfterWrite                func() // called after the answer was written, even after an error; may be nil
 	forInitialize             bool   // the response also lists the unanswered questions to the host
 }
 

@@ -36,7 +36,7 @@ func checkAgents(s *process.System, f *Flags) error {
 	return nil
 }
 
-// agentsFaults describes problems of agents, by name, as the real CLI words them.
+// agentsFaults describes problems of agents, by name, with the texts of the real CLI.
 func agentsFaults(raw json.RawMessage) []string {
 	if err := plainjson.SyntaxError(raw); err != nil {
 		return []string{"invalid JSON: " + err.Error()}

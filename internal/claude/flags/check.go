@@ -16,12 +16,12 @@ import (
 // CompatRust is the value of CLAUDELESS_COMPAT that selects the behaviour of the older Rust tool.
 const CompatRust = "claudeless-rs"
 
-// Check validates what cannot be checked while parsing a flag: combinations of flags, conflicts with the process, and
-// values that must be JSON. It returns the first problem as an error with the message of the real CLI. It also
-// normalises f as its fields document (session id, system prompts from files, known betas) and prints warnings.
+// Check validates everything that cannot be checked while parsing a flag: combinations of flags, conflicts with the
+// process, and values that must be JSON. It returns the first problem as an error with the message of the real CLI. It
+// also normalises f as its fields document (session id, system prompts from files, known betas) and prints warnings.
 //
-// It does not check --settings, --mcp-config, the name in --agent, and whether the session id is in use, because
-// these need more than the command line.
+// It does not check --settings, --mcp-config, the name in --agent, and whether the session id is in use, because these
+// need more than the command line.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
 		checkSession, checkSettingSources, checkAgents, checkSchema, checkFormats, checkPrivileges, loadSystemPrompts,

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Flags is one parsed command line of claude. Strings are as given, "" if absent; Has reports whether a flag was
-// given with an empty value. Lists hold the values of all occurrences in order.
+// Flags is one parsed command line of claude. Strings are unchanged, and "" if the flag is missing. Has reports whether
+// a flag was given, even with an empty value. Lists hold the values of all occurrences in order.
 type Flags struct {
 	// Prompt is the first positional word; HasPrompt reports whether there was one.
 	// Further words are ignored, as in the real CLI.
@@ -97,7 +97,7 @@ type ToolFlags struct {
 	Tools                           []string
 	AllowedTools                    []string
 	DisallowedTools                 []string
-	PermissionMode                  string // in camelCase; "manual" becomes "default"; "" means not given
+	PermissionMode                  string // in camelCase; "manual" becomes "default"; "" means that it is not set
 	PermissionPromptTool            string
 	PermissionPrompts               string // host or none
 	DangerouslySkipPermissions      bool
@@ -165,8 +165,8 @@ func (f *Flags) Has(name string) bool {
 	return ok
 }
 
-// Parse parses a command line of claude; call [Flags.Check] before a run. Under the
-// name claude, claudeless flags are unknown, but their variables still apply.
+// Parse parses a command line of claude; call [Flags.Check] before a run. Under the name claude, flags of claudeless
+// are unknown, but the corresponding environment variables apply.
 func Parse(s *process.System, words []string) (*Flags, error) {
 	f := &Flags{OutputFlags: OutputFlags{OutputFormat: "text", InputFormat: "text"}}
 	options := claudeOptions(f)
@@ -194,7 +194,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 func versionOverride(s *process.System, f *Flags, words []string) error {
 	mine := slices.DeleteFunc(ownOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
-		result, _ := argv.Parse(parserOptions(mine), words) // all other flags of the line count as unknown here
+		result, _ := argv.Parse(parserOptions(mine), words) // all other flags on the line count as unknown here
 		f.Given = result.Options
 	}
 	return fromEnvironment(s, f, mine)

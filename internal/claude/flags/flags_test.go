@@ -11,7 +11,7 @@ import (
 
 var ignoreGiven = cmp.Options{cmpopts.IgnoreUnexported(Flags{}), cmpopts.IgnoreFields(Flags{}, "Given")}
 
-// The flags of the real CLI: those of its --help and those that it takes without naming them.
+// The flags of the real CLI: those in its --help, and those that it accepts but does not list.
 const (
 	listedFlags = `--add-dir --agent --agents --allow-dangerously-skip-permissions --allowedTools --allowed-tools
 		--append-system-prompt --autocompact --ax-screen-reader --bg --background --bare --betas --brief --chrome --cloud -c
@@ -78,7 +78,8 @@ func TestEveryFlagInBothForms(t *testing.T) {
 	}
 }
 
-// Checklist row 4: every flag of the real CLI is accepted under both program names; our flags only under claudeless.
+// Checklist row 4: every flag of the real CLI is accepted under both program names; flags of claudeless only under the
+// name claudeless.
 func TestEveryFlagIsKnown(t *testing.T) {
 	parse := func(t *testing.T, name, flag string) error {
 		t.Helper()
@@ -110,7 +111,7 @@ func TestEveryFlagIsKnown(t *testing.T) {
 	}
 }
 
-// Checklist row 2: the command lines of both SDKs, as they send them, without -p.
+// Checklist row 2: the exact command lines of both SDKs, without -p.
 func TestSDKCommandLines(t *testing.T) {
 	tests := map[string]struct {
 		args []string
@@ -185,7 +186,7 @@ func TestEmptyValues(t *testing.T) {
 	}
 }
 
-// Checklist row 3: comma lists, space lists and variadic words, and what ends them.
+// Checklist row 3: lists with commas, lists with spaces, variadic words, and the words that end them.
 func TestToolLists(t *testing.T) {
 	for _, tt := range []struct {
 		args   []string

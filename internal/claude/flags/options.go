@@ -20,8 +20,8 @@ type option struct {
 	note    string   // text in --help after the choices
 }
 
-// newOption creates a flag that --help shows, hiddenOption one that only clients use, claudelessOption one that the
-// real CLI does not have.
+// newOption creates a flag that --help lists. hiddenOption creates one that only clients use, and claudelessOption one
+// that the real CLI does not have.
 func newOption(flags, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
 }
@@ -216,7 +216,7 @@ func ownOptions(f *Flags) []option {
 	}
 }
 
-// addExpectation enables the check of expectations; "defer" leaves it to a later reader of the journal.
+// addExpectation enables the check of expectations; "defer" leaves the check to claudeless verify.
 func addExpectation(f *Flags) func(string) error {
 	return func(value string) error {
 		f.Expect, f.Defer = value != "defer", value == "defer"
@@ -327,7 +327,7 @@ func setBudget(target *float64) func(string) error {
 	}
 }
 
-// windowError describes an invalid size, as the real CLI words it.
+// windowError describes an invalid size with the text of the real CLI.
 type windowError string
 
 func (e windowError) Error() string { return string(e) }
@@ -344,7 +344,7 @@ func setWindow(target *string) func(string) error {
 	}
 }
 
-// ContextWindow returns the size, in tokens, of --autocompact; 0 means determined by the model.
+// ContextWindow returns the size, in tokens, of --autocompact; 0 means that the model determines it.
 func ContextWindow(value string) int {
 	digits := strings.TrimRight(strings.ToLower(value), "km")
 	n, err := strconv.ParseFloat(digits, 64)
@@ -391,7 +391,7 @@ func camelCase(kebab string) string {
 	return strings.Join(words, "")
 }
 
-// setSources only splits the list; names are validated with the rest, because their error is worded differently.
+// setSources only splits the list. Check validates the names, because their error has another form.
 func setSources(target *[]string) func(string) error {
 	return func(value string) error {
 		*target = nil

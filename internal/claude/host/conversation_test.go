@@ -31,23 +31,24 @@ var update = flag.Bool("update", false, "rewrite the expected lines of the conve
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestConversations plays testdata/*.txtar: one behaviour of the protocol each.
+// TestConversations plays testdata/*.txtar. Each file checks one behaviour of the protocol, which its comment describes.
 //
-// The comment says what is shown. The file "options" holds words: await-initialize, replay, one-by-one, states,
-// host-states, checkpoints. The file "conversation" is played line by line in a synctest bubble:
+// The file "options" contains words: await-initialize, replay, one-by-one, states, host-states, checkpoints. The file
+// "conversation" is played line by line in a synctest bubble:
 //
 //	> LINE     the host sends a line
-//	>> N LINE  the same with a run of N "x" in place of the word XXX, and a line break in that of NEXT
-//	wait D     the clock goes on by a duration
+//	>> N LINE  the same, but XXX is replaced by N times "x", and NEXT by a newline
+//	wait D     the clock advances by a duration
 //	eof        the host closes stdin
-//	deaf, hear the host stops and starts again to read stdout
-//	< LINE     stdout shows a line, now that everything has come to rest
+//	deaf, hear the host stops reading stdout, and continues
+//	< LINE     stdout contains a line when all goroutines are blocked
 //	= TEXT     Serve returns; TEXT is its error, "nil" for none
 //
-// Ids are counted: the first one made is id-1. Lines longer than 400 bytes are cut. The session is a fake whose turns
-// follow from their prompts: "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for
-// permission; "hook D" calls hook_0 with a timeout; "message S" sends one to a server; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error, "give-up" with a result that is one.
-// With the flag -update the "<" and "=" lines are rewritten.
+// Ids are counted from id-1. Lines longer than 400 bytes are cut. The session is a fake whose prompts are commands:
+// "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for permission; "hook D" calls
+// hook_0 with a timeout; "message S" sends a message to a server; "sleep D" waits; "round D" waits and then absorbs
+// waiting prompts; "flood N" writes N KiB; "fail" ends with a Go error, "give-up" with an error result. With the flag
+// -update the "<" and "=" lines are rewritten.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -144,7 +145,7 @@ type conversation struct {
 	cancel context.CancelFunc
 }
 
-// stdout stores the output; a goroutine that holds turn blocks the writer.
+// stdout stores the output. A goroutine that locks turn blocks the writer.
 type stdout struct {
 	turn chan struct{} // cap 1
 	text bytes.Buffer
@@ -244,7 +245,7 @@ func start(t *testing.T, options []string) *conversation {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.cancel = cancel
-	go func() { // ends with Serve
+	go func() { // returns with Serve
 		err := s.peer.Serve(ctx, s.driver(marks))
 		if closed := s.servers.Close(context.WithoutCancel(ctx)); closed != nil {
 			t.Error(closed)

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// restore restores the files to their state at a prompt. With dryRun it only reports what that would change.
+// restore restores the files to their state at a prompt. With dryRun it only reports the changes.
 func (h *hostedSession) restore(uuid string, dryRun bool) (checkpoint.Change, error) {
 	history := h.session.Checkpoints()
 	switch {
@@ -47,7 +47,7 @@ func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 	if h.session.Policy().Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
 		return "", nil, fs.ErrPermission
 	}
-	// Pipes and devices are not opened, because reading them may block, and later requests wait for this one.
+	// Pipes and devices are not opened, because reading them may block this request and all later ones.
 	if info, err := os.Stat(abs); err != nil || !info.Mode().IsRegular() {
 		return "", nil, cmp.Or(err, fs.ErrInvalid)
 	}

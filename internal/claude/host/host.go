@@ -62,7 +62,7 @@ func options(plan launch.Plan, sys *process.System, marks control.FrameMetadata)
 // frameMetadata provides ids and times for frames of the session.
 type frameMetadata struct {
 	plan    launch.Plan
-	session *session.Session // nil until the session is open; nothing is written before that
+	session *session.Session // nil until the session is open; no output is written before
 }
 
 func (m *frameMetadata) NewID() string     { return m.plan.Clock.NewID() }
@@ -171,7 +171,7 @@ func handlerFor(subtype string) (handler, bool) {
 		"mcp_authenticate":       {run: mcpAuthenticate},
 		"mcp_clear_auth":         {run: mcpClearAuth},
 		"mcp_oauth_callback_url": {run: mcpCallbackURL},
-		"seed_read_state":        {run: acceptWithoutEffect}, // only NotebookEdit requires an earlier Read, which must be one of this session
+		"seed_read_state":        {run: acceptWithoutEffect}, // only NotebookEdit requires an earlier Read, and the Read must belong to this session
 	}
 	h, ok := table[subtype]
 	return h, ok

@@ -81,8 +81,8 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 	return nil
 }
 
-// parkHandshakes collects the handshakes of servers that are not connected yet. outcomes reports for each server what
-// happened to its handshake; it is nil if the request contains none.
+// parkHandshakes collects the handshakes of servers that are not connected yet. outcomes contains the outcome of the
+// handshake for each server; it is nil if the request contains no handshakes.
 func parkHandshakes(in request, names []string, connected func(name string) bool) (outcomes map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !plainjson.IsSet(raw) || len(names) == 0 {

@@ -67,7 +67,7 @@ func modelError(name string) (code, text string) {
 }
 
 // reportModelChange writes the message about a changed model if a turn has started (spec: cli-observed 5). asked is the
-// requested name, which is shown in addition to the model's name; it may be empty.
+// requested name, which is reported in addition to the model's name; it may be empty.
 func (r *requestServer) reportModelChange(before, asked string) {
 	now := r.identity.Model()
 	if !r.conn.TurnStarted() || now == before {

@@ -65,7 +65,7 @@ type stylesAnswer struct {
 	Styles []string `json:"available_output_styles"`
 }
 
-// reloadAnswer is the answer to reload_plugins. It lists what is loaded; nothing is read again.
+// reloadAnswer is the answer to reload_plugins. It lists the loaded plugins without reading them again.
 type reloadAnswer struct {
 	Agents   []Agent           `json:"agents"`
 	Commands []Command         `json:"commands"`

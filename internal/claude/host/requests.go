@@ -167,7 +167,7 @@ func (r request) typeError(key, want string) error {
 	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
 }
 
-// acceptWithoutEffect responds with success for requests that change something a simulated session does not have.
+// acceptWithoutEffect responds with success to requests about parts of the real CLI that are not simulated.
 func acceptWithoutEffect(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{}, nil
 }
@@ -223,7 +223,7 @@ func claimSession(context.Context, *requestServer, request) (control.Answer, err
 	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }
 
-// submitFeedback responds that feedback is disabled; nothing is sent.
+// submitFeedback responds that feedback is disabled. It sends no feedback.
 func submitFeedback(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{Payload: struct {
 		ID     json.RawMessage `json:"feedback_id"`

@@ -16,7 +16,7 @@ import (
 )
 
 // Checklist rows 59, 60 and 69: every request of the specification is handled in one of three ways, and a refusal
-// says why.
+// contains the reason.
 func TestEveryRequestIsHandled(t *testing.T) {
 	spec := []string{
 		"apply_flag_settings", "background_tasks", "cancel_async_message", "claim_session", "end_session", "file_suggestions",

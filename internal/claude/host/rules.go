@@ -61,7 +61,7 @@ func permissionRules(s *session.Session) ruleAnswer {
 	return ruleAnswer{ruleState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().AdditionalDirectories()}}
 }
 
-// describeRule describes in words what a rule covers. It returns nil if the rule explains itself.
+// describeRule describes in words what a rule covers. It returns nil if the rule needs no explanation.
 func describeRule(r protocol.PermissionRule) *ruleText {
 	switch {
 	case r.RuleContent == "" && r.ToolName == "Bash":

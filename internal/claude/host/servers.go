@@ -178,8 +178,7 @@ func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.A
 	return control.Answer{Payload: out, AfterWrite: release}, nil
 }
 
-// mcpMessage delivers a message that a server inside the host sent on its own initiative. The
-// answer is always success.
+// mcpMessage delivers an unsolicited message of a server inside the host. The answer is always success.
 func mcpMessage(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	server, _ := plainjson.StringValue(in.keys["server_name"])
 	message := in.keys["message"]
@@ -217,7 +216,7 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	return control.Answer{Payload: result}, nil
 }
 
-// canonical returns the server whose name has this form as part of tool names.
+// canonical returns the server whose name has this form in tool names.
 func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {
@@ -229,8 +228,8 @@ func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 	return mcp.ServerStatus{}, false
 }
 
-// mcpAuthenticate does not log in: nothing here opens a browser. The messages about servers without a login are
-// worded as in the real CLI.
+// mcpAuthenticate does not log in, because claudeless opens no browser. The messages about servers without a login have
+// the texts of the real CLI.
 func mcpAuthenticate(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	return control.Answer{}, r.refuseLogin(in, "Server type %q does not support OAuth authentication", "stdio")
 }
@@ -240,8 +239,8 @@ func mcpClearAuth(_ context.Context, r *requestServer, in request) (control.Answ
 	return control.Answer{}, r.refuseLogin(in, "Cannot clear auth for server type %q", "undefined")
 }
 
-// refuseLogin returns the error for a server that has no login. kind is the type that the error names for a server that
-// runs as a process.
+// refuseLogin returns the error for a server that has no login. kind is the type in the error for a server that runs as
+// a process.
 func (r *requestServer) refuseLogin(in request, format, kind string) error {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.server(name)

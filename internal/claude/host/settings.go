@@ -344,7 +344,7 @@ func (h *hostedSession) settings() settingsAnswer {
 			out.Sources = append(out.Sources, settingsSource{layer.Source, layer.Raw})
 		}
 	}
-	if raw, err := protocol.Marshal(merged); err == nil { // it was parsed from JSON, so it can be encoded
+	if raw, err := protocol.Marshal(merged); err == nil { // the settings were parsed from JSON, so they can be encoded
 		out.Effective = raw
 	}
 	return out

@@ -54,8 +54,8 @@ func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// backgroundTask handles a request to move work of the running turn to the background. Nothing is
-// moved: commands move there only after their timeout.
+// backgroundTask handles a request to move work of the running turn to the background. It moves no work, because
+// commands move there only after their timeout.
 func backgroundTask(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	if id := in.keys["tool_use_id"]; !plainjson.IsSet(id) || string(id) == `""` {
 		return control.Answer{Payload: struct{}{}}, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// newIdentity returns how the run identifies itself. It needs the scenario and the environment of the settings.
+// newIdentity returns the identity of the run. It needs the scenario and the environment of the settings.
 func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := p.Identity
@@ -109,8 +109,8 @@ func maxRetries(sys *process.System) int {
 	}
 }
 
-// retryScale returns the factor for the waits between retries (CLAUDELESS_RETRY_SCALE); 1 is as long as the real CLI
-// waits. Without the variable a run does not wait at all, unless a screen shows the wait.
+// retryScale returns the factor for the waits between retries (CLAUDELESS_RETRY_SCALE); 1 means the waits of the real
+// CLI. Without the variable a run does not wait, unless it is interactive.
 func retryScale(sys *process.System, f *flags.Flags) float64 {
 	if f.Interactive && sys.Getenv("CLAUDELESS_RETRY_SCALE") == "" {
 		return 1
@@ -148,8 +148,8 @@ func toolTimeout(sys *process.System, s Scenario) time.Duration {
 	return timeoutFor(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
 }
 
-// serverEnviron returns the environment of MCP servers. If the run has several processes, it also marks them as
-// servers.
+// serverEnviron returns the environment of MCP servers. If the run has several processes, the environment also marks
+// them as servers.
 func serverEnviron(sys *process.System, environ []string) []string {
 	if sys.Getenv("CLAUDELESS_RUN") == "" {
 		return environ

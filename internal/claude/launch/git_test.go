@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Facts 8: user and assistant lines contain gitBranch, and the environment says whether there is a repository.
+// Facts 8: user and assistant lines contain gitBranch, and the environment contains whether there is a repository.
 func TestFindCheckout(t *testing.T) {
 	tests := map[string]struct {
 		files map[string]string

@@ -16,8 +16,8 @@ import (
 )
 
 // Resolve computes the plan of a run from its flags, environment, settings and scenario. With an error it returns the
-// incomplete plan; if the plan has a clock, the caller can report the error as an event. Errors and warnings are
-// worded as in the real CLI if it has them; warnings are written to stderr.
+// incomplete plan; if the plan has a clock, the caller can report the error as an event. Errors and warnings have the
+// texts of the real CLI, if it has these errors. Warnings are written to stderr.
 //
 // A command that runs no session passes nil flags: its plan contains directories, settings and servers.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
@@ -43,14 +43,14 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	return *r.plan, nil
 }
 
-// resolveOutput resolves the part of the plan that even a run that cannot start needs.
+// resolveOutput resolves the part of the plan that is needed even if the run cannot start.
 func (r *resolver) resolveOutput() error {
 	f := r.flags
 	r.plan.Output = Output{
 		Format: f.OutputFormat, Verbose: f.Verbose, PartialMessages: f.IncludePartialMessages, ReplayPrompts: f.ReplayUserMessages,
 		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, FailOnMissedExpectations: f.Expect, DeferVerdict: f.Defer, MirrorTranscript: f.SessionMirror,
 	}
-	if f.ThinkingDisplay == "summarized" { // other values of the flag do not show in events
+	if f.ThinkingDisplay == "summarized" { // other values of the flag are not visible in events
 		r.plan.Output.ThinkingDisplay = f.ThinkingDisplay
 	}
 	return nil

@@ -47,7 +47,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// If several places set one value, the one nearest to the user is used.
+// If a value is set in several places, the most specific place takes precedence.
 func TestPrecedence(t *testing.T) {
 	const scenario = "default_model = \"of-scenario\"\npermission_mode = \"plan\"\nclaude_version = \"1.0.1\"\n[timeouts]\nmcp_timeout_ms = 7\n"
 	const settings = `{"model":"of-settings","permissions":{"defaultMode":"acceptEdits"},"env":{"ANTHROPIC_DEFAULT_OPUS_MODEL":"of-alias"}}`

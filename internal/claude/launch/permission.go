@@ -35,7 +35,7 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	if !p.Settings.Permissions.ManagedOnly { // managed settings may forbid other rules
 		for _, text := range f.AllowedTools {
 			if settings.ToolPatternError(claudecode.ParseRuleText(text).Tool) != "" {
-				continue // it would allow more tools than the rule names
+				continue // it would allow more tools than the rule specifies
 			}
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
 		}
@@ -172,7 +172,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 	return said + settings.ReportByFile(p.Settings.Faults)
 }
 
-// incompleteRules returns a notice about the entries of a list that are not complete rules; empty means none.
+// incompleteRules returns a message about the entries of a list that are not complete rules; empty means none.
 func incompleteRules(behavior, flag string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
 		text := claudecode.ParseRuleText(rule)

@@ -60,7 +60,7 @@ type Worktree struct {
 // Directories are the working directory of the run and the directories where it stores files.
 type Directories struct {
 	CWD        string // absolute
-	Start      string // directory in which the program was started, to which paths in flags are relative; empty means CWD
+	Start      string // start directory of the program, to which paths in flags are relative; empty means CWD
 	State      string // state directory; empty means no state is kept
 	Home       string
 	Temp       string // directory for sockets
@@ -73,19 +73,19 @@ type Directories struct {
 
 // DebugStreams are the outputs of a run other than its events.
 type DebugStreams struct {
-	Stdout   io.Writer // for faults that corrupt it
+	Stdout   io.Writer // stdout, for faults that corrupt it
 	Stderr   io.Writer // output for warnings
-	Progress io.Writer // shows a temporary line about what the run is waiting for; nil means none
+	Progress io.Writer // displays a temporary line about what the run is waiting for; nil means none
 }
 
 func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
 
-// Identity is how the run identifies itself: ids, version and entry point.
+// Identity identifies the run: ids, version and entry point.
 type Identity struct {
 	Version      string             // version of claude
 	Profile      claudecode.Profile // behaviour of that version
 	Entrypoint   string
-	AsClaude     bool   // the program runs under the name claude: it offers only what the real CLI has and prints no hints of its own
+	AsClaude     bool   // the program runs under the name claude: it offers only what the real CLI has and prints no hints of claudeless
 	RustCompat   bool   // the behaviour of the older Rust tool is kept
 	APIKeySource string // "none", or the name of the variable
 }
@@ -115,14 +115,14 @@ type Customization struct {
 	Restricted bool
 	SafeMode   bool
 	Memories   []catalog.Memory // instruction files
-	// MemorySources specifies where to find further instruction files; nil means nowhere.
+	// MemorySources specifies where to find further instruction files; nil means none.
 	MemorySources *catalog.MemoryOptions
 }
 
 // Servers are the MCP servers of the run.
 type Servers struct {
 	Configs         []mcp.ServerConfig        // servers that are started
-	InHost          []mcp.ServerConfig        // servers inside the host, which can be reached only after initialize
+	InHost          []mcp.ServerConfig        // servers inside the host, which are reachable only after initialize
 	Errors          []protocol.MCPServerError // entries that were skipped
 	Client          mcp.Options               // options for connecting to them, without callbacks
 	Required        bool                      // the run fails if one of them is missing
@@ -133,7 +133,7 @@ type Servers struct {
 type Model struct {
 	Requested string // requested by a flag or by the agent that the session runs as; empty means not set
 	Name      string // at start
-	// it was chosen by a flag, an agent or the environment; otherwise a resumed session keeps its own model
+	// a flag, an agent or the environment chose it; otherwise a resumed session keeps its own model
 	IsExplicit bool
 	Fallbacks  []string // models to try in order if the model is overloaded or not available
 	Effort     string
@@ -187,7 +187,7 @@ type Permission struct {
 	Rules         []permission.Rule
 	Directories   []permission.Directory // working directories in addition to CWD
 	NoPrompts     bool                   // the run asks no permission questions
-	PromptTool    string                 // who answers questions: "stdio" means the host, another value is a tool of an MCP server, and empty means no one
+	PromptTool    string                 // answers permission questions: "stdio" means the host, another value is a tool of an MCP server, and empty means none
 	BypassAllowed bool
 }
 
@@ -199,8 +199,8 @@ type Output struct {
 	ReplayPrompts            bool   // echo the prompts
 	HookEvents               bool
 	AgentText                bool   // write the text of sub-agents for which a turn waits
-	ThinkingDisplay          string // how events mark thinking; empty means they do not
-	FailOnMissedExpectations bool   // a missed expectation of the scenario gives an exit code
+	ThinkingDisplay          string // how thinking is marked in events; empty means that it is not marked
+	FailOnMissedExpectations bool   // a missed expectation of the scenario determines the exit code
 	DeferVerdict             bool   // another process checks the expectations
 	MirrorTranscript         bool   // repeat the transcript lines on stdout
 }
@@ -227,7 +227,7 @@ type Host struct {
 	StateEventsHostOnly bool // state events are marked as not meant for users
 }
 
-// resolver fills in a plan step by step; each step reads only what earlier steps have set.
+// resolver fills in a plan step by step. Each step uses only results of earlier steps.
 type resolver struct {
 	sys   *process.System // includes the environment from the settings once these are read
 	flags *flags.Flags

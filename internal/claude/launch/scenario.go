@@ -20,7 +20,7 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 	if info, err := os.Stat(path); err == nil {
 		size = info.Size()
 	}
-	process.DelayCollection(size) // what is loaded stays in use, so a collection now costs a fifth of the time for nothing
+	process.DelayCollection(size) // the loaded data stays in use, so a garbage collection now would cost a fifth of the time without freeing memory
 	s := Scenario{Name: name}
 	var err error
 	switch {
@@ -72,7 +72,7 @@ func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, erro
 	return clock.New(o), nil
 }
 
-// parseFailure returns the failure that --failure names; nil means none.
+// parseFailure returns the failure of --failure; nil means none.
 func parseFailure(name string) (*scenarios.Failure, error) {
 	if name == "" {
 		return nil, nil

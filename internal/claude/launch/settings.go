@@ -87,8 +87,8 @@ func (e *ConfigError) Error() string {
 	return text
 }
 
-// checkConfig refuses a broken .claude.json, because of which the real CLI does not start, and keeps a copy of it
-// (spec: cli-observed 8).
+// checkConfig refuses an invalid .claude.json, with which the real CLI does not start, and keeps a copy of it (spec:
+// cli-observed 8).
 func (r *resolver) checkConfig() error {
 	path := r.plan.Store.File
 	raw, err := os.ReadFile(path)
@@ -162,7 +162,7 @@ func (r *resolver) resolveEnvironmentDirs() {
 	r.plan.Store = r.mcpStore()
 }
 
-// mcpStore returns the place where the command mcp stores servers: next to the settings if a variable sets their
+// mcpStore returns the path under which the command mcp stores servers: next to the settings if a variable sets their
 // directory, else where the real CLI stores them (spec: cli-observed 6).
 func (r *resolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Events is the ordered stream of a run; an error is its last pair.
+// Events is the ordered stream of a run; an error is in its last pair.
 type Events = iter.Seq2[protocol.Event, error]
 
 // Encoder writes a whole run to w. It returns the stream's error, or the first error of w.
@@ -56,7 +56,7 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// groupedWriter is a writer that several goroutines can use: what one call of f writes is not interleaved with other
+// groupedWriter is a writer that several goroutines can use: the output of one call of f is not interleaved with other
 // output.
 type groupedWriter interface {
 	Grouped(f func(w io.Writer) error) error

@@ -143,7 +143,7 @@ func TestErrorOfTheWriterEndsTheLoop(t *testing.T) {
 	}
 }
 
-// counter records the sizes of its writes and where groups begin and end.
+// counter records the sizes of its writes, and the beginnings and ends of groups.
 type counter struct {
 	bytes, largest int
 	groups         []int

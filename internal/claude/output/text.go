@@ -14,8 +14,8 @@ type Limits struct {
 	MaxBudgetUSD float64
 }
 
-// Text writes the text of every result, followed by a newline. Failures are also written to stdout, worded as in the
-// real CLI; messages about limits have no final newline (spec: cli-observed 2). If background work was reported,
+// Text writes the text of every result, followed by a newline. Failures are also written to stdout, with the texts of
+// the real CLI; messages about limits have no final newline (spec: cli-observed 2). If background work was reported,
 // there is more than one result, and an empty line separates them.
 func Text(l Limits) Encoder {
 	return func(w io.Writer, events Events) error {

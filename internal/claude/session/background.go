@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// background holds the work that continues outside the conversation: tasks and agents.
+// background holds the work outside the conversation: tasks and agents.
 type background struct {
 	tasks         *task.Set
 	agents        *agent.Agents
@@ -110,5 +110,5 @@ func (b *background) RunSkill(ctx context.Context, skill catalog.Command, text s
 // Names lists the kinds of agents.
 func (b *background) Names() []string { return b.plan.Catalog.AgentNames() }
 
-// Denied returns the rule that keeps agents of a kind from starting.
+// Denied returns the rule that prevents agents of a type from starting.
 func (b *background) Denied(name string) (rule, source string) { return b.policy.DeniedAgent(name) }

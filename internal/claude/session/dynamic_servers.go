@@ -102,7 +102,7 @@ func (v *servers) connectPluginServers(ctx context.Context) error {
 	return err
 }
 
-// expiredContext returns a context that is already cancelled, for calls that start work and should not wait for it.
+// expiredContext returns a context that is already cancelled, for calls that must start work without waiting for it.
 func expiredContext(ctx context.Context) context.Context {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -126,7 +126,7 @@ func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage
 	all := mcp.ServerChange{Errors: map[string]string{}}
 	for _, source := range []string{"dynamic", "sdk"} {
 		limit := ctx
-		if source == "sdk" { // they can be reached only after the host has its response
+		if source == "sdk" { // they are reachable only after the host has received its response
 			limit = expiredContext(ctx)
 			v.dynamic.hostConnecting.Store(true)
 		}

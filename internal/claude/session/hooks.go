@@ -159,7 +159,7 @@ func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
 	return agent.ForkedSkill{Name: k.Name, Description: k.Description, Prompt: text, AgentType: k.Agent, Model: k.Model}
 }
 
-// Check returns the error, as the real CLI words it, for a skill that the model cannot load.
+// Check returns the error for a skill that the model cannot load, with the text of the real CLI.
 func (l *skillLibrary) Check(name string) error {
 	name = strings.TrimPrefix(name, "/")
 	k, ok := l.command(name)

@@ -35,7 +35,7 @@ func (s *Session) State() *simulator.SessionState { return s.state }
 // Policy returns the policy that decides about calls.
 func (s *Session) Policy() *permission.Policy { return s.policy.Policy }
 
-// Servers returns the MCP servers; nil means the session can have none.
+// Servers returns the MCP servers; nil means that the session cannot have servers.
 func (s *Session) Servers() *mcp.Manager { return s.servers.manager }
 
 // Hooks returns the active hooks.
@@ -47,8 +47,8 @@ func (s *Session) Tasks() *task.Set { return s.background.tasks }
 // Checkpoints returns the copies of files; nil means the session keeps none.
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
-// PlanFile returns the file of the plan, empty means none is saved, and the plan that was written in
-// plan mode, empty means none.
+// PlanFile returns the path of the plan file (empty means that no plan is saved) and the plan that was written in plan
+// mode (empty means none).
 func (s *Session) PlanFile() (path, plan string) {
 	path = s.background.planFile()
 	if text, err := os.ReadFile(path); path != "" && err == nil {
@@ -57,8 +57,8 @@ func (s *Session) PlanFile() (path, plan string) {
 	return path, plan
 }
 
-// Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a warning about something
-// that is ignored. It is not written if the program runs under the name claude.
+// Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a warning about an ignored
+// setting. It is not written if the program runs under the name claude.
 func (s *Session) Log() runLog { return s.records }
 
 // WaitReady waits until a turn may start.
@@ -84,7 +84,7 @@ func (s *Session) BackgroundEvents(ctx context.Context) Events {
 // TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 
-// HostConfiguration are options that a host may set before the first turn and that flags set otherwise.
+// HostConfiguration has options that a host may set before the first turn instead of flags.
 type HostConfiguration struct {
 	SystemPrompt *string // nil means unchanged
 	AppendPrompt string  // empty means unchanged
@@ -129,7 +129,7 @@ func (s *Session) Apply(o HostOptions) {
 // History returns the conversation that this session continues.
 func (s *Session) History() []transcript.Message { return s.records.transcript.History() }
 
-// AddPlugins loads the plugins of these directories. withServers is true for those whose servers are also added;
+// AddPlugins loads the plugins of these directories. withServers is true for plugins whose servers are also added;
 // [Session.Connect] connects them.
 func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.OpenDir, dirs...) {

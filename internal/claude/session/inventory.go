@@ -28,7 +28,7 @@ type inventory struct {
 	hostSchema       atomic.Bool             // the host requests structured output
 	state            *simulator.SessionState // the model determines whether the task list is offered
 	hiddenTools      bool                    // tools that init does not list can also run
-	answersUserTools bool                    // a host or the scenario answers tools that talk to the user
+	answersUserTools bool                    // a host or the scenario answers the tools that question the user
 }
 
 func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
@@ -71,8 +71,7 @@ func (v *inventory) listingOptions(resources bool) toolListing {
 // listed returns the built-in tools that the model is offered.
 func (v *inventory) listed(resources bool) []string { return listTools(v.listingOptions(resources)) }
 
-// initTools returns the built-in tools that init lists. Tools that the session's agent may not use
-// are removed without a replacement.
+// initTools returns the built-in tools that init lists. Tools that the session's agent may not use are removed.
 func (v *inventory) initTools(resources bool) []string {
 	o := v.listingOptions(resources)
 	all := listTools(o)
@@ -80,8 +79,8 @@ func (v *inventory) initTools(resources bool) []string {
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
-// exists reports whether the session has a built-in tool: one that init lists or, if the scenario asks
-// for hidden tools, any that remains after --tools and deny rules.
+// exists reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables hidden
+// tools, any tool that --tools and deny rules do not remove.
 func (v *inventory) exists(name string) bool {
 	return v.isAvailable(name) && (v.hiddenTools || v.isListed(name))
 }
@@ -125,10 +124,10 @@ func (v *inventory) refusal(call protocol.ToolUse) (string, bool) {
 	}
 }
 
-// isAvailable reports whether a built-in tool is left after --tools and deny rules.
+// isAvailable reports whether a built-in tool is not removed by --tools or deny rules.
 func (v *inventory) isAvailable(name string) bool {
 	same := func(other string) bool {
-		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
+		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
 		return match || agent.IsCall(other) && agent.IsCall(name)
 	}
 	if name == "Skill" && v.customization.NoCommands || slices.Contains(userTools(), name) && !v.answersUserTools {
@@ -166,7 +165,7 @@ type toolListing struct {
 	HostAnswers  bool // a host or tool answers permission questions (--permission-prompt-tool)
 	NoSkills     bool // --disable-slash-commands
 	HasSchema    bool // --json-schema
-	HostSchema   bool // the host set a schema later, so that the tool for it is the last of the list
+	HostSchema   bool // the host set a schema later, so its tool is the last of the list
 	HasResources bool // an MCP server has resources
 	HasTaskList  bool // the model is offered the task list
 	// NoTasks is CLAUDE_CODE_ENABLE_TASKS=0: TodoWrite instead of the Task tools.
@@ -224,7 +223,7 @@ func listTools(o toolListing) []string {
 		})
 	}
 	if out("Bash") && slices.Contains(list, "Bash") {
-		// Without a shell there is nothing to monitor, and there are tools for searching.
+		// Without a shell, no Monitor tool is listed, but the tools for searching are.
 		list = append(slices.DeleteFunc(list, func(name string) bool { return name == "Monitor" }), "Glob", "Grep")
 	}
 	list = slices.DeleteFunc(list, out)
@@ -262,7 +261,7 @@ func allowedOptionalTools(o toolListing) []string {
 	for _, rule := range o.Allowed {
 		name := claudecode.ParseRuleText(rule).Tool
 		switch {
-		case name == "TodoWrite" || slices.Contains(taskTools(), name): // the one of the two that the session has
+		case name == "TodoWrite" || slices.Contains(taskTools(), name): // the session has this one of the two
 			list = append(list, taskListTools(o)...)
 		case name == "Glob" || name == "Grep": // they are added together
 			list = append(list, "Glob", "Grep")

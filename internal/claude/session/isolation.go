@@ -12,7 +12,7 @@ import (
 
 // isolatedTools are the built-in tools of agents that work in a separate git worktree. The zero value has none.
 type isolatedTools struct {
-	gitLock sync.Mutex // a git must not read the list of worktrees while another git changes it
+	gitLock sync.Mutex // git must not read the list of worktrees while another git process changes it
 
 	mu     sync.Mutex
 	agents map[string]isolatedAgent // by agent id; kept until the end of the session, for agents that continue

@@ -17,9 +17,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// mirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). Lines are written to
-// disk before the event that caused them is yielded. Reading them just before each event therefore puts all lines of
-// a turn before its result.
+// mirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). Lines are written to disk
+// before the event that caused them is yielded. Reading them just before each event therefore emits all lines of a turn
+// before its result.
 type mirror struct {
 	mu    sync.Mutex
 	files []*mirroredFile // files in the order of their first line
@@ -68,7 +68,7 @@ type debugLog struct {
 	redact *redact.Redactor
 }
 
-// openDebug opens the log that the plan asks for: on stderr, in a file, or in the state directory; nil means no log.
+// openDebug opens the log that the plan requests: on stderr, in a file, or in the state directory; nil means no log.
 func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, err error) {
 	path := plan.Records.DebugFile
 	switch {

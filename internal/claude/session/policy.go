@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// policy decides which calls are allowed and who answers permission questions.
+// policy decides which calls are allowed, and selects the prompter that answers permission questions.
 type policy struct {
 	*permission.Policy
 	servers  *servers
@@ -103,7 +103,7 @@ func (p *policy) Grant(rules []string) {
 	p.ReplaceRules("command", granted)
 }
 
-// prompter returns who answers permission questions: the host, a tool of an MCP server, or nil.
+// prompter returns the prompter for permission questions: the host, a tool of an MCP server, or nil.
 func (p *policy) prompter(host Host) permission.Prompter {
 	switch p.settings.PromptTool {
 	case "":
@@ -195,8 +195,8 @@ func followLinks(path string, most int) string {
 	}
 }
 
-// matchFiles returns the files that an absolute shell pattern matches. It matches slightly more
-// than a shell: also dot files, and any character for a character class.
+// matchFiles returns the files that an absolute shell pattern matches. It matches slightly more than a shell: it
+// includes dot files, and a character class matches any character.
 func matchFiles(pattern string) []string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {

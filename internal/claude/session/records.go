@@ -65,7 +65,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 		if used, ok := errors.AsType[*transcript.InUseError](err); ok {
 			return nil, process.Verbatimf("Error: %v", used)
 		}
-		return nil, err // the error for a missing conversation keeps its type, because it leads to a result
+		return nil, err // the error for a missing conversation keeps its type, because it is reported as a result
 	}
 	plan.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: plan.Environ}))
 	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now()}
@@ -101,7 +101,7 @@ func (r *recorder) openLogs(plan launch.Plan) error {
 	return err
 }
 
-// record passes an event to everything that records it.
+// record passes an event to all recorders.
 func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
@@ -153,7 +153,7 @@ func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	}
 }
 
-// recordUnplayed writes to the journal which steps and results of the turn's script did not happen.
+// recordUnplayed writes the unplayed steps and the unexpected results of the turn to the journal.
 func (r *recorder) recordUnplayed(ctx context.Context) {
 	if r.journal == nil {
 		return
@@ -170,7 +170,7 @@ func (r *recorder) recordUnplayed(ctx context.Context) {
 	}
 }
 
-// judgeExpectations compares what the process did with the expectations of the scenario and writes the outcome to
+// judgeExpectations compares the actions of the process with the expectations of the scenario and writes the outcome to
 // the journal. It returns one line for each expectation that was not met, unexpected results first.
 func (r *recorder) judgeExpectations(code int) (unmet []string) {
 	sent, _ := r.telemetry.close() // closeLogs reports the error
@@ -310,7 +310,7 @@ type scenarioProgress struct {
 	injectedPrompt string          // the last prompt that the CLI itself wrote
 }
 
-// observe records facts that the engine is not told.
+// observe records facts that the engine does not receive.
 func (p *scenarioProgress) observe(ev protocol.Event) {
 	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
 		p.injectedPrompt = prompt.Content.Plain()

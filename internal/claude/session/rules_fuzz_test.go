@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ruleGrammar generates command lines: words in angle brackets are replaced until none is left. Programs read, touch
-// and copy; paths are below the private directory and do not leave it.
+// ruleGrammar generates command lines: words in angle brackets are replaced until none is left. The programs read,
+// touch and copy files. All paths are below the private directory.
 func ruleGrammar() map[string][]string {
 	return map[string][]string{
 		"line": {
@@ -63,9 +63,9 @@ type ruleSettings struct {
 
 const canary = "CANARY-"
 
-// ruleSets returns the modes that make a promise for every command line: nothing outside the working directory is
+// ruleSets returns the modes that guarantee for every command line that no file outside the working directory is
 // changed or shown unless a rule allows it. Deny rules are not included, because the real CLI lets some command lines
-// bypass them, such as `eval` and `find -exec`, and claudeless must decide alike; TestDenyRules and
+// bypass them, such as `eval` and `find -exec`, and claudeless must decide in the same way; TestDenyRules and
 // tests/parity/calls test those decisions.
 func ruleSets() []ruleSettings {
 	return []ruleSettings{
@@ -124,7 +124,7 @@ func newPrivateDir(t *testing.T) privateDir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := privateDir{filepath.Join(top, "a", "b", "c", "d")} // ".." stays in what is the test's
+	y := privateDir{filepath.Join(top, "a", "b", "c", "d")} // ".." leads to a directory of the test
 	for name, text := range map[string]string{
 		"work/f": "b\na\n", "work/.env": canary + "env\n", "work/kept": "a\n", "work/list": "touched\n", "work/sub/g": "x\n", "out/o": canary + "out\n", "home/h": canary + "home\n",
 	} {
@@ -179,7 +179,7 @@ func (y privateDir) run(t *testing.T, bash, line string) string {
 	cmd.Dir = filepath.Join(y.root, "work")
 	cmd.Env = []string{"HOME=" + filepath.Join(y.root, "home"), "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	cmd.WaitDelay = time.Second
-	said, _ := cmd.CombinedOutput() // one that fails has done nothing, or it shows
+	said, _ := cmd.CombinedOutput() // a command that fails has done nothing, or the comparison shows it
 	return string(said)
 }
 
@@ -209,8 +209,8 @@ func expand(r *rand.Rand) string {
 	return say("line", 8)
 }
 
-// tryRules runs a command line that some rules and modes allow without asking, and checks that it did nothing that
-// they should prevent. The decision is made in one directory, and the command runs in copies of it.
+// tryRules runs a command line that some rules and modes allow without a question, and checks that it did nothing that
+// they must prevent. The decision is made in one directory, and the command runs in copies of it.
 func tryRules(t *testing.T, bash, line string, judged privateDir) (ran int) {
 	t.Helper()
 	input, err := protocol.Marshal(map[string]string{"command": line})

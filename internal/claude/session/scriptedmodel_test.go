@@ -48,7 +48,7 @@ func newTestModel(t *testing.T, o scriptedModelOptions) (*scriptedModel, *testRe
 	return newScriptedModel(o), r
 }
 
-// A message waits at its gate, and the end of the wait is reported.
+// A message waits at its gate, and the journal contains the end of the wait.
 func TestGates(t *testing.T) {
 	finding := func(why string) journal.Finding {
 		return journal.Finding{
@@ -109,7 +109,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// An interrupt ends the wait at a gate.
+// An interrupt stops waiting at a gate.
 func TestInterruptedAtGate(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,14 +9,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// serializedHits runs calls that count as hits of a breakpoint one after another, so that the
-// breakpoint stops the first of them.
+// serializedHits runs calls that are counted by a breakpoint one after another, so that the breakpoint stops the first
+// ones.
 type serializedHits struct {
 	executor.Executor
 	script *debug.ScriptedGate
 }
 
-// Tools returns the tools; those that count as hits are not read-only.
+// Tools returns the tools; tools whose calls are counted are not read-only, so that they run sequentially.
 func (c serializedHits) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := c.Executor.Tools(ctx)
 	tools = slices.Clone(tools)

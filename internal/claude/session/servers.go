@@ -27,7 +27,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Host is a program that answers the session's questions and sends its prompts.
+// Host is a program that sends prompts and answers questions of the session.
 type Host interface {
 	permission.Prompter
 	simulator.PromptQueue
@@ -67,7 +67,7 @@ type dynamicServers struct {
 	err            error         // their error; read it only after settled is closed
 	hostConnecting atomic.Bool   // servers of the host may still be connecting
 
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // guards the following fields
 	hostConnected bool       // the host's own servers are connected
 	pluginServers []mcp.ServerConfig
 }
@@ -111,8 +111,8 @@ func (v *servers) start(ctx context.Context) error {
 	return v.checkRequired()
 }
 
-// reportMissing writes to the journal which configured servers did not start, and to stderr unless the program was called
-// as claude, or the run ends with the same lines.
+// reportMissing writes to the journal which configured servers did not start. It also writes this to stderr, unless the
+// program runs under the name claude or the run ends with the same lines.
 func (v *servers) reportMissing() {
 	for _, m := range v.missing() {
 		v.records.WriteJournal(journal.MissingServer(m.name, m.reason))
@@ -202,7 +202,7 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// reconnectFor connects the failed server of a tool that is called. It reports whether the tool exists afterwards.
+// reconnectFor connects the failed server of a called tool. It reports whether the tool exists after that.
 func (v *servers) reconnectFor(ctx context.Context, name string) bool {
 	if v.manager == nil || !v.manager.TryReconnect(ctx, name) {
 		return false
@@ -235,8 +235,8 @@ type serverRequests struct {
 	host     Host   // nil means no host
 }
 
-// elicit answers a server's question to the user: from the scenario, else from the host, else like
-// the real CLI in print mode, which cancels it.
+// elicit answers a server's question to the user: from the scenario, or else from the host. Without either it cancels
+// the question, like the real CLI in print mode.
 func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := a.scenario.MCP.Elicitation
 	switch {
@@ -325,7 +325,8 @@ type resultStore struct {
 	clock   *clock.Source
 }
 
-// callLog returns a log that records the calls of servers for --capture and expectations; nil means it is not needed.
+// callLog returns a log that records the calls of servers for --capture and expectations; nil means that it is not
+// needed.
 func (r resultStore) callLog(capture bool) *mcp.CallLog {
 	if !capture {
 		return nil
@@ -335,7 +336,8 @@ func (r resultStore) callLog(capture bool) *mcp.CallLog {
 	return o.log
 }
 
-// serverObserver records what servers do for the expectations and in the journal. It implements mcp.CallObserver.
+// serverObserver records calls and notifications of servers for the expectations and in the journal. It implements
+// mcp.CallObserver.
 type serverObserver struct {
 	records *recorder
 	log     *mcp.CallLog
@@ -352,7 +354,7 @@ func (o *serverObserver) RecordNotification(n mcp.NotificationRecord) {
 	o.records.WriteJournal(journal.MCPNotification(n))
 }
 
-// fullValue returns a value that is too large for a record of the call log but not for the journal.
+// fullValue returns a value that is too large for the call log but not for the journal.
 func (o *serverObserver) fullValue(value json.RawMessage, cid string) json.RawMessage {
 	if data, ok := o.log.Value(cid); ok && value == nil {
 		return data

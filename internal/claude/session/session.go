@@ -1,8 +1,8 @@
-// Package session assembles a session from a plan: MCP servers, permissions, hooks, tools, records and background
-// work, and the simulator that plays its turns.
+// Package session assembles a session from a plan: MCP servers, permissions, hooks, tools, records and background work,
+// and the simulator that plays its turns.
 //
-// Each part owns its state and its lock and knows only the parts below it. Nothing runs before [Session.Start], and
-// [Session.Close] ends everything that was started.
+// Each part has its own state and lock and uses only the parts below it. No goroutine or process runs before
+// [Session.Start], and [Session.Close] stops all of them.
 package session
 
 import (
@@ -39,19 +39,19 @@ type Session struct {
 	conversation *conversation
 }
 
-// conversation holds the simulator and what is recorded between its turns.
+// conversation holds the simulator and the data that is recorded between its turns.
 type conversation struct {
 	records  *recorder
 	endCause func() error // returns the cause of the cancellation of Start's context, or nil if it is not cancelled
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	sim    *simulator.Simulator
 	cost   slash.Cost // costs at the end of the last turn
 	titles []string   // set by the host and not written to the transcript yet
 }
 
-// Open builds a session in the order in which its parts depend on each other. It starts nothing. If
-// a part fails, the others are closed. Host is nil without a host.
+// Open builds a session in the order in which its parts depend on each other. It starts nothing. If a part fails, the
+// others are closed. host may be nil.
 func Open(plan launch.Plan, host Host) (*Session, error) {
 	s := &Session{plan: plan, state: &simulator.SessionState{}, tools: &toolbox{}}
 	s.context = &sessionContext{plan: plan, state: s.state, tools: s.tools}
@@ -166,9 +166,9 @@ func slashCommands(s *Session) *command.Set {
 	return command.New(o)
 }
 
-// Start waits as long as a start takes at the pace of the plan, connects the servers, and registers the tools with
-// breakpoints and debugger. With a host, the servers connect in the background and [Session.WaitReady] waits for
-// them. After ctx has ended no more events are yielded.
+// Start waits for the start-up time of the plan's pace, connects the servers, and registers the tools with breakpoints
+// and debugger. With a host, the servers connect in the background and [Session.WaitReady] waits for them. After ctx
+// has ended no more events are yielded.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
@@ -262,8 +262,8 @@ func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessag
 	}))
 }
 
-// holdResults delays results while agents work in the background, as the real CLI does for a prompt
-// of its command line: they follow at the end, with the total usage.
+// holdResults delays results while agents work in the background, as the real CLI does for a prompt on its command
+// line. The results follow at the end, with the total usage.
 func holdResults(s *Session, events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		var held []*protocol.Result
@@ -317,7 +317,7 @@ func (s *Session) recordEvents(events Events) Events {
 	}
 }
 
-// Close ends what Start began and warns about what could not be written.
+// Close stops everything that Start began, and warns about records that could not be written.
 func (s *Session) Close(ctx context.Context) {
 	s.conversation.writeTitles()
 	s.background.close()
@@ -330,7 +330,8 @@ func (s *Session) Close(ctx context.Context) {
 	s.records.closeLogs()
 }
 
-// RemainingFrames yields the frames for the end of the transcript (--session-mirror), and of hooks that ended late.
+// RemainingFrames yields the frames for the end of the transcript (--session-mirror), and those of hooks that finished
+// late.
 func (s *Session) RemainingFrames() Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, frame := range laterFrames(s) {
@@ -357,8 +358,8 @@ func laterFrames(s *Session) []protocol.Event {
 // LastResult returns the result that was yielded last; nil means none.
 func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Load() }
 
-// MissedExpectations compares what the process did with the scenario's expectations and returns a line for each that
-// was missed. It returns none if another process evaluates the run. It may be called once.
+// MissedExpectations compares the actions of the process with the expectations of the scenario and returns one line for
+// each missed expectation. It returns none if another process evaluates the run. It may be called once.
 func (s *Session) MissedExpectations(code int) []string {
 	if s.plan.Output.DeferVerdict {
 		return nil

@@ -239,7 +239,7 @@ func (s *sessionContext) CurrentModel() transcript.ModelContext {
 	}
 }
 
-// RequestContext returns what requests to the model contain besides messages.
+// RequestContext returns the parts of requests to the model other than messages.
 func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	name := claudecode.ResolveModel(s.state.Model())
 	facts := claudecode.FactsOfModel(name)

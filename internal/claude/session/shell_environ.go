@@ -34,13 +34,13 @@ func shellEnviron(plan launch.Plan, level, id, transcript string) []string {
 	return env
 }
 
-// agentName names the program for the commands that it runs as one of its parts.
+// agentName is the name under which commands that the program runs know it.
 func agentName(version, part string) string {
 	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
 }
 
-// MessagingSocket returns the path where the real CLI listens for messages; empty means it does not listen.
-// Nothing listens here. A repeatable run shows no process id.
+// MessagingSocket returns the path of the socket at which the real CLI receives messages; empty means none. claudeless
+// does not open the socket. In a repeatable run the path contains no process id.
 func MessagingSocket(plan launch.Plan) string {
 	if plan.Customization.Bare || plan.Customization.Restricted {
 		return ""

@@ -23,7 +23,7 @@ type telemetryExport struct {
 	recorder *telemetry.Recorder
 	hooks    *hook.Runner
 	state    *simulator.SessionState
-	quit     chan struct{} // closed to end the goroutine that sends at intervals
+	quit     chan struct{} // closed to stop the goroutine that sends at intervals
 	stopped  chan struct{} // closed when the goroutine has returned
 	once     sync.Once
 	ctx      context.Context // context of the start, without its cancellation

@@ -117,8 +117,8 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 	return ready
 }
 
-// EarlyRefusal describes when the refusal of a call comes while its message is still being streamed. Tools that write
-// files look at them first.
+// EarlyRefusal describes when a call is refused while its message is still being streamed. Tools that write files read
+// them first.
 func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
 	if t.policy.canned.HasResult(call) {
 		return simulator.AfterMessage
@@ -224,8 +224,8 @@ func (t *toolbox) deferred(tools []protocol.Tool) []string {
 	return slices.Compact(names)
 }
 
-// callGates are the breakpoints around calls: the scenario's and, inside them, those of a debugger. The debugger
-// shows a call as the scenario's breakpoints changed it, and decides about its result first.
+// callGates are the breakpoints around calls: those of the scenario and, inside them, those of a debugger. The debugger
+// receives a call with the changes of the scenario's breakpoints, and decides about the result before they do.
 type callGates struct {
 	script   *debug.ScriptedGate // nil means the scenario has no breakpoints
 	debugger *rest.Client        // nil means no --debugger
@@ -336,7 +336,7 @@ func (callObserver) CallSite(call protocol.ToolUse) json.RawMessage {
 	return raw
 }
 
-// shellError is the real CLI's text for a command file whose shell command failed.
+// shellError is the text of the real CLI for a command file with a failed shell command.
 type shellError string
 
 func (e shellError) Error() string { return string(e) }
@@ -382,7 +382,7 @@ type nestedInstructions struct {
 	state         *simulator.SessionState
 	resumed       []string // shown in the conversation that this session continues
 
-	mu    sync.Mutex                 // guards what follows
+	mu    sync.Mutex                 // guards the following fields
 	shown map[string]map[string]bool // paths by conversation
 }
 
@@ -409,7 +409,7 @@ func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]boo
 	return known
 }
 
-// newlyReached returns the instructions that apply since the model has read or written a file.
+// newlyReached returns the instructions that apply after the model has read or written a file.
 func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string) []simulator.ContextFile {
 	if i.customization.MemorySources == nil {
 		return nil
@@ -417,7 +417,7 @@ func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	known := i.shownPaths(agent)
-	known[file] = true // a file that was read itself is already known
+	known[file] = true // a file that the model itself has read is already known
 	var all []simulator.ContextFile
 	for _, m := range catalog.NestedMemories(*i.customization.MemorySources, file, known) {
 		known[m.Path] = true
@@ -459,8 +459,8 @@ func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.C
 	}
 }
 
-// initialInstructions returns what an agent receives at its start; the kinds Explore and Plan
-// receive nothing (observed with 2.1.329).
+// initialInstructions returns the instructions that an agent receives at its start; agents of type Explore and Plan
+// receive none (observed with 2.1.329).
 func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.ContextFile {
 	text := instructionText(i.customization.Memories)
 	if text == "" || agent.Type == "Explore" || agent.Type == "Plan" {

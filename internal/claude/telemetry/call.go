@@ -25,7 +25,7 @@ type call struct {
 
 // fileOutput is the output of an editing tool.
 type fileOutput struct {
-	Type    string `json:"type"` // "create", or another one
+	Type    string `json:"type"` // "create" or "update"
 	Content string `json:"content"`
 	Patch   []struct {
 		OldStart int      `json:"oldStart"`
@@ -47,7 +47,7 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
 		Skill        string `json:"skill"`
 		SubagentType string `json:"subagent_type"`
 	}
-	_ = json.Unmarshal(use.Input, &in) // a call with other inputs has none of these
+	_ = json.Unmarshal(use.Input, &in) // other inputs have none of these fields
 	c := call{name: use.Name, command: in.Command, path: cmp.Or(in.FilePath, in.NotebookPath), skill: in.Skill, input: string(use.Input)}
 	c.editsFile = use.Name == "Edit" || use.Name == "Write" || use.Name == "NotebookEdit"
 	if use.Name != "Skill" {

@@ -26,7 +26,7 @@ const (
 
 // Config is the telemetry configuration of the environment. The zero value is off.
 type Config struct {
-	// Metrics, Logs and Traces say where each signal goes; nil means nowhere.
+	// Metrics, Logs and Traces are the destinations of the signals; nil means that the signal is not sent.
 	Metrics, Logs, Traces *Target
 
 	Prompts      bool        // OTEL_LOG_USER_PROMPTS: prompts are not redacted
@@ -41,7 +41,7 @@ type Config struct {
 	Terminal     string // terminal.type; empty means unknown
 }
 
-// Target is where the exporter of one signal sends.
+// Target is the destination of one signal.
 type Target struct {
 	Protocol string
 	URL      string // URL; for grpc without a path
@@ -81,10 +81,10 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 	return c, warnings
 }
 
-// Enabled reports whether anything is sent.
+// Enabled reports whether any signal is sent.
 func (c Config) Enabled() bool { return c.Metrics != nil || c.Logs != nil || c.Traces != nil }
 
-// readTarget returns where a signal goes; nil means nowhere.
+// readTarget returns the destination of a signal; nil means that it is not sent.
 func readTarget(getenv func(string) string, signal string) (*Target, string) {
 	name := "OTEL_" + signal + "_EXPORTER"
 	wanted := false

@@ -100,7 +100,7 @@ func (r *Recorder) conversation(agent, kind string) *conversationState {
 	return l
 }
 
-// beginTurn begins a turn. The events of the session start come before the event of the first prompt. They are
+// beginTurn begins a turn. The events about the start of the session precede the event of the first prompt. They are
 // derived from the init event, which arrives after the prompt.
 func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
 	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.prompt == nil && r.state.started && ev.PromptID == r.state.promptID {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// The messages of OTLP 1.x, as far as the CLI sends them. The tag json is the name in OTLP/JSON, and the tag pb the
-// number of the field in OTLP/protobuf. The order is the same as in the JSON of the real CLI.
+// The messages of OTLP 1.x, limited to the parts that the CLI sends. The tag json is the name in OTLP/JSON, and the tag
+// pb the number of the field in OTLP/protobuf. The order is the same as in the JSON of the real CLI.
 type (
 	exportRequest struct {
 		Logs    []signal[scopeLogs]    `json:"resourceLogs,omitempty" pb:"1"`
@@ -173,8 +173,8 @@ func newValue(v any) value {
 	}
 }
 
-// appendProto appends the protobuf encoding of a message: a struct whose fields have the tag pb.
-// Fields with a zero value are left out, except behind pointers.
+// appendProto appends the protobuf encoding of a message: a struct whose fields have the tag pb. Fields with a zero
+// value are omitted, unless they are pointers.
 func appendProto(b []byte, message reflect.Value) []byte {
 	for i := range message.NumField() {
 		number, err := strconv.Atoi(message.Type().Field(i).Tag.Get("pb"))
@@ -229,7 +229,7 @@ func appendField(b []byte, number int, v reflect.Value) []byte {
 	}
 }
 
-// contents counts what a request contains, by name.
+// contents counts the entries of a request by name.
 func (q exportRequest) contents() map[string]int {
 	names := map[string]int{}
 	for _, s := range q.Logs {

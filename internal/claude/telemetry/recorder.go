@@ -64,7 +64,7 @@ type Recorder struct {
 	tables    map[string][]row
 	resource  resource
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	state    state
 	moment   Moment
 	lastErr  error          // error of the last request that could not be sent
@@ -72,7 +72,7 @@ type Recorder struct {
 	records  []logRecord
 	counters []*counter
 	spans    []spanData
-	idCount  int // made so far
+	idCount  int // number of ids so far
 }
 
 // counter is the sum of one metric with one set of attributes.
@@ -172,7 +172,7 @@ func (r *Recorder) Sent() map[string]int {
 	return maps.Clone(r.sent)
 }
 
-// Err returns why the last request that failed was not accepted; nil means none failed.
+// Err returns the error of the last failed request; nil means that none failed.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

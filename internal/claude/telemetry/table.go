@@ -7,7 +7,7 @@ import "strings"
 type row struct {
 	name        string
 	attributes  string
-	description string // description of a metric, shorter than in the real CLI if that is long
+	description string // description of a metric, shortened if that of the real CLI is long
 	unit        string
 }
 

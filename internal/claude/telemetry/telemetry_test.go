@@ -89,8 +89,8 @@ func recordTurn(config Config) *Recorder {
 	return r
 }
 
-// TestProtobufIsThatOfOpenTelemetry reads what is sent with the messages of OpenTelemetry, and compares
-// it with the JSON of the same request.
+// TestProtobufIsThatOfOpenTelemetry decodes requests with the message types of OpenTelemetry, and compares them with
+// the JSON of the same requests.
 func TestProtobufIsThatOfOpenTelemetry(t *testing.T) {
 	t.Parallel()
 	target := &Target{Protocol: httpProtobuf}
@@ -126,8 +126,8 @@ func TestProtobufIsThatOfOpenTelemetry(t *testing.T) {
 	}
 }
 
-// leaves counts the texts of a JSON document that are long enough to be told apart: names, keys,
-// times. Ids are hexadecimal in one form and base64 in the other, and zero values are left out of one.
+// leaves counts the texts of a JSON document that are long enough to be distinct: names, keys, times. Ids are
+// hexadecimal in one encoding and base64 in the other, and one encoding omits zero values.
 func leaves(t *testing.T, raw []byte) map[string]int {
 	t.Helper()
 	var tree any
@@ -213,7 +213,7 @@ func TestDeltaAndCumulative(t *testing.T) {
 	}
 }
 
-// TestIntervals sends at the intervals of the signals, and only what is new.
+// TestIntervals checks that only new data is sent, at the intervals of the signals.
 func TestIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

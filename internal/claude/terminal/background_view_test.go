@@ -12,7 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// TestBackgroundWork: an agent in the background keeps the title busy and has a row until it ends; a command is counted.
+// TestBackgroundWork: while an agent runs in the background, the title is busy and the agent has a row; commands are
+// counted.
 func TestBackgroundWork(t *testing.T) {
 	term := idleTerminal(t)
 	s := &term.console.screen
@@ -51,7 +52,7 @@ func TestBackgroundWork(t *testing.T) {
 	}
 }
 
-// TestRestore: a continued conversation is shown as it was, without the texts that only the model sees.
+// TestRestore: a continued conversation is shown unchanged, without the texts that only the model receives.
 func TestRestore(t *testing.T) {
 	term := idleTerminal(t)
 	s := &term.console.screen

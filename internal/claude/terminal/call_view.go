@@ -29,7 +29,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	at := entry{glyph: answerGlyph + " ", callID: use.ID, blinks: use.Name == "Bash" || use.Name == "Read"}
 	switch {
 	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
-		return nil // the dialog already shows it
+		return nil // the dialog already contains it
 	case use.Name == "Bash":
 		c.extraEntries = 1
 		at.text = cmp.Or(inProgress(c.input.Description), "Running "+c.input.Command)
@@ -132,7 +132,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 		rows = append(rows, c.fileEntries()...)
 	case c.use.Name == "Edit" || c.use.Name == "Write":
 		under("Couldn't " + strings.ToLower(c.use.Name) + " file")
-	case refused || strings.HasPrefix(text, "[Request interrupted"): // the end of the turn shows it
+	case refused || strings.HasPrefix(text, "[Request interrupted"): // the entry for the end of the turn contains it
 	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
 		under("Backgrounded agent (↓ to manage · ctrl+o to expand)")
 	case text != "":
@@ -257,7 +257,7 @@ func numberedRows(text string) []string {
 	return lines
 }
 
-// editRows returns the lines that an edit changes, with their numbers and those around them.
+// editRows returns the lines that an edit changes and the lines around them, with their numbers.
 func editRows(in callInput) []string {
 	raw, err := os.ReadFile(in.FilePath)
 	before, count := string(raw), 1
@@ -292,7 +292,7 @@ func diffRows(before, after string) []string {
 				n = &before
 			case ' ':
 				before++
-			case '\\': // the remark about the end of the file
+			case '\\': // a remark about the end of the file
 				continue
 			}
 			rows = append(rows, fmt.Sprintf("%*d %s", width, *n, line))

@@ -57,7 +57,7 @@ func (c *composer) insertRunes(runes []rune) {
 }
 
 // paste inserts a pasted text at the cursor. A text of more than three lines or 800 characters is shown as a
-// placeholder, and paste returns it. If before is the same text, it is inserted in full.
+// placeholder, and paste returns it. If before is the same text, it is inserted unchanged.
 func (c *composer) paste(text, before string) (shortened string) {
 	const maxLines, maxLength = 3, 800
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
@@ -174,7 +174,7 @@ func (c *composer) moveLine(by int) bool {
 	return true
 }
 
-// press edits the draft by a key. Keys without a meaning are ignored.
+// press applies a key to the draft. Keys without an effect are ignored.
 func (c *composer) press(k keyName) {
 	switch k {
 	case keyNewline:
@@ -215,8 +215,8 @@ func (c *composer) remember() {
 	c.set("")
 }
 
-// recall shows the draft before or after the current one, with the cursor at its end or at
-// its beginning. Only the new draft is kept when it has been changed.
+// recall shows the previous draft with the cursor at its end, or the next one with the cursor at its beginning. Changes
+// are kept only in the new draft.
 func (c *composer) recall(by int) {
 	at := c.historyIndex + by
 	if at < 0 || at > len(c.history) {

@@ -19,7 +19,7 @@ type Console struct {
 	screen            screen
 	keys              keyReader
 	typedAhead        []key       // keys that were typed after the answer to a dialog of [Console.ask]
-	input             chan []byte // closed when the terminal is gone
+	input             chan []byte // closed when the terminal has disconnected
 	resized           chan os.Signal
 	faults            *Faults
 	escapeTimer       *time.Timer // fires when an Escape is not the start of a sequence
@@ -117,7 +117,7 @@ func (c *Console) decode(data []byte) []key {
 	return keys
 }
 
-// show makes a dialog the one that is drawn; nil means none.
+// show sets the displayed dialog; nil means none.
 func (c *Console) show(d *dialog) {
 	c.screen.dialog = d
 	if d != nil && d.shownAt.IsZero() {
@@ -125,8 +125,8 @@ func (c *Console) show(d *dialog) {
 	}
 }
 
-// ask shows dialogs, one after the other, below what the terminal shows already. It
-// returns when the last one was answered.
+// ask shows dialogs, one after the other, below the existing content of the terminal. It returns when the last dialog
+// was answered.
 func (c *Console) ask(ctx context.Context, d *dialog) error {
 	c.measure()
 	c.screen.inline = true

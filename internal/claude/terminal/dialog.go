@@ -11,10 +11,10 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// State is what an interactive claude shows. The values are the names that the package state gives to screens.
+// State is the state of an interactive claude. The values are the names of screens in package state.
 type State string
 
-// The states in which the screen asks something.
+// The states in which the screen asks a question.
 const (
 	StatePermission State = "permission"
 	StateQuestion   State = "question"
@@ -70,9 +70,9 @@ type dialog struct {
 	state       State
 	kind        string   // "bash", "trust"
 	head        []string // rows before the options; they are wrapped
-	body        []string // rows between thin lines; they are cut unless wrapBody is true
+	body        []string // rows between thin lines; long rows are truncated unless wrapBody is true
 	wrapBody    bool
-	reason      []string // why the dialog asks, before the question; may be empty
+	reason      []string // reason for the question, shown before it; may be empty
 	hasOwnTexts bool     // the texts of a captured page are not used
 	question    []string
 	options     []option
@@ -102,7 +102,7 @@ type formOwner interface {
 	dialogOwner
 	// onToggle is called after a check box has changed.
 	onToggle(d *dialog)
-	// changePage returns the page that is by pages after the current one.
+	// changePage returns the page that follows the current one by this number of pages; negative numbers go back.
 	changePage(by int) *dialog
 }
 
@@ -214,7 +214,7 @@ func (d *dialog) pressDigits(text string) (*dialog, bool) {
 	return nil, false
 }
 
-// digitOf returns the digit that selects an option; empty means no digit does.
+// digitOf returns the digit that selects an option; empty means that the option has none.
 func (d *dialog) digitOf(i int) string {
 	if !d.showNumbers || d.options[i].isAction {
 		return ""

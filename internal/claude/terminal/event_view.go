@@ -18,11 +18,11 @@ type eventView struct {
 	screen       *screen
 	player       *player
 	clock        interface{ Now() time.Time }
-	verbRand     *rand.Rand // chooses the verbs; nil means the run has no seed
+	verbRand     *rand.Rand // selects the verbs; nil means that the run has no seed
 	verbIndex    int        // verb of the current turn
 	cwd          string
 	runningCalls []*callView // calls without a result
-	refusalShown bool        // the transcript already shows the refusal that ends the turn
+	refusalShown bool        // the transcript already contains the refusal that ends the turn
 }
 
 // receive updates the screen for a message. It ignores messages about questions.
@@ -57,7 +57,8 @@ func (v *eventView) showPrompts(prompts []string) {
 	}
 }
 
-// nextVerb returns the index of the next turn's verb, of n. With a seed it is random, otherwise the verbs take turns.
+// nextVerb returns the index of the next turn's verb, of n. With a seed it is random, otherwise the verbs follow one
+// another.
 func (v *eventView) nextVerb(n int) int {
 	if v.verbRand != nil {
 		return v.verbRand.IntN(n)
@@ -219,7 +220,7 @@ type callInput struct {
 
 // parseCallInput reads the input of a tool call. Keys of another type stay empty.
 func parseCallInput(raw json.RawMessage) (in callInput) {
-	_ = json.Unmarshal(raw, &in) // a key of another type does not stop it
+	_ = json.Unmarshal(raw, &in) // a key with a value of another type is ignored
 	return in
 }
 
@@ -259,7 +260,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	}
 }
 
-// showResult shows how a turn ended.
+// showResult shows the end of a turn.
 func (v *eventView) showResult(ev *protocol.Result) {
 	s := v.screen
 	s.mode = string(v.player.session.Policy().Mode())

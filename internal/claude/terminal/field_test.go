@@ -26,7 +26,7 @@ func idleTerminal(t *testing.T) *Terminal {
 	}
 }
 
-// TestFieldKeys: each row is a key of the input field with the effect that claude 2.1.330 was seen to have.
+// TestFieldKeys: each row is a key of the input field with its effect in claude 2.1.330.
 func TestFieldKeys(t *testing.T) {
 	const (
 		esc, up, down, left, paste = "\x1b\x00", "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[200~"
@@ -83,7 +83,7 @@ func TestFieldKeys(t *testing.T) {
 			term := idleTerminal(t)
 			s := &term.console.screen
 			for i, part := range strings.Split(tt.typed, "\x00") {
-				if i > 0 { // a lone Esc is a key now, and the prompts are played
+				if i > 0 { // the lone Esc now counts as a key, and the prompts are played
 					term.pressAll(term.console.keys.flush())
 					term.player.prompts.removeAll()
 				}
@@ -114,7 +114,7 @@ func TestPastedTextIsSent(t *testing.T) {
 	}
 }
 
-// TestInterrupt: the prompt returns to the field if nothing was answered and nothing waits.
+// TestInterrupt checks that the prompt returns to the field if there was no reply yet and no prompt waits.
 func TestInterrupt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		queued, draft string
@@ -180,7 +180,7 @@ func TestAmendHint(t *testing.T) {
 	}
 }
 
-// TestSpilledDialog: an entry whose first row is that of a full screen loses it while a dialog is shown.
+// TestSpilledDialog: an entry that begins at the top of a full screen loses its first row while a dialog is shown.
 func TestSpilledDialog(t *testing.T) {
 	var out strings.Builder
 	p := painter{w: &out, fullScreen: true}
@@ -192,7 +192,7 @@ func TestSpilledDialog(t *testing.T) {
 	}
 }
 
-// TestTurnsOfTheQueue: prompts that wait are one turn; a slash command has a separate turn.
+// TestTurnsOfTheQueue checks that waiting prompts share one turn and that a slash command gets a separate turn.
 func TestTurnsOfTheQueue(t *testing.T) {
 	q := newPromptQueue(newMailbox())
 	for _, text := range []string{"a", "b", "/compact", "/clear", "c"} {
@@ -207,7 +207,8 @@ func TestTurnsOfTheQueue(t *testing.T) {
 	}
 }
 
-// TestRunningCallBlinks: programs that take a screen that changes for a busy one see a change also while a dialog is shown.
+// TestRunningCallBlinks: the screen also changes while a dialog is shown, because some programs treat a changing screen
+// as busy.
 func TestRunningCallBlinks(t *testing.T) {
 	d := &dialog{state: StatePermission, options: []option{{label: "Yes"}}}
 	s := &screen{cols: 40, rows: 20, dialog: d, progress: &progress{hasReply: true}, entries: []entry{{glyph: "● ", text: "Making it", callID: "1", blinks: true}}, settledCount: -1}

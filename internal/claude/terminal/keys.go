@@ -114,7 +114,7 @@ func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
 // follows soon.
 func (r *keyReader) hasLoneEscape() bool { return len(r.pending) > 0 && !r.pasting }
 
-// flush returns the kept bytes as keys, because nothing followed them.
+// flush returns the kept bytes as keys, because no further bytes followed.
 func (r *keyReader) flush() []key {
 	lone := len(r.pending) == 1 && r.pending[0] == 0x1b
 	r.pending = nil

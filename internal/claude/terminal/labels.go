@@ -24,7 +24,7 @@ const (
 // anchors (package anchors). All other text on the screen is defined in this package or comes from captured pages.
 type labels struct {
 	anchors []book.Anchor
-	pages   *pages // contain the full labels; nil means no captured pages
+	pages   *pages // captured pages with the full labels; nil means none
 }
 
 // loadLabels returns the labels for a version: the labels of the newest known version that is not newer, or else of

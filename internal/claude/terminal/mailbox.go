@@ -5,7 +5,7 @@ import "sync"
 // mailbox passes messages from other goroutines to the goroutine of the screen, in order. It never blocks a sender,
 // because the screen may itself wait for the sender.
 type mailbox struct {
-	wake chan struct{} // cap 1: there are messages
+	wake chan struct{} // buffered for one: there are messages
 
 	mu       sync.Mutex
 	messages []any

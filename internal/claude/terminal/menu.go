@@ -47,7 +47,8 @@ func unsupportedCommand(word string) (message string, unsupported bool) {
 	return word + " is not simulated by claudeless", true
 }
 
-// isUnknownCommand reports whether a word looks like a slash command and is none. The model does not see such a prompt.
+// isUnknownCommand reports whether a word looks like a slash command but is not one. Such a prompt is not sent to the
+// model.
 func (m *menu) isUnknownCommand(word string) bool {
 	name, ok := strings.CutPrefix(word, "/")
 	if !ok || name == "" || strings.HasPrefix(name, "mcp__") || strings.ContainsAny(name, "/.") {
@@ -84,7 +85,7 @@ func (m *menu) update(draft string) {
 	if word == "" {
 		return
 	}
-	later := func(c slashCommand) int { // those that begin with the word come first, the shortest of them at the top
+	later := func(c slashCommand) int { // commands that begin with the word come first, the shortest at the top
 		if strings.HasPrefix(c.name, m.draft) {
 			return len(c.name)
 		}

@@ -101,7 +101,7 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 	})
 }
 
-// optionLabel returns the full label of the option that begins with some words; empty means no page has it.
+// optionLabel returns the full label of the option that begins with some words; empty means that no page contains it.
 func (p *pages) optionLabel(state, begin string) string {
 	if p == nil {
 		return ""
@@ -162,12 +162,12 @@ func (p *pages) applyTo(d *dialog) {
 	}
 	foot = trimRows(foot)
 	d.head, d.question = filledRows(head), filledRows(question)
-	if d.foot != nil { // a fault may have removed it
+	if d.foot != nil { // a fault may have removed the footer
 		d.foot = filledRows(foot)
 	}
 }
 
-// isQuoted reports whether a row quotes the program that the dialog asks about.
+// isQuoted reports whether a row is a quotation of the command in the question.
 func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }
 
 // filledRows returns the rows in which every slot has a value.
@@ -175,7 +175,7 @@ func filledRows(rows []string) []string {
 	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }
 
-// headerRows returns the rows at the top of a session; nil means no page has them.
+// headerRows returns the rows at the top of a session; nil means that no page contains them.
 func (p *pages) headerRows(values map[string]string) []string {
 	page := p.find("idle/start", values)
 	if page == nil {
@@ -189,7 +189,7 @@ func (p *pages) headerRows(values map[string]string) []string {
 	return append(filledRows(trimRows(rows[:end-1])), "") // the row above the input field has a hint
 }
 
-// rowsBelowInput returns the rows below the input field of a page; nil means no page has them.
+// rowsBelowInput returns the rows below the input field of a page; nil means that no page contains them.
 func (p *pages) rowsBelowInput(state string) []string {
 	page := p.find(state, nil)
 	if page == nil {
@@ -205,7 +205,8 @@ func (p *pages) rowsBelowInput(state string) []string {
 	return trimRows(rows)
 }
 
-// paragraph returns the text of a page that begins with some words, up to the next empty row; empty means no page has it.
+// paragraph returns the text of a page that begins with some words, up to the next empty row; empty means that no page
+// contains it.
 func (p *pages) paragraph(state, begin string) string {
 	page := p.find(state, nil)
 	if page == nil {

@@ -16,8 +16,8 @@ func captured(name, state, text string, slots map[string]string) book.Page {
 	return p
 }
 
-// TestPages: what does not depend on the run comes from the page of the same state, and what
-// does from the session.
+// TestPages checks that text that depends on the run comes from the session, and other text from the page of the same
+// state.
 func TestPages(t *testing.T) {
 	const (
 		start = "\n ▐▛█   Claude Code v1.0.0\n ▝▜█   /tmp/x\n\n      hint\n──────\n❯ \n──────\n  footer\n"

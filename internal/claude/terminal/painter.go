@@ -33,7 +33,7 @@ func (p *painter) enterFull() error {
 	return p.write(enterScreen)
 }
 
-// close restores what open and enterFull have changed. Inline rows stay.
+// close restores the settings that open and enterFull have changed. Inline rows stay on the terminal.
 func (p *painter) close() error {
 	var b strings.Builder
 	if p.fullScreen {
@@ -77,7 +77,7 @@ func (p *painter) paint(f frame, cols, rows int) error {
 	return p.paintInline(f, rows)
 }
 
-// paintFull draws all rows of the screen: the end of the text, and the input field at the bottom.
+// paintFull draws all rows of the screen: the last rows of the text, and the input field at the bottom.
 func (p *painter) paintFull(f frame, cols, rows int) error {
 	all := append(append([]string{}, f.settledRows...), f.liveRows...)
 	row, bottom := f.cursorRow+len(f.settledRows), len(all)

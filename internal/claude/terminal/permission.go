@@ -30,7 +30,7 @@ func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 	return a.permissionDialog(q)
 }
 
-// permissionOption is an option of a permission dialog and what it answers.
+// permissionOption is an option of a permission dialog with its answer.
 type permissionOption struct {
 	label  string
 	answer protocol.PermissionAnswer
@@ -187,8 +187,8 @@ func needsApproval(suggestions []protocol.PermissionUpdate) bool {
 	return other
 }
 
-// bashGrant returns the option that makes the permission for a command permanent: for a directory, for reading below
-// a directory, or for commands that begin alike. Its label is empty if nothing is suggested.
+// bashGrant returns the option that makes the permission for a command permanent: for a directory, for reading below a
+// directory, or for commands with the same beginning. Its label is empty if there is no suggestion.
 func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOption {
 	var names, rules []string
 	updates := map[string][]protocol.PermissionUpdate{} // updates by the kind of permission
@@ -230,8 +230,8 @@ func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOpti
 	return permissionOption{label, protocol.PermissionAnswer{Allow: true, UpdatedPermissions: updates[granted]}}
 }
 
-// commandPrefix returns the pattern of a rule for commands that begin like this one. Programs that run other programs
-// are allowed for the whole command only.
+// commandPrefix returns the pattern of a rule for commands that begin like this one. For programs that run other
+// programs, only the whole command is allowed.
 func commandPrefix(command string) string {
 	m := regexp.MustCompile(`^((?:\w+=\w+ )*)([\w./-]+)( [\w+][\w+-]*)?(?: |$)`).FindStringSubmatch(command)
 	if m == nil || slices.Contains([]string{"bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "exec", "eval"}, m[2]) {
@@ -379,14 +379,14 @@ const (
 	noCheckReason = noCheckTitle + ", so this one needs your approval"
 )
 
-// needsCheck reports whether a call waits for the check of mode auto. Rules, and tools that need the user, ask in every
-// mode.
+// needsCheck reports whether a call needs the check of mode auto. Questions of rules, and of tools that need the user,
+// are asked in every mode.
 func (a *prompter) needsCheck(r protocol.PermissionRequest) bool {
 	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyDangerous
 }
 
-// autoDialog explains, once in a session, that calls are not checked: Enter stays in the mode, Shift+Tab leaves it and
-// ends the turn, as Esc does.
+// autoDialog explains, once in a session, that mode auto does not check calls. Enter keeps the mode. Shift+Tab and Esc
+// leave it and end the turn.
 func (a *prompter) autoDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StateDialog, kind: "auto", topRule: ruleGlyph, head: []string{
 		"  " + noCheckTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",

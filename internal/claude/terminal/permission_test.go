@@ -70,7 +70,7 @@ func TestBashDialog(t *testing.T) {
 	}
 }
 
-// TestParseCallInput: a key of another type stays empty, and the others are read.
+// TestParseCallInput: a key with a value of another type stays empty, and the others are read.
 func TestParseCallInput(t *testing.T) {
 	got := parseCallInput([]byte(`{"command":7,"file_path":"a","replace_all":"x","content":"b"}`))
 	if diff := cmp.Diff(callInput{FilePath: "a", Content: "b"}, got); diff != "" {

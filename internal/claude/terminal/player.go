@@ -17,10 +17,10 @@ type player struct {
 
 	mu         sync.Mutex
 	turn       int                // number of the last turn; the first is 1
-	cancelTurn context.CancelFunc // interrupts the running turn; nil means none is running
+	cancelTurn context.CancelFunc // interrupts the running turn; nil means that no turn is running
 }
 
-// Messages of the mailbox, besides events of the session.
+// Messages of the mailbox other than events of the session.
 type (
 	turnStarted struct {
 		prompts []string // nil means it follows from background work
@@ -104,7 +104,7 @@ func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown []
 	p.mu.Unlock()
 	err, ok := p.session.WaitReady(turn), true
 	switch {
-	case turn.Err() != nil: // interrupted before it began
+	case turn.Err() != nil: // interrupted before the turn began
 	case err != nil:
 		p.inbox.put(runFailed{err})
 		return false

@@ -181,7 +181,7 @@ func (f *form) finish(d *dialog, word string, a protocol.PermissionAnswer) *dial
 	return nil
 }
 
-// allowAnswer returns the answer that lets the call run with the answers in its input.
+// allowAnswer returns the permission for the call, with the user's answers in its input.
 func (f *form) allowAnswer() protocol.PermissionAnswer {
 	answers := plainjson.Object{}
 	for i, q := range f.questions {

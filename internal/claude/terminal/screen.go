@@ -11,9 +11,9 @@ import (
 type entry struct {
 	glyph, text string
 	isError     bool   // the entry is an error of the API
-	blinks      bool   // the glyph comes and goes while the call runs
+	blinks      bool   // the glyph blinks while the call runs
 	noGap       bool   // no empty row precedes the entry
-	callID      string // id of the running call that the entry announces; empty means none
+	callID      string // id of the running call that the entry shows; empty means none
 }
 
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
@@ -80,11 +80,11 @@ func (s *screen) title() string {
 
 // frame is a drawn screen.
 type frame struct {
-	settledRows          []string // rows that no longer change; the inline renderer lets them scroll away
+	settledRows          []string // rows that no longer change, which the inline renderer lets scroll away
 	liveRows             []string
 	bottomIndex          int  // index in liveRows of the rows at the bottom of a full screen; -1 means none
 	cursorRow, cursorCol int  // position of the cursor in live
-	blankTop             bool // the first row of a full screen stays empty if not all rows fit
+	blankTop             bool // the first row of a full screen is empty if not all rows fit
 }
 
 // draw lays out the screen. It omits settled entries, and other entries may become settled.
@@ -92,10 +92,10 @@ func (s *screen) draw(now time.Time) frame {
 	f := frame{bottomIndex: -1}
 	last := len(s.entries)
 	if at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID != "" }); at >= 0 {
-		last = at // the result changes it
+		last = at // the result changes this entry
 	}
 	if s.progress != nil && !s.progress.hasReply && last == len(s.entries) && last > 0 {
-		last = max(0, last-len(s.progress.prompts)) // an interrupt may return them to the input field
+		last = max(0, last-len(s.progress.prompts)) // an interrupt may return these prompts to the input field
 	}
 	if s.settledCount < 0 {
 		f.settledRows = append(f.settledRows, s.header...)

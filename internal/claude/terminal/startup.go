@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startup asks the questions before a session, as far as configuration and settings do not answer them.
+// startup asks the questions before a session that configuration and settings do not answer.
 type startup struct {
 	console      *Console
 	plan         *launch.Plan
@@ -36,7 +36,7 @@ type Answers struct {
 	journalLines []journal.Screen
 }
 
-// Record writes the answers to the journal of a run that ends before it has a session.
+// Record writes the answers to the journal. It is for runs that end before they have a session.
 func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
 	if plan.Records.Capture == "" || len(a.journalLines) == 0 {
 		return nil
@@ -54,8 +54,8 @@ func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
 }
 
 // Startup asks the questions before a session: trust of the folder, use of the API key, servers of .mcp.json, and
-// bypassed permissions. The answers are saved where the real CLI saves them. The error is [ErrQuit] if the user
-// declined to continue.
+// bypassed permissions. The answers are saved in the files of the real CLI. The error is [ErrQuit] if the user declined
+// to continue.
 //
 // Questions about trust and the key are asked only if the configuration file belongs to a user who has completed the
 // set-up, or if the scenario says that the folder is not trusted.

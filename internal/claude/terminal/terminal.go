@@ -22,7 +22,7 @@ type Terminal struct {
 	view          *eventView
 	prompter      *prompter
 	plan          launch.Plan
-	commandLine   []string // without the program's name; for the hint how to resume
+	commandLine   []string // without the program's name; used in the hint how to resume
 	spinnerTicker *time.Ticker
 	armedKey      keyName     // key that has another effect if it is pressed again; 0 means none
 	disarmTimer   *time.Timer // resets armedKey
@@ -112,7 +112,8 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 const spinnerPeriod = 120 * time.Millisecond
 
 const (
-	// exitWindow is how long a second press of a key ends the run; clearWindow is how long a second Esc clears the draft.
+	// exitWindow is the time in which a second press of a key ends the run. clearWindow is the time in which a second Esc
+	// clears the draft.
 	exitWindow  = 2 * time.Second
 	clearWindow = time.Second
 )
@@ -247,8 +248,8 @@ func (t *Terminal) press(k key) {
 	s.menu.update(s.composer.text())
 }
 
-// pressInField handles a key that neither a dialog nor the menu uses. again reports that the same key was pressed
-// before and was announced to have another effect now.
+// pressInField handles a key that neither a dialog nor the menu uses. again is true if the same key was just pressed,
+// so that it has its announced second effect.
 func (t *Terminal) pressInField(k key, again bool) {
 	s := &t.console.screen
 	pasted := s.lastPaste
@@ -315,7 +316,7 @@ func (t *Terminal) pressEscape(again bool) {
 	}
 }
 
-// pressCtrlC interrupts the turn, else clears the draft and announces the end.
+// pressCtrlC interrupts the turn. Without a turn, it clears the draft and announces that a second press exits.
 func (t *Terminal) pressCtrlC(again bool) {
 	s := &t.console.screen
 	switch {
@@ -349,8 +350,8 @@ func (t *Terminal) interrupt() {
 	s.interruptedTurn = t.player.interrupt()
 }
 
-// armKey gives the next press of a key another effect for a limited time. It returns the screen, on which the caller
-// announces that effect.
+// armKey gives the next press of a key another effect for a limited time. It returns the screen, so that the caller can
+// announce the effect.
 func (t *Terminal) armKey(by keyName, window time.Duration) *screen {
 	t.armedKey = by
 	t.disarmTimer.Reset(window)

@@ -7,7 +7,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// errorMargin is how many columns stay empty after an error of the API or a truncated label.
+// errorMargin is the number of empty columns after an error of the API or a truncated label.
 const errorMargin = 8
 
 // runeWidth returns the number of columns of a character.
@@ -30,7 +30,7 @@ func textWidth(text string) int {
 	return n
 }
 
-// printable replaces control characters, so that a text cannot change the terminal.
+// printable replaces control characters, so that a text cannot control the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -54,8 +54,8 @@ type Serve struct {
 	MCPSSE           bool          `name:"mcp-sse" help:"Also run as an MCP server at /mcp (streamable HTTP) and /mcp/sse"`
 }
 
-// gcPercent starts a collection when the heap has grown by half. The hub's data is
-// limited, and so the memory of the process is limited too.
+// gcPercent starts a collection when the heap has grown by half. Because the hub's data is limited, the memory of the
+// process is limited, too.
 const gcPercent = 50
 
 // connectWait is how long the server waits for external servers before it announces its port.
@@ -83,7 +83,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 		settled := make(chan struct{})
 		go func() { // returns when ctx is cancelled
 			defer close(settled)
-			_ = servers.Start(ctx) // ends early only with ctx
+			_ = servers.Start(ctx) // returns early only if ctx ends
 		}()
 		defer func() {
 			stop()

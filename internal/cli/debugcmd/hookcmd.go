@@ -11,8 +11,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// hookGate is the debugger as a hook uses it. A hook runs as one process before a call and another after it, so the
-// call is identified by the agent's own ids. If Before returns an error with a call id, the call was stopped.
+// hookGate is the client of the debugger in a hook. One process of the hook runs before a call and another one after
+// it, so the call is identified by the agent's own ids. If Before returns an error with a call id, the call was
+// stopped.
 type hookGate interface {
 	Before(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
 	AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)

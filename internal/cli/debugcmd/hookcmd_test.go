@@ -109,7 +109,7 @@ func (g *disconnectingGate) Before(context.Context, debug.Call) (string, debug.D
 }
 
 // An agent continues if the debugger was never reachable. If it disconnects while a call is paused, the call fails,
-// as its caller's policy says.
+// according to the policy of its caller.
 func TestLostInPause(t *testing.T) {
 	const pre = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"tu"}`
 	var out strings.Builder

@@ -100,7 +100,7 @@ type proxy struct {
 
 // tool describes one tool from the server's list.
 type tool struct {
-	name   string // the server's own name
+	name   string // the server's own name of the tool
 	output outputSchema
 }
 
@@ -193,7 +193,7 @@ func (p *proxy) startCall(ctx context.Context, m message, line []byte) {
 	})
 }
 
-// cancelCall ends a call that the client cancelled, and reports whether the server does not need the notification.
+// cancelCall ends a call that the client cancelled. It returns true if the server need not be notified.
 func (p *proxy) cancelCall(params json.RawMessage) bool {
 	var in struct {
 		ID json.RawMessage `json:"requestId"`
@@ -261,8 +261,8 @@ type params struct {
 	} `json:"_meta"`
 }
 
-// runDecided runs a call that is not skipped, as the decision says, and returns the
-// response for the client; nil means none.
+// runDecided runs a call according to a decision other than skip, and returns the response for the client; nil means
+// none.
 func (p *proxy) runDecided(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
 	var err error
 	switch d.Action {
@@ -404,7 +404,7 @@ func (p *proxy) writeServer(line []byte) error {
 func (p *proxy) writeClient(line []byte) {
 	p.writeLock.Lock()
 	defer p.writeLock.Unlock()
-	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // if the write fails, the client's input ends too
+	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // if the write fails, the client's input also ends
 }
 
 func (p *proxy) reply(id json.RawMessage, r toolResult) { p.writeClient(encode(id, r)) }

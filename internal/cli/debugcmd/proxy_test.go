@@ -191,8 +191,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// serveSchemas is a server whose tools declare what they return: an object, or
-// a text that is wrapped in one.
+// serveSchemas is a server whose tools declare the type of their results: an object, or a text that is wrapped in one.
 func serveSchemas(in io.Reader, out io.Writer) {
 	answers := map[string]string{
 		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`,
@@ -209,8 +208,8 @@ func serveSchemas(in io.Reader, out io.Writer) {
 	}
 }
 
-// A tool that declares a result schema keeps to it after every decision, because clients refuse a result without
-// structuredContent.
+// The result of a tool with a result schema matches the schema after every decision, because clients refuse a result
+// without structuredContent.
 func TestStructured(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	text := func(s string) string {

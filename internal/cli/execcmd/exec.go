@@ -94,14 +94,14 @@ type Exec struct {
 	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that a program uses to find claude: NAME is the program, such as vscode, or the variable itself"`
 	Inside     bool     `hidden:""` // this is the first process of a watched run
 	OwnNetwork bool     `hidden:""` // the run has its own network namespace
-	Spoil      string   `hidden:""` // this process becomes the real claude, or wraps it to simulate this fault
+	Spoil      string   `hidden:""` // this process becomes the real claude, or runs it and simulates this fault
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
 // realFlag is the value of --real, which is optional.
 type realFlag struct {
 	isSet bool
-	path  string // empty means search for it
+	path  string // empty means that PATH is searched
 }
 
 // IsBool means that the flag needs no value.
@@ -177,7 +177,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 }
 
 // runAsHelper runs the helper processes of exec: it enters the namespace of a run, or relays the output of a claude
-// with a fault. done reports that nothing else is left to do.
+// with a fault. done is true if the process was such a helper.
 func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, err error) {
 	words := afterDashes(c.Command)
 	if c.Inside && len(words) > 1 {
@@ -200,7 +200,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	return true, nil
 }
 
-// checkCommand refuses a scenario in the place of the command.
+// checkCommand refuses a scenario file as the command to run.
 func (c *Exec) checkCommand() error {
 	if len(c.Command) == 0 || c.Scenario != "" || !slices.Contains([]string{".toml", ".json"}, filepath.Ext(c.Command[0])) {
 		return nil

@@ -216,7 +216,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.Index) diag.List {
 	return list
 }
 
-// jsonErrors returns the position of the JSON error instead of the CLI's message, which has none.
+// jsonErrors reports a JSON error with its position, because the message of the CLI has no position.
 func jsonErrors(name string, index *diag.Index, details []string) diag.List {
 	if doubt := index.FirstProblem(); doubt != nil {
 		return diag.List{*doubt}

@@ -42,7 +42,7 @@ func (c *Schema) Run(s *process.System) error {
 	return err
 }
 
-// Identity describes the running binary, so that a test can prove which claude it uses.
+// Identity describes the running binary, so that a test can verify which claude it uses.
 type Identity struct {
 	Claudeless string `json:"claudeless"` // version of claudeless
 	Claude     string `json:"claude"`     // the version that is simulated

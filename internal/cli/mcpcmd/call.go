@@ -23,7 +23,7 @@ type callCmd struct {
 	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments as a JSON object (- to read them from stdin)"`
 }
 
-// splitName splits SERVER/TOOL, the form that scenarios use; the word after it is the input.
+// splitName splits SERVER/TOOL, the form that scenarios use. The next word is the input.
 func (c *callCmd) splitName(o *Options) error {
 	server, tool, found := strings.Cut(c.Server, "/")
 	isInput := c.Tool == "" || c.Tool == "-" || strings.HasPrefix(strings.TrimSpace(c.Tool), "{")

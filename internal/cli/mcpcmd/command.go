@@ -16,7 +16,7 @@ type Options struct {
 	Store Store
 	// Extended adds the commands and flags that the real CLI does not have.
 	Extended bool
-	// Approved reports whether the settings approve a server of .mcp.json; nil = none.
+	// Approved reports whether the settings approve a server of .mcp.json; nil means none.
 	Approved func(name string) bool
 	// DisabledProject lists servers of .mcp.json that are disabled.
 	DisabledProject []string
@@ -32,7 +32,7 @@ type Options struct {
 
 // Terminal is a terminal with a user.
 type Terminal interface {
-	// ReadSecret asks for a line that is not shown.
+	// ReadSecret reads a line without echo.
 	ReadSecret(prompt string) (string, error)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// connect starts servers; always call stop to end them.
+// connect starts servers; the caller must call stop.
 func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *mcp.Manager, stop func(), err error) {
 	options := o.Client
 	options.Servers = servers
@@ -29,11 +29,11 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 	return m, stop, nil
 }
 
-// progressInterval is the interval at which the progress line is updated; a faster start shows none.
+// progressInterval is the interval at which the progress line is updated; a faster start shows no progress line.
 const progressInterval = 100 * time.Millisecond
 
-// Start starts a manager and meanwhile shows, in one line that is removed at the
-// end, the servers it is waiting for. w is a terminal; nil means show nothing.
+// Start starts a manager and meanwhile shows, in one line that is removed at the end, the servers it is waiting for. w
+// is a terminal; nil means that nothing is shown.
 func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	if w == nil {
 		return m.Start(ctx)
@@ -170,7 +170,7 @@ type listFlags struct {
 	Servers []string `arg:"" optional:"" name:"server" help:"Names of the servers (default: all)"`
 }
 
-// printList prints what list finds on the connected servers, and fails if some are not connected.
+// printList prints the results of list for the connected servers, and fails if some are not connected.
 func (f *listFlags) printList(ctx context.Context, o *Options, list func(*mcp.Manager, []mcp.ServerStatus) (report map[string]any, text func(), err error)) error {
 	m, stop, err := f.open(ctx, o, f.Servers...)
 	if err != nil {
@@ -199,7 +199,8 @@ func printRevisions(o *Options, all []mcp.ServerStatus) {
 	}
 }
 
-// disconnectedError returns an error that lists the servers that are not connected and why; nil means all are.
+// disconnectedError returns an error that lists the servers that are not connected and why; nil means that all are
+// connected.
 func disconnectedError(all []mcp.ServerStatus) error {
 	var lines []string
 	for _, st := range all {

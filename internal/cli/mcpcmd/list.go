@@ -173,7 +173,7 @@ func runGet(ctx context.Context, o *Options, words []string) error {
 	if asJSON {
 		return printJSON(o.Stdout, all[0])
 	}
-	if !o.Extended { // claude does not show it
+	if !o.Extended { // claude does not print it
 		all[0].Protocol = ""
 	}
 	all[0].loginConfig = o.configuredLogin(all[0].config)

@@ -22,10 +22,10 @@ import (
 // loginWait is how long a login waits for the user (observed with 2.1.330).
 const loginWait = 5 * time.Minute
 
-// autoRedirect is the redirect URI of a login without a browser: nothing listens there.
+// autoRedirect is the redirect URI of a login without a browser. No server listens at this address.
 const autoRedirect = "http://localhost:3118/callback"
 
-// timeoutError is the error of a login that was not finished, as the real CLI words it.
+// timeoutError is the error of a login that was not finished, with the text of the real CLI.
 type timeoutError string
 
 func (e timeoutError) Error() string { return string(e) }
@@ -66,7 +66,7 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 }
 
 // autoLogin logs in without a user: it follows the redirects of the authorization server itself. Unlike the login of
-// the real CLI it first asks the server which scopes it wants.
+// the real CLI, it first asks the server for the required scopes.
 func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfig) error {
 	challenge, err := client.Probe(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 
 func redirectURI(port int) string { return fmt.Sprintf("http://localhost:%d/callback", port) }
 
-// setupError returns the error of a login that could not begin, as the real CLI words it.
+// setupError returns the error of a login that could not begin, with the text of the real CLI.
 func setupError(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
 
 // browserLogin logs in with the browser of the user, who may also paste the redirect URL.
@@ -114,7 +114,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, server
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // the login is over; no further connection is accepted
+	defer func() { _ = listener.Close() }() // after the login no further connection is accepted
 	l, err := client.Login(ctx, redirectURI(listener.Addr().(*net.TCPAddr).Port), "")
 	if err != nil {
 		return setupError(err)

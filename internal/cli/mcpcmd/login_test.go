@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// newAuthorization starts a server behind OAuth whose authorization server approves every login.
+// newAuthorization starts a server that requires OAuth, with an authorization server that approves every login.
 func newAuthorization(t *testing.T) *httptest.Server {
 	t.Helper()
 	var server *httptest.Server
@@ -42,7 +42,7 @@ func newAuthorization(t *testing.T) *httptest.Server {
 	return server
 }
 
-// TestLogin_N30: the texts and exit codes of the real CLI 2.1.330, and our own --auto.
+// TestLogin_N30: the texts and exit codes of the real CLI 2.1.330, and the flag --auto of claudeless.
 func TestLogin_N30(t *testing.T) {
 	b := newTestHome(t)
 	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
@@ -112,7 +112,7 @@ func TestClientSecret_N31(t *testing.T) {
 	}
 }
 
-// TestMachineLogin_N31: --auto logs in as the configured client where only programs can log in.
+// TestMachineLogin_N31: --auto logs in as the configured client if only programs can log in.
 func TestMachineLogin_N31(t *testing.T) {
 	b := newTestHome(t)
 	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
@@ -166,7 +166,7 @@ func (s *sharedOutput) Write(p []byte) (int, error) {
 }
 
 // TestBrowserLogin_N30: on a terminal a login ends with the browser's answer or with a pasted redirect URL. A login
-// that is never finished ends after the timeout. The port is closed afterwards.
+// that is never finished fails after the timeout. After that, the port is closed.
 func TestBrowserLogin_N30(t *testing.T) {
 	server := newAuthorization(t)
 	for _, how := range []string{"browser", "paste", "nobody"} {

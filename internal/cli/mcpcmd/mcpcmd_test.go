@@ -195,7 +195,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// M10 with the texts of list; servers of .mcp.json wait for approval.
+// M10: the texts of list. Servers of .mcp.json wait for approval.
 func TestListHealth(t *testing.T) {
 	b := newTestHome(t)
 	b.add("ok")

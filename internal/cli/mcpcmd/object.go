@@ -15,7 +15,7 @@ type object = plainjson.Object
 
 var errNoObject = errors.New("not an object")
 
-// parseObject parses an object; of duplicate names the last value counts, at the position of the first.
+// parseObject parses an object; of duplicate names the last value is used, at the position of the first.
 func parseObject(data []byte) (object, error) {
 	if !json.Valid(data) {
 		var syntax any
@@ -41,7 +41,7 @@ func valueAt(o object, path ...string) json.RawMessage {
 	return valueAt(inner, path[1:]...)
 }
 
-// setValue returns o with a value set at a path of keys, creating missing objects; a nil value removes the last key.
+// setValue returns o with a value set at a path of keys. It creates missing objects. A nil value removes the last key.
 func setValue(o object, path []string, value json.RawMessage) (object, error) {
 	switch {
 	case len(path) > 1:

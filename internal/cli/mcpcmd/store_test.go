@@ -147,7 +147,7 @@ func FuzzObject(f *testing.F) {
 	})
 }
 
-// reset-project-choices removes the choices about servers of .mcp.json, and nothing else.
+// reset-project-choices removes the choices about servers of .mcp.json, and no other choices.
 func TestResetProjectChoices(t *testing.T) {
 	b := newTestHome(t)
 	local := filepath.Join(b.project, ".claude", "settings.local.json")

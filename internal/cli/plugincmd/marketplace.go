@@ -87,7 +87,7 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 	return p, true
 }
 
-// source is where a marketplace comes from.
+// source is the origin of a marketplace.
 type source struct {
 	Source string `json:"source"`
 	Path   string `json:"path"`
@@ -279,7 +279,7 @@ func manifestWarnings(m manifest, where string) []string {
 	return []string{where + "author: No author information provided. Consider adding author details for plugin attribution"}
 }
 
-// printProblems prints what validation found.
+// printProblems prints the problems that validation found.
 func (c *command) printProblems(kind, file, problem string, warnings []string) error {
 	text := "Validating " + kind + " manifest: " + file + "\n\n"
 	if problem != "" {

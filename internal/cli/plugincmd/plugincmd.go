@@ -146,14 +146,14 @@ func encodeValue(value any) json.RawMessage {
 	return text
 }
 
-// objectAt returns the object under a key; empty means none.
+// objectAt returns the object under a key; it is empty if the key is missing.
 func objectAt(of plainjson.Object, key string) plainjson.Object {
 	inner, _ := plainjson.Parse(of.Get(key)) // a value that is not an object counts as missing
 	return inner
 }
 
-// changeSettings changes the object under a key of the settings. The real CLI writes the keys that
-// were there in the order of its schema, and a new one last.
+// changeSettings changes the object under a key of the settings. The real CLI writes existing keys in the order of its
+// schema, and a new key at the end.
 func (c *command) changeSettings(key string, change func(plainjson.Object) plainjson.Object) error {
 	settings, err := c.readObject(settingsFile)
 	if err != nil {
@@ -303,7 +303,7 @@ func (c *command) install(name string) error {
 		}
 		m, err := c.marketplaceNamed(f.Key)
 		if err != nil {
-			continue // another one may have it
+			continue // another marketplace may have it
 		}
 		if p, ok := m.plugin(short); ok {
 			return c.installFrom(m, p)

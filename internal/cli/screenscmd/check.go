@@ -206,13 +206,13 @@ func askLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, 
 	return answers, nil
 }
 
-// inTmux shows a page in a separate tmux server and runs the detector with access to it.
+// inTmux displays a page in a separate tmux server and runs the detector with access to this server.
 func inTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []string) (reply, error) {
 	temp, err := proc.MakeTempDir("claudeless-tmux-")
 	if err != nil {
 		return reply{}, err
 	}
-	defer func() { _ = temp.Remove() }() // a directory left in /tmp does no harm
+	defer func() { _ = temp.Remove() }() // a remaining directory in /tmp is harmless
 	file := filepath.Join(temp.Path, "output")
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		return reply{}, err

@@ -247,7 +247,7 @@ func meaning(v checkVerdict) string {
 	return fmt.Sprintf("%q", answer)
 }
 
-// wrongTable returns a table of wrong answers and asked pages by version and state.
+// wrongTable returns a table with the numbers of wrong answers and of checked pages, by version and state.
 func wrongTable(r *checkReport, begin, between, end string) string {
 	states := []string{"dialog", "permission", "plan", "question", "busy", "idle", "menu", "error", "ended"}
 	states = slices.DeleteFunc(states, func(state string) bool {
@@ -288,7 +288,7 @@ type Anchors struct {
 	Version string `arg:"" optional:"" help:"Version or directory (default: the newest)"`
 }
 
-// Run prints the anchors of a version, or takes them from its pages.
+// Run prints the anchors of a version, or computes them from its pages.
 func (c *Anchors) Run(s *process.System) error {
 	known, err := book.LoadAnchors()
 	if err != nil {

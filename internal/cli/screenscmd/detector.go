@@ -15,13 +15,13 @@ import (
 type detector struct {
 	Name    string `toml:"name,required"`
 	Command string `toml:"command,required"` // a shell command, run in Dir
-	// Input is the input of the command: text, ansi or raw on stdin; tmux: a pane that shows the page.
+	// Input is the input of the command: text, ansi or raw on stdin; tmux: a pane that displays the page.
 	Input string `toml:"input" enum:"text,ansi,raw,tmux"`
 	// Each specifies how often it runs: a process for each page, or one that answers a line for each.
 	Each string `toml:"each" enum:"process,lines"`
-	// Answers maps its words (regular expressions, the first match counts) to states.
+	// Answers maps its answers (regular expressions, of which the first match is used) to states.
 	Answers map[string]string `toml:"answers"`
-	// Accept maps states of pages to the states that are right; pages of other states are not asked.
+	// Accept maps states of pages to the correct answers. Pages with other states are not passed to the detector.
 	Accept map[string][]string `toml:"accept"`
 
 	// Dir is the directory of the file.
@@ -35,7 +35,7 @@ type answer struct {
 	state   string
 }
 
-// parseDetector reads a file. The list holds everything that is wrong with it.
+// parseDetector reads a file. The list contains all errors in it.
 func parseDetector(file string, text []byte) (*detector, diag.List) {
 	ix := diag.IndexTOML(file, text)
 	if problem := ix.FirstProblem(); problem != nil {

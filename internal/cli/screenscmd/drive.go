@@ -19,7 +19,7 @@ type Drive struct {
 	Command []string `arg:"" passthrough:"" help:"The program and its arguments"`
 }
 
-// Run does the requests on stdin, a line of JSON each, and ends the program at the end of stdin.
+// Run executes the requests on stdin, one line of JSON each, and stops the program at the end of stdin.
 func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	size, err := emulator.ParseSize(c.Size)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	return process.SignalOr(ctx, err)
 }
 
-// writeFirstStartSettings writes the settings of a real claude that was started before and trusts the working
+// writeFirstStartSettings writes settings as if the real claude had been started before and trusted the working
 // directory. It keeps existing settings.
 func writeFirstStartSettings(s *process.System) error {
 	dir := s.Getenv("CLAUDE_CONFIG_DIR")

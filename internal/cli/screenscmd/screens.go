@@ -282,7 +282,7 @@ type Show struct {
 	Page    string `arg:"" help:"Page to print: TAPE.PAGE, or the file of a page"`
 }
 
-// Run prints the page of the newest book that has it.
+// Run prints the page from the newest book that contains it.
 func (c *Show) Run(s *process.System) error {
 	books, err := book.List(book.Root(s.Environ))
 	if c.Version != "" {

@@ -137,8 +137,8 @@ pattern = { type = "any" }
 response = "fine"
 `
 
-// TestIdleConnections: ten thousand silent connections do not keep other clients from an answer. Connections without
-// a request are closed, and none is left at the end.
+// TestIdleConnections: other clients get answers despite ten thousand idle connections. Connections without a request
+// are closed, and at the end all are closed.
 func TestIdleConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 10_000
@@ -164,7 +164,7 @@ func TestIdleConnections(t *testing.T) {
 			}
 			c.Close()
 		}
-		end() // the one that asked is still open, and idle
+		end() // the connection with a request is still open, and idle
 		c.Close()
 		if n := strings.Count(journal.String(), `"type":"request"`); n != 1 {
 			t.Errorf("%d lines for one request", n)
@@ -172,7 +172,7 @@ func TestIdleConnections(t *testing.T) {
 	})
 }
 
-// TestServerEnds: when the server ends, every waiting request ends within the grace period and has its line in the
+// TestServerEnds: when the server stops, every waiting request ends within the grace period and has a line in the
 // journal.
 func TestServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestServerEnds(t *testing.T) {
 	})
 }
 
-// TestReaderGone: a client that stops reading and then disconnects ends only its own stream.
+// TestReaderGone checks that a client that stops reading and then disconnects ends only its own stream.
 func TestReaderGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, journal, end := serveInBubble(t, slow)

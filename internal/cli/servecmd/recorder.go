@@ -122,7 +122,7 @@ type responseRecorder struct {
 
 // WriteHeader records the status.
 func (a *responseRecorder) WriteHeader(status int) {
-	if status >= http.StatusOK { // 1xx statuses precede it
+	if status >= http.StatusOK { // 1xx statuses precede the final status
 		a.status = status
 	}
 	a.ResponseWriter.WriteHeader(status)

@@ -25,8 +25,7 @@ type block struct {
 	input strings.Builder
 }
 
-// MarshalJSON writes the complete block. Signatures are omitted, because they are
-// not useful and may count as secrets.
+// MarshalJSON writes the complete block. Signatures are omitted, because they are not useful and may look like secrets.
 func (b *block) MarshalJSON() ([]byte, error) {
 	key := "text"
 	if _, ok := b.start["thinking"]; ok {

@@ -31,7 +31,7 @@ type pageData struct {
 	// Choices of the status filter; nil means no filter.
 	Choices []string
 
-	// Set by serve.
+	// Search and Status are set by serve.
 	Search, Status string
 }
 
@@ -41,8 +41,8 @@ type missingError string
 func (n missingError) Error() string { return string(n) }
 
 // Pages serves the pages about one call, one breakpoint and the API, for callers of all kinds, and passes all other
-// paths to next. The pages show the current state of the hub and change nothing; text from callers is escaped. They use the style of the
-// live page, so serve them together with it.
+// paths to next. The pages show the current state of the hub without changing it. Text from callers is escaped. They
+// use the style of the live page, so serve them together with it.
 func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	b := &browser{hub: c.hub}
@@ -197,7 +197,7 @@ func shortText(raw json.RawMessage) string {
 	return oneLineJSON(raw)
 }
 
-// oneLineJSON formats a value in one line, as JSON. A placeholder is replaced by its description.
+// oneLineJSON formats a value as JSON in one line. A placeholder is replaced by its description.
 func oneLineJSON(raw json.RawMessage) string {
 	var o struct {
 		Summary   string

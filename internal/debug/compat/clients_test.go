@@ -45,7 +45,7 @@ func code(err error) string {
 	return fmt.Sprint(err)
 }
 
-// An undecided call of an older client fails like one of our clients.
+// An undecided call of an older client fails like a call of a client of claudeless.
 func TestPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{PauseTimeout: 3 * time.Second, OnTimeout: debug.PolicyFail})
@@ -74,7 +74,7 @@ func TestForeignLease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(24 * time.Hour) // of the test's own clock
+		time.Sleep(24 * time.Hour) // time of the bubble's clock
 		if len(h.Paused()) != 1 {
 			t.Error("the pause ended without a poll")
 		}
@@ -113,7 +113,7 @@ func TestForeignPauseEnds(t *testing.T) {
 			if d, _, err := h.Wait(t.Context(), b.PauseID); err != nil || d.Action != debug.ActionAbandon {
 				t.Errorf("failed %v: %+v, %v", failed, d, err)
 			}
-			time.Sleep(5*time.Minute + time.Second) // of the test's own clock
+			time.Sleep(5*time.Minute + time.Second) // time of the bubble's clock
 			if len(h.Paused()) != 0 {
 				t.Errorf("failed %v: the pause stays", failed)
 			}
@@ -124,8 +124,8 @@ func TestForeignPauseEnds(t *testing.T) {
 	})
 }
 
-// S69: an evaluation by an older client without its own limit ends a little after the client's limit of 30 s (B13),
-// and is not sent later.
+// S69: an evaluation by an older client without its own limit ends shortly after the client's limit of 30 s (B13), and
+// is not sent later.
 func TestRelayTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{})

@@ -34,7 +34,7 @@ func withDisplayForms(h *debug.Hub, d CallData) *CallData {
 	for name, v := range d.Kwargs {
 		pretty[name] = PrettyItem(h.Store(), v)
 	}
-	if raw, err := protocol.Marshal(pretty); err == nil { // always succeeds: it is JSON
+	if raw, err := protocol.Marshal(pretty); err == nil { // cannot fail, because it is JSON
 		d.PrettyKwargs = raw
 	}
 	return &d
@@ -84,7 +84,7 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// Truncated drops the bytes, which the store has, and values too large to display.
+// Truncated removes the bytes, which are in the store, and values that are too large to display.
 func (d *CallData) Truncated() debug.Values {
 	bare := func(it Item) Item {
 		it.Data = nil
@@ -120,7 +120,7 @@ func (d *CallData) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(b)
 }
 
-// Ending holds what older clients additionally report about the end of a call.
+// Ending holds the additional data of older clients about the end of a call.
 type Ending struct {
 	Result    *Item  `json:"result,omitempty"`
 	ErrorItem *Item  `json:"exception_item,omitempty"`

@@ -2,6 +2,6 @@
 // actions they support, the expressions that they evaluate themselves, their routes, the JavaScript client and the
 // older pages.
 //
-// Values from clients are stored as they came; they are never executed and never become part of a page. Package
-// compat calls the hub (package debug) like any other front end, and package rest serves its routes and pages.
+// Values from clients are stored unchanged; they are never executed and never become part of a page. Package compat
+// calls the hub (package debug) like any other front end, and package rest serves its routes and pages.
 package compat

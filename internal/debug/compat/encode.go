@@ -22,7 +22,7 @@ type wireDecision struct {
 	Function string  `json:"function_name,omitempty"`
 }
 
-// replacedResult is a replaced result: a JSON value, or an item that is passed on unchanged.
+// replacedResult is a replaced result: a JSON value, or an item that is sent unchanged.
 type replacedResult struct {
 	Value  json.RawMessage `json:"fake_result,omitempty"`
 	Data   *string         `json:"fake_result_data,omitempty"`

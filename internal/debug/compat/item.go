@@ -44,8 +44,8 @@ func (it Item) Size() int {
 }
 
 // ItemError is an item that cannot be accepted; Code is one of cid_not_found, cid_mismatch,
-// invalid_serialization_format, invalid_json, invalid_dill and invalid_payload. A value too large for the store is
-// not an error: only its CID is kept, because a client may exit when a value is refused.
+// invalid_serialization_format, invalid_json, invalid_dill and invalid_payload. A value too large for the store is not
+// an error: only its CID is kept, because some clients exit when a value is refused.
 type ItemError struct {
 	Code               string
 	Message            string

@@ -53,7 +53,7 @@ type relay struct {
 
 type pendingEval struct {
 	EvalRequest
-	result chan debug.EvaluationResult // has room for one
+	result chan debug.EvaluationResult // buffered for one result
 }
 
 // Evaluate sends an expression to the client of a paused call and waits for the result.

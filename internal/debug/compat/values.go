@@ -27,7 +27,7 @@ func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json
 	if err := c.storeItem(it); err != nil {
 		return nil, nil, err
 	}
-	it.Data = nil // the store has it
+	it.Data = nil // the store already contains it
 	if _, err := c.hub.Value(it.CID); err == nil || len(shown) == 0 {
 		shown = PrettyItem(c.hub.Store(), it)
 	}

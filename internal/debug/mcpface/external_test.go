@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/mcpface"
 )
 
-// TestExternal calls servers in separate processes through our own tools.
+// TestExternal calls servers in separate processes through the tools of the debugger.
 func TestExternal(t *testing.T) {
 	hub, err := debug.New(hubOptions())
 	if err != nil {

@@ -163,7 +163,7 @@ func initialize(t *testing.T, c *client.Client) *client.Client {
 
 type kindObject = map[string]any
 
-// ask calls a tool. The answer must be one JSON text, and an error exactly if it has a code (S75, S76).
+// ask calls a tool. The answer must be one JSON text. It must be an error if and only if it has a code (S75, S76).
 func ask(t *testing.T, c *client.Client, tool, args string) kindObject {
 	t.Helper()
 	req := mcp.CallToolRequest{}
@@ -219,7 +219,7 @@ func (agentRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 
-// run creates a call as an agent does and sends the result when it has ended.
+// run starts a call like an agent and sends the outcome when it has finished.
 func (f *hubAccess) run(t *testing.T, tool, input string) <-chan executor.Result {
 	t.Helper()
 	done := make(chan executor.Result, 1)
@@ -313,7 +313,7 @@ func newExternal(t *testing.T, hub *debug.Hub) *debug.ServerManager {
 	return m
 }
 
-// connect adds servers that are this binary in one of its modes, under the names of the modes.
+// connect adds servers that run this binary in one of its modes. Each has the name of its mode.
 func connect(t *testing.T, m *debug.ServerManager, modes ...string) {
 	t.Helper()
 	for _, mode := range modes {

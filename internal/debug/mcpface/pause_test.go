@@ -98,7 +98,7 @@ func TestContinue(t *testing.T) {
 			if got, failed := result(t, done); got != tc.want || failed != tc.failed {
 				t.Errorf("result %q, failed %v; want %q, %v", got, failed, tc.want, tc.failed)
 			}
-			// S49: the second resumer changes nothing.
+			// S49: the second decision has no effect.
 			expect(t, ask(t, c, "breakpoint_continue", args), `{"error":"pause_already_resumed","pause_id":"`+id+`"}`)
 		})
 	}
@@ -151,7 +151,7 @@ func TestPausedCallIsShown(t *testing.T) {
 	ask(t, c, "breakpoint_add", `{"function_name":"A"}`)
 	id, done := f.stopped(t, "A", `{"x":1}`)
 
-	// S62, S63: a session is made; S64: it is used again, with its variables.
+	// S62, S63: a session is created; S64: it is used again, with its variables.
 	first := ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+id+`","expression":"two := input.x + 1"}`)
 	expect(t, first, `{"output":"2","stdout":"","is_error":false}`) // S68
 	session := fmt.Sprint(first["session_id"])
@@ -261,8 +261,7 @@ func TestOlderClient(t *testing.T) {
 	expect(t, ask(t, other, "breakpoint_continue", `{"pause_id":"`+begun.PauseID+`"}`), `{"status":"ok"}`)
 	expect(t, <-answers, `{"error":"session_closed"}`)
 
-	// S50, B2: its new arguments are pickles, from any client; a made-up result
-	// is JSON, which it takes as it is.
+	// S50, B2: its new arguments are pickles, from any front end; a replaced result is JSON, which it accepts unchanged.
 	for args, want := range map[string]string{
 		`"modified_args":[10],"modified_kwargs":{"b":null}`: `"modified_args":[{"cid":"995f`,
 		`"action":"skip","fake_result":{"a":1}`:             `{"action":"skip","fake_result":{"a":1}}`,
@@ -402,7 +401,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 }
 
 // TestAtOnce: concurrent additions and removals over MCP and by other users of the hub are not lost (S90), and each
-// side sees the other's (S91, S92).
+// side sees the changes of the other (S91, S92).
 func TestAtOnce(t *testing.T) {
 	f := newTestServer(t, mcpface.Options{})
 	c := f.dialHTTP(t)
@@ -430,7 +429,7 @@ func TestAtOnce(t *testing.T) {
 	inARow(t, f.hub)
 }
 
-// inARow changes breakpoints at the end of a long list so often that without the lock some would be lost, with or
+// inARow changes breakpoints at the end of a long list many times. Without the lock some changes would be lost, with or
 // without the race detector.
 func inARow(t *testing.T, hub *debug.Hub) {
 	t.Helper()

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// Limits of the sessions over streamable HTTP, whose clients may disappear without
-// closing them. The next response to a client lists what was dropped.
+// Limits of the sessions over streamable HTTP, whose clients may disappear without closing them. The next response to a
+// client contains the number of dropped messages.
 const (
 	idleTime       = 30 * time.Minute
 	maxSessions    = 1000
@@ -84,7 +84,7 @@ func (s *Server) ForwardEvents(ctx context.Context) {
 	}
 }
 
-// broadcast queues e for every client that is ready, without waiting for any.
+// broadcast queues e for every client that is ready. It does not wait for clients.
 func (s *Server) broadcast(e debug.Event) {
 	params := e.Params()
 	if e.Missed > 0 {

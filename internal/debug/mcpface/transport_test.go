@@ -28,7 +28,7 @@ func transports() map[string]func(*hubAccess, *testing.T) *client.Client {
 	}
 }
 
-// notificationSummary is a notification, reduced to what is the same in each run.
+// notificationSummary is a notification, reduced to the parts that are equal in each run.
 type notificationSummary struct{ Method, Name, Reason, Action, Status, Pause string }
 
 // listen collects a client's notifications.
@@ -311,7 +311,7 @@ func TestMemory(t *testing.T) {
 	for range events {
 		f.hub.Records.AddRecord(debug.Record{CallData: debug.CallData{MethodName: name}})
 		select {
-		case <-came: // so the other clients were notified or will be soon
+		case <-came: // so the other clients have been or will be notified
 		case <-time.After(30 * time.Second):
 			t.Fatal("no event within 30 s")
 		}

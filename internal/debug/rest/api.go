@@ -20,7 +20,8 @@ import (
 type Options struct {
 	Hub      *debug.Hub
 	External *debug.ServerManager // nil means /api/mcp-* answer 503
-	// Fallback handles every path that is neither a route of this package nor an older page; nil means 404.
+	// Fallback handles every path that is neither a route of this package nor an older page; nil means 404 for these
+	// paths.
 	Fallback http.Handler
 	// MaxBody bounds the body of a request; 0 means 96 MiB.
 	MaxBody int64

@@ -23,7 +23,7 @@ import (
 type ClientOptions struct {
 	URL   string // URL of the debugger, such as http://127.0.0.1:5174
 	Token string // bearer token; empty means none
-	// Client is the kind of caller for calls that do not set their own; "" = debug.ClientRun.
+	// Client is the kind of caller for calls that do not set their own; "" means debug.ClientRun.
 	Client debug.Client
 	// OnLost decides what happens to a paused call if the debugger becomes
 	// unreachable: PolicyFail (also "") or PolicyContinue.
@@ -34,14 +34,14 @@ type ClientOptions struct {
 const (
 	pollWait       = 4 * time.Second // one long poll; the debugger responds within this time
 	requestTimeout = 6 * time.Second
-	lostTimeout    = time.Second // timeout of requests to a debugger that is known to be unreachable
+	lostTimeout    = time.Second // timeout of requests while the debugger is known to be unreachable
 	retryDuration  = 3 * time.Second
 	retryInterval  = 200 * time.Millisecond
 )
 
 // Client reports the tool calls of one caller to a debugger over HTTP and waits for its decisions. No method waits
-// longer than about 12 seconds for a server that has gone away; it waits as long as needed for one that is
-// reachable. All methods may be called from many goroutines.
+// longer than about 12 seconds for a server that has become unreachable. For a reachable server it waits as long as
+// necessary. All methods may be called from many goroutines.
 type Client struct {
 	o           ClientOptions
 	base        string
@@ -121,7 +121,7 @@ type callReply struct {
 func (c *Client) Before(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
 	call.Client = cmp.Or(call.Client, c.o.Client)
 	var a callReply
-	// The request ignores the end of ctx, so that a pause it starts is known and can be abandoned.
+	// The request is not cancelled with ctx, so that the id of its pause is known and the pause can be abandoned.
 	err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
 		"method_name": call.Tool, "input": orEmpty(call.Input), "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
 		"call_site": call.CallSite, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
@@ -223,7 +223,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 	}
 }
 
-// poll makes one long poll; nil, nil means not decided yet.
+// poll makes one long poll; nil, nil means that there is no decision yet.
 func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision, err error) {
 	var out struct {
 		Status string        `json:"status"`
@@ -257,7 +257,7 @@ func (c *Client) onLost(err error) (debug.Decision, error) {
 func (c *Client) abandonPause(ctx context.Context, pollURL string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lostTimeout)
 	defer cancel()
-	_ = c.send(ctx, http.MethodDelete, pollURL, nil, nil) // on failure the lease ends the pause
+	_ = c.send(ctx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause
 }
 
 // send makes one request. The error is a *LostError, a *debug.Error if the debugger refused, or the error of ctx.

@@ -32,7 +32,7 @@ func newClientHub(tb testing.TB) *debug.Hub {
 	return h
 }
 
-// debugger serves a hub; stop ends it as a kill would.
+// debugger serves a hub; stop closes it abruptly, like a killed process.
 func debugger(tb testing.TB, o Options, token ...string) (url string, stop func()) {
 	tb.Helper()
 	h := Handler(o)
@@ -336,7 +336,7 @@ func BenchmarkCall(b *testing.B) {
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
-	if half := took[len(took)/2]; half > time.Millisecond { // not the mean, which is that of the machine's other work
+	if half := took[len(took)/2]; half > time.Millisecond { // not the mean, which depends on other work of the machine
 		b.Errorf("half of the calls take more than %s", half)
 	}
 }

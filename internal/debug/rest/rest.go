@@ -70,8 +70,7 @@ func (a *api) serve(rt route) http.HandlerFunc {
 	}
 }
 
-// preflight allows pages of other origins to call a client route; the server has
-// already refused origins that are not allowed.
+// preflight allows pages of other origins to call a client route. The server has already refused forbidden origins.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	allowOrigin(w, r)
 	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")

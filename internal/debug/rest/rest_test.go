@@ -43,7 +43,7 @@ func newHub(tb testing.TB) *debug.Hub {
 	var n atomic.Int64
 	h, err := debug.New(debug.Options{
 		Now: time.Now, NewID: func() string { return fmt.Sprintf("id-%d", n.Add(1)) },
-		Lease: time.Hour, // of calls that are never asked about, on a slow machine
+		Lease: time.Hour, // lease of calls without polls, on a slow machine
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -52,7 +52,7 @@ func newHub(tb testing.TB) *debug.Hub {
 	return h
 }
 
-// newServer serves a hub as the binary does; pages of these origins may send requests.
+// newServer serves a hub like the binary. Pages of these origins may send requests.
 func newServer(tb testing.TB, o Options, origins ...string) *httptest.Server {
 	tb.Helper()
 	if o.Hub == nil {
@@ -90,12 +90,10 @@ func request(tb testing.TB, method, url, body string, header ...string) (int, []
 	return res.StatusCode, data, res.Header
 }
 
-// TestConversations plays the conversations of testdata. An exchange is a
-// request line and an answer line: METHOD PATH [BODY], STATUS [BODY]. An answer
-// must have all that is written; CID, CALLID, EVAL and SESSION match any
-// text, LASTCALL, LASTEVAL and LASTSESSION for the last of them that was
-// answered. A request behind & is answered while the next ones are played; one
-// behind ~ is repeated until its answer is the one that is written.
+// TestConversations plays the conversations of testdata. An exchange is a request line and an answer line: METHOD PATH
+// [BODY], STATUS [BODY]. An answer must contain all members of its line. CID, CALLID, EVAL and SESSION match any text;
+// LASTCALL, LASTEVAL and LASTSESSION are replaced by the last such value in an answer. A request after & runs while the
+// next ones are sent. A request after ~ is repeated until it gets the expected answer.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -118,12 +116,12 @@ func TestConversations(t *testing.T) {
 
 type player struct {
 	url        string
-	last       map[string]string // by the word for it
+	last       map[string]string // last value by placeholder
 	background sync.WaitGroup
 }
 
-// idWords are members of answers that later requests use, with two placeholders for each: any such text, and the last
-// one.
+// idWords are members of answers that later requests use. Each has two placeholders: one for any value, and one for the
+// last value.
 var idWords = map[string]string{"call_id": "CALLID LASTCALL", "eval_id": "EVAL LASTEVAL", "session_id": "SESSION LASTSESSION"} // constant: only read
 
 func (p *player) play(t *testing.T, exchange string) {
@@ -191,7 +189,7 @@ func compare(t *testing.T, status int, got []byte, want string) (answer any, wro
 	return answer, wrong
 }
 
-// wildcards puts what was answered in place of words for any text.
+// wildcards replaces the placeholders for any text by the actual values.
 func wildcards(want, got any) {
 	switch w := want.(type) {
 	case map[string]any:
@@ -212,8 +210,8 @@ func wildcards(want, got any) {
 	}
 }
 
-// The relay: an expression waits until the older client polls for it (S62 S63 S64 S65 S68 S69 of Python and
-// JavaScript callers; B6, B13).
+// An expression waits until the older client polls for it (S62 S63 S64 S65 S68 S69 of Python and JavaScript callers;
+// B6, B13).
 func TestRelay(t *testing.T) {
 	hub := newHub(t)
 	url := newServer(t, Options{Hub: hub}).URL
@@ -271,7 +269,7 @@ func TestRelay(t *testing.T) {
 		t.Errorf("answer %s", got)
 	}
 
-	answer, _ = ask("slow", 0.05) // S69: and the question is gone afterwards
+	answer, _ = ask("slow", 0.05) // S69: after that, the expression is no longer sent
 	if got := <-answer; !strings.HasPrefix(got, "504 ") || !strings.Contains(got, "eval_timeout") {
 		t.Errorf("answer %s", got)
 	}

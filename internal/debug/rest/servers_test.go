@@ -66,7 +66,7 @@ func TestServers(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", tt.what, status, got, tt.status, tt.want)
 		}
 	}
-	// C117: without a manager all of them answer 503.
+	// C117: without a manager, all these routes answer 503.
 	bare := newServer(t, Options{}).URL
 	for _, rt := range serverRoutes(nil) {
 		path := strings.Replace(rt.path, "{name}", "x", 1)

@@ -44,7 +44,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// A claim belongs to one process forever, no matter how many compete for it. It is not listed as a gate.
+// A claim belongs to one process forever, even if several processes compete for it. It is not listed as a gate.
 func TestClaims(t *testing.T) {
 	claims := gate.Claims{Dir: filepath.Join(t.TempDir(), "gates")}
 	var took atomic.Int32

@@ -13,10 +13,11 @@ import (
 // also call [StartReaper].
 func Adopt() { adopt(1) }
 
-// adopt switches adoption on or off; if the system refuses, orphans go to init as usual.
+// adopt switches adoption on or off; if the system refuses, orphans become children of init as usual.
 func adopt(on uintptr) { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) }
 
-// Reaper waits for adopted processes when they end; otherwise they would remain as zombies and appear to be running.
+// Reaper collects the exit status of adopted processes. Otherwise they would remain as zombies and appear to be
+// running.
 type Reaper struct {
 	ownProcesses []int
 	done         chan struct{}
@@ -47,7 +48,7 @@ func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) 
 	return r
 }
 
-// Stop reaps once more and ends. It may be called on a nil Reaper.
+// Stop collects exited processes once more and stops the reaper. It may be called on a nil Reaper.
 func (r *Reaper) Stop() {
 	if r == nil {
 		return
@@ -64,7 +65,7 @@ func (r *Reaper) Stop() {
 func reap(own []int) {
 	for _, pid := range childrenOf(os.Getpid()) {
 		if !slices.Contains(own, pid) && HasEnded(pid) {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // another goroutine may have waited for it
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // another goroutine may have collected it
 		}
 	}
 }

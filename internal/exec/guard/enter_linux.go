@@ -48,7 +48,7 @@ func enter(link int, ownNetwork bool, become func() error) error {
 		case err == nil:
 			files, watched = append(files, calls), true
 		case errors.Is(err, unix.EBUSY):
-			err = nil // an outer run watches already; the parent polls the processes instead
+			err = nil // an outer run already watches; the parent polls the processes instead
 		}
 	}
 	if err != nil {
@@ -151,7 +151,7 @@ func bringUp(name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // nothing was written to it
+	defer func() { _ = unix.Close(fd) }() // no data was written to it
 	ifr, err := unix.NewIfreq(name)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func addAddress(name string, addr netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // nothing was written to it
+	defer func() { _ = unix.Close(fd) }() // no data was written to it
 	if err := unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
@@ -244,8 +244,8 @@ func bytesOf[T any](v *T) []byte {
 
 // watchCalls installs a seccomp filter: the kernel notifies the returned descriptor before this thread or its
 // descendants start a program and, with connections, before they connect. EBUSY means that an outer run already has
-// such a watch; a process can have only one. For connections it sets no_new_privs if necessary, which disables setuid
-// programs.
+// such a watch, of which a process can have only one. For connections it sets no_new_privs if necessary, which disables
+// setuid programs.
 func watchCalls(connections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
@@ -270,7 +270,7 @@ func watchCalls(connections bool) (int, error) {
 		fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|flags, uintptr(unsafe.Pointer(&program)))
 		return int(fd), errno
 	}
-	const calm = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV // a signal does not repeat a call; since Linux 5.19
+	const calm = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV // a signal does not repeat the system call; since Linux 5.19
 	fd, errno := set(calm)
 	if errno == unix.EACCES && connections {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

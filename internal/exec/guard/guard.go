@@ -101,7 +101,7 @@ func (l *Log) findPeer(addr string) process {
 	}
 	if l.connectionTable != nil {
 		var b bytes.Buffer
-		_, _ = io.Copy(&b, io.NewSectionReader(l.connectionTable, 0, 16<<20)) // a partial table is used as far as it goes
+		_, _ = io.Copy(&b, io.NewSectionReader(l.connectionTable, 0, 16<<20)) // a partial table is used
 		return socketHolder(inodeOf(b.String(), port))
 	}
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -130,8 +130,8 @@ func (l *Log) Breaches() []Breach {
 	return slices.Clone(l.breaches)
 }
 
-// RecordRequest records that a real claude sent a request to a loopback address. addr is its end of the connection,
-// agent its User-Agent.
+// RecordRequest records that a real claude sent a request to a loopback address. addr is the claude's address of the
+// connection, and agent its User-Agent.
 func (l *Log) RecordRequest(addr, agent string) {
 	who := l.findPeer(addr)
 	if who == 0 {

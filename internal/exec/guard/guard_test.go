@@ -77,7 +77,7 @@ func TestResolver(t *testing.T) {
 		t.Errorf("another name has the address %v", other[len(other)-4:])
 	}
 	extended := query("example.com", 1)
-	extended[11] = 1 // one additional record
+	extended[11] = 1 // one more record than announced
 	if got := r.answer(extended); got[11] != 0 {
 		t.Errorf("the answer to an extended query announces %d additional records", got[11])
 	}
@@ -134,7 +134,7 @@ func startEchoServer(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ln.Close() })
-	go func() { // ends with the listener
+	go func() { // returns when the listener is closed
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
@@ -239,7 +239,7 @@ func TestOwnFiles(t *testing.T) {
 		{own, other, false},
 		{own, "shim", false}, // a relative path is a different file in each working directory
 		{own, "", false},
-		{OwnFiles{}, "", false}, // an unknown path is not the binary that is not set
+		{OwnFiles{}, "", false}, // an unset binary does not match an unknown path
 		{OwnFiles{}, "/claude", false},
 		{OwnFiles{}, shim, true},
 	} {
@@ -367,7 +367,7 @@ func TestReadHead(t *testing.T) {
 	}
 }
 
-// Only this program is recognised as a copy of itself.
+// Only copies of this program are recognised as such.
 func TestIsCopyOfSelf(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

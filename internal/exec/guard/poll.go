@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Poller repeatedly scans the descendants of this program for a real claude. It may miss one that ends immediately,
-// but finds every one that lives long enough to send a request.
+// Poller repeatedly scans the descendants of this program for a real claude. It may miss a process that exits
+// immediately, but finds every process that runs long enough to send a request.
 type Poller struct {
 	log      *Log
 	ownFiles OwnFiles
@@ -21,8 +21,8 @@ type Poller struct {
 const (
 	// pollPause is the pause between two scans.
 	pollPause = 10 * time.Millisecond
-	// pausePerProcess is added to the pause for each process scanned, so that many processes do not cost much more than a
-	// few.
+	// pausePerProcess is added to the pause for each process scanned, so that scanning many processes needs little more
+	// processor time than scanning a few.
 	pausePerProcess = time.Millisecond
 )
 
@@ -33,7 +33,7 @@ func StartPoller(log *Log, own OwnFiles) *Poller {
 	return p
 }
 
-// Stop scans once more and ends the poller. It may be called on a nil Poller.
+// Stop scans once more and stops the poller. It may be called on a nil Poller.
 func (p *Poller) Stop() {
 	if p == nil {
 		return

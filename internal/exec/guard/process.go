@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// process is a process id; 0 means none. Its methods read /proc and return empty values if that is not possible.
+// process is a process id; 0 means none. Its methods read /proc; if that is impossible, they return empty values.
 type process int
 
 func (p process) file(name string) string { return fmt.Sprintf("/proc/%d/%s", int(p), name) }
@@ -94,8 +94,8 @@ func (p process) isClaude(own OwnFiles) bool {
 	})
 }
 
-// Descendants returns the processes that pid has started, directly or indirectly, as far as they still are its
-// descendants; see [Adopt]. It returns none on systems without /proc.
+// Descendants returns the processes that pid has started, directly or indirectly, unless they have another parent now;
+// see [Adopt]. It returns none on systems without /proc.
 func Descendants(pid int) []int {
 	var all []int
 	for _, child := range childrenOf(pid) {
@@ -118,7 +118,7 @@ func childrenOf(pid int) []int {
 	return all
 }
 
-// HasEnded reports whether a process is gone or a zombie.
+// HasEnded reports whether a process does not exist or is a zombie.
 func HasEnded(pid int) bool {
 	stat, err := os.ReadFile(process(pid).file("stat"))
 	if err != nil {
@@ -150,7 +150,7 @@ func Environ(pid int) []string {
 	return strings.Split(string(environ), "\x00")
 }
 
-// socketHolder returns the process that has a socket open; 0 means not found, as always for an empty inode.
+// socketHolder returns the process that has a socket open; 0 means not found. For an empty inode it is always 0.
 func socketHolder(inode string) process {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {

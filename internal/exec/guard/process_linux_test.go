@@ -35,7 +35,7 @@ func child(t *testing.T, args []string, env ...string) *exec.Cmd {
 	}
 	t.Cleanup(func() {
 		in.Close()
-		_ = cmd.Wait() // it ends with its input
+		_ = cmd.Wait() // it exits at the end of its input
 	})
 	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// A process counts as ended when it does not exist, and also before its exit code is collected.
+// A process counts as ended if it does not exist, or if its exit code was not collected yet.
 func TestEnded(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "read -r x")
 	in, err := cmd.StdinPipe()
@@ -111,8 +111,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// A process is a claude by the first two words of its command line, or by the path of its program; our own files are
-// not.
+// A process is a claude by the first two words of its command line, or by the path of its program; files of claudeless
+// are not.
 func TestIsClaude(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "claude")
@@ -148,8 +148,8 @@ func TestIsClaude(t *testing.T) {
 	}
 }
 
-// The destination of a connection is reported by name if the name is known. A real claude is worse than a vendor's
-// address, and that is worse than any other.
+// The destination of a connection is reported by name if the name is known. A real claude is more serious than the
+// address of a vendor, which is more serious than any other address.
 func TestDialled(t *testing.T) {
 	claude := child(t, []string{"/x/claude", "-c", waits})
 	other := child(t, []string{"sh", "-c", waits})
@@ -295,7 +295,7 @@ func TestDecideConnect(t *testing.T) {
 	}
 }
 
-// A path that is relative to a process's directory is joined with it.
+// A relative path is resolved in the directory of its process.
 func TestFileAt(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

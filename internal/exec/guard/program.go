@@ -134,9 +134,9 @@ func contains(r io.Reader, text string) bool {
 	}
 }
 
-// isCopyOfSelf reports whether a file is a copy of this program, possibly installed in place of the real CLI.
+// isCopyOfSelf reports whether a file is a copy of this program, possibly installed instead of the real CLI.
 func isCopyOfSelf(file string) bool {
-	const most = 200 << 20 // larger files are not, and take long to read
+	const most = 200 << 20 // larger files are not copies, and reading them takes long
 	if info, err := os.Stat(file); err != nil || info.Size() > most {
 		return false
 	}

@@ -155,8 +155,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestPoll: a descendant process that runs a real claude is found, at the latest by the last poll; others are
-// ignored.
+// TestPoll: a descendant process that runs a real claude is found, at the latest by the last poll, and that other
+// processes are ignored.
 func TestPoll(t *testing.T) {
 	if _, err := os.Stat("/proc/self/exe"); err != nil {
 		t.Skip("there is no /proc here")

@@ -52,7 +52,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			p.Log.recordConnection(who, bare, q.Host, p.OwnFiles)
 		case isVendor(bare) || isVendorAddr(q.Host):
 			p.Log.add(Breach{Kind: KindVendor, Text: "a program tried to reach the vendor's address " + q.Host})
-		default: // the kernel may omit a line while the table changes
+		default: // the kernel may omit a line if the table changes meanwhile
 			p.Log.add(Breach{Kind: KindUnreachable, Text: q.Host + " was blocked"})
 		}
 		http.Error(w, "claudeless: "+q.Host+" is blocked during this run", http.StatusForbidden)
@@ -79,7 +79,7 @@ func copyBoth(ctx context.Context, a, b net.Conn) {
 	stop := context.AfterFunc(ctx, func() { closeConn(a); closeConn(b) })
 	defer stop()
 	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error means the end
+	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error ends the copy
 	_, _ = io.Copy(a, b)
 	closeConn(a)
 	wg.Wait()
@@ -93,7 +93,7 @@ type bufferedConn struct {
 
 func (b bufferedConn) Read(p []byte) (int, error) { return b.buffered.Read(p) }
 
-// closeConn closes a connection; it may be closed already.
+// closeConn closes a connection, which may already be closed.
 func closeConn(c net.Conn) { _ = c.Close() }
 
 // halfClose closes the sending direction.

@@ -54,7 +54,7 @@ func (r *resolver) serve(conn net.PacketConn) {
 			continue
 		}
 		if answer := r.answer(buf[:n]); answer != nil {
-			_, _ = conn.WriteTo(answer, from) // the client may be gone
+			_, _ = conn.WriteTo(answer, from) // the client may have disconnected
 		}
 	}
 }
@@ -67,7 +67,7 @@ const (
 )
 
 // answer returns the response to a query with one question: an address for IPv4, an empty answer for other types; nil
-// = not a query.
+// means that it is not a query.
 func (r *resolver) answer(query []byte) []byte {
 	name, end, ok := question(query)
 	if !ok {
@@ -87,7 +87,7 @@ func (r *resolver) answer(query []byte) []byte {
 	}
 	binary.BigEndian.PutUint16(out[6:], oneEntry)
 	addr := r.addrOf(name).As4()
-	out = append(out, 0xc0, dnsHead, 0, typeA, 0, classIN, 0, 0, 0, 60, 0, 4) // the name refers to the question; valid for a minute
+	out = append(out, 0xc0, dnsHead, 0, typeA, 0, classIN, 0, 0, 0, 60, 0, 4) // the name refers to the question, and the answer is valid for a minute
 	return append(out, addr[:]...)
 }
 

@@ -40,14 +40,14 @@ func isVendorAddr(addr string) bool {
 	return false
 }
 
-// IsReal reports by its path whether a file is part of the real CLI.
+// IsReal reports whether a file is part of the real CLI, judged by its path.
 func IsReal(path string) bool {
 	path = filepath.ToSlash(path)
 	return strings.Contains(path, "/@anthropic-ai/claude-") || strings.Contains(path, "/.local/share/claude/versions/") ||
 		strings.Contains(path, "/claude_agent_sdk/_bundled/")
 }
 
-// IsShim reports whether a file is one of our shims, by the marker in it.
+// IsShim reports whether a file contains the marker of shims.
 func IsShim(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func IsShim(path string) bool {
 	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.Contains(head[:n], []byte("Made by claudeless"))
 }
 
-// OwnFiles are the files of a run that may be called claude. The zero value contains only the shims of other runs.
+// OwnFiles are the files of a run that may have the name claude. The zero value contains only the shims of other runs.
 type OwnFiles struct {
 	Self    string // the binary that plays claude
 	ShimDir string // directory of the shims

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLink creates the socket pair over which a process in [Enter] sends its network: our end, and the end that the
-// process inherits.
+// NewLink creates the socket pair over which a process in [Enter] sends its network: the end of this process, and the
+// end that the other process inherits.
 func NewLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -32,7 +32,7 @@ type WatchOptions struct {
 	// PID is the process in [Enter].
 	PID int
 	Log *Log
-	// OwnFiles distinguishes our own files from those of a real claude.
+	// OwnFiles distinguishes the files of the run from those of a real claude.
 	OwnFiles OwnFiles
 	// ExpectsReal is set if the run is meant to use a real claude.
 	ExpectsReal bool
@@ -49,7 +49,7 @@ var errNestedStrict = errors.New("an enclosing claudeless exec --guard=strict al
 type watch struct {
 	WatchOptions
 	link, notifications *os.File
-	wake                [2]*os.File // closing the second one ends the watch
+	wake                [2]*os.File // closing the second pipe end stops the watch
 	servers             []net.PacketConn
 	resolver            *resolver
 	programs            programs
@@ -57,9 +57,9 @@ type watch struct {
 	tasks               sync.WaitGroup
 }
 
-// Join takes over the watch of a process in [Enter], and its network namespace if it has one. If an outer run watches
-// already, Join polls the processes of the run instead. The caller must call [Network.Close], which closes the link;
-// if Join fails, it has closed the link itself.
+// Join takes over the watch of a process in [Enter], and its network namespace if it has one. If an outer run already
+// watches, Join polls the processes of the run instead. The caller must call [Network.Close], which closes the link; if
+// Join fails, it has closed the link itself.
 func Join(link *os.File, o WatchOptions) (*Network, error) {
 	files, watched, err := receive(link)
 	if err != nil {
@@ -160,13 +160,12 @@ func (n *Network) Release() error {
 	return nil
 }
 
-// Close ends the watch after a last scan of the running processes. Processes that remain can make no more
-// connections.
+// Close stops the watch after a last scan of the running processes. Remaining processes can make no more connections.
 func (n *Network) Close() {
 	w := n.w
 	w.poller.Stop()
 	for _, s := range w.servers {
-		_ = s.Close() // nothing was written to it
+		_ = s.Close() // no data was written to it
 	}
 	for _, f := range []*os.File{w.wake[1], w.link} {
 		if f != nil {
@@ -216,13 +215,13 @@ func (w *watch) run() {
 		}
 		var c call
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&c))); errno != 0 {
-			continue // the caller is gone
+			continue // the caller has exited
 		}
 		v := verdict{ID: c.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 		if errno := w.decide(&c); errno != 0 {
 			v.Flags, v.Error = 0, -int32(errno)
 		}
-		// An error means that the caller is gone.
+		// An error means that the caller has exited.
 		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&v)))
 	}
 }
@@ -255,7 +254,7 @@ func resolveAt(who process, fd uint64, path string) string {
 // decideConnect decides about a connection to a socket address.
 func (w *watch) decideConnect(who process, raw []byte) unix.Errno {
 	if len(raw) < 2 {
-		return 0 // the kernel rejects it itself
+		return 0 // the kernel itself rejects it
 	}
 	var at netip.AddrPort
 	switch family := binary.NativeEndian.Uint16(raw); {
@@ -324,7 +323,7 @@ func readMemory(who process, at uint64, n int) []byte {
 	}
 	defer file.Close()
 	buf := make([]byte, n)
-	n, _ = file.ReadAt(buf, int64(at)) // fewer bytes at the end of a mapping
+	n, _ = file.ReadAt(buf, int64(at)) // reads fewer bytes at the end of a mapping
 	return buf[:n]
 }
 

@@ -21,9 +21,9 @@ type Fault struct {
 	// Interface is "cli", "api" or "screen". A fault of "api" needs the Messages API, one of "screen" an interactive
 	// terminal.
 	Interface string `json:"face"`
-	// AllowedEnd is how a caller may end: "success" (nothing is lost), "failure" (the answer did not arrive) or "either".
+	// AllowedEnd is how a caller may end: "success" (no data is lost), "failure" (the answer did not arrive) or "either".
 	AllowedEnd string `json:"truth"`
-	// RealAllowedEnd is AllowedEnd for a real claude under this fault, which may recover from it; empty means the same.
+	// RealAllowedEnd is AllowedEnd for a real claude, which may recover from this fault; empty means the same.
 	RealAllowedEnd string `json:"real_truth"`
 	// Effects are the effects on the process.
 	Effects FaultEffects `json:"do"`
@@ -32,9 +32,9 @@ type Fault struct {
 // FaultEffects are the possible effects of a fault. For a run without a result line, the only line of output counts
 // as the result.
 type FaultEffects struct {
-	HangAfterResult bool    `json:"hang_after_result"` // the process does not end
+	HangAfterResult bool    `json:"hang_after_result"` // the process does not exit
 	IgnoreSIGTERM   bool    `json:"ignore_sigterm"`
-	StallAfter      int     `json:"stall_after"` // number of lines after which output stops without an end
+	StallAfter      int     `json:"stall_after"` // number of lines after which output stops without EOF
 	DropResult      bool    `json:"drop_result"`
 	CutResult       bool    `json:"cut_result"` // write only half of the result, without a newline
 	RepeatResult    bool    `json:"repeat_result"`
@@ -48,7 +48,7 @@ type FaultEffects struct {
 	SplitCharacters bool    `json:"pieces"`       // writes end in the middle of characters
 	StderrBytes     int     `json:"stderr_bytes"` // bytes written to stderr before the result
 	FalseResult     string  `json:"lie"`          // text of the result, which claims success
-	ExitCode        *int    `json:"exit_code"`    // instead of the real one
+	ExitCode        *int    `json:"exit_code"`    // replaces the real exit code
 	Failure         string  `json:"failure"`      // failure of every request, as in --failure
 	ZeroUsage       bool    `json:"zero_usage"`   // the result has no output tokens
 	StreamFault     string  `json:"stream"`       // effect on API streams (a stream_fault); if set, the effects above are ignored

@@ -73,7 +73,7 @@ func (s *faultState) sleep(d time.Duration) {
 	}
 }
 
-// hang waits until a signal ends the process or its parent is gone.
+// hang waits until a signal ends the process or its parent has exited.
 func (s *faultState) hang() {
 	parent := os.Getppid()
 	for os.Getppid() == parent {
@@ -91,8 +91,8 @@ type screenOutput interface {
 	ArmFault(name string)
 }
 
-// ArmFault arms the fault with this name at an output that a Wrapper made, and returns the model failure that belongs
-// to it, as in --failure. Unknown names and other outputs are ignored.
+// ArmFault arms the fault with this name at an output that a Wrapper made, and returns the corresponding model failure,
+// as in --failure. Unknown names and other outputs are ignored.
 func ArmFault(stdout io.Writer, name string) (failure string) {
 	f := FaultByName(name)
 	if f == nil {
@@ -117,7 +117,7 @@ func ArmFault(stdout io.Writer, name string) (failure string) {
 type faultWriter struct {
 	*faultState
 	w            io.Writer
-	lines        int      // number so far
+	lines        int      // number of lines so far
 	pendingArray [][]byte // lines of an array that is not written yet
 }
 
@@ -187,7 +187,7 @@ func rawString(text string) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.Text(text)))
 }
 
-// writeLine writes a line with the repetitions, cuts and line ends of the fault.
+// writeLine writes a line with the repetitions, cuts and line endings of the fault.
 func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) error {
 	switch {
 	case do.AsArray:

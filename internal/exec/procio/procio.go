@@ -53,7 +53,7 @@ type controlRequest struct {
 }
 
 const (
-	// blockedWriteTime is how long a write may wait before the reader counts as not reading.
+	// blockedWriteTime is the time after which a blocked write means that the reader does not read.
 	blockedWriteTime = time.Second
 	// lateAnswerTime is how long after a withdrawal an answer may still arrive.
 	lateAnswerTime = 5 * time.Second
@@ -135,7 +135,7 @@ func (e *Wrapper) recordAnswer(line []byte) {
 	q, known := e.controlRequests[id]
 	switch {
 	case !known:
-		return // the request was not seen here, so nothing is certain
+		return // the request was not recorded, so the answer cannot be judged
 	case q.answered:
 		e.record(journal.Host{What: "answered_twice", RequestID: id, Subtype: q.subtype})
 	case !q.withdrawn.IsZero() && e.options.System.Now().Sub(q.withdrawn) > lateAnswerTime:
@@ -326,7 +326,7 @@ func (e *Wrapper) End(code int, refused string) int {
 	return code
 }
 
-// finish delays the end of the process or replaces the exit code if the fault requires it.
+// finish delays the exit of the process or replaces the exit code if the fault requires it.
 func (e *Wrapper) finish(code int) int {
 	do := e.fault.effects()
 	if do == nil {

@@ -102,7 +102,7 @@ type recordedMessage struct {
 	} `json:"message"`
 }
 
-// recordedNotifications returns the notifications in the record of one process. A torn last line is left out.
+// recordedNotifications returns the notifications in the record of one process. An incomplete last line is omitted.
 func recordedNotifications(server string, record []byte) []journal.Body {
 	type call struct{ tool, useID string }
 	calls := map[string]call{} // calls by progress token
@@ -134,8 +134,8 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// failedServers returns a finding for each MCP server that a claude of the journal could not start, as its logs say. The
-// logs of other sessions, and those from before the run began, do not count.
+// failedServers returns a finding for each MCP server that a claude of the journal could not start, as its logs say.
+// The logs of other sessions and logs from before the run are ignored.
 func failedServers(name string, began time.Time) ([]journal.Body, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -197,7 +197,7 @@ func startFailure(log []byte, sessions map[string]bool) string {
 			return ""
 		}
 		if text, ok := strings.CutPrefix(entry.Error, "Connection failed"); ok {
-			_, text, _ = strings.Cut(text, ": ") // behind the code in brackets, if there is one
+			_, text, _ = strings.Cut(text, ": ") // after the code in brackets, if there is one
 			reason = text
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Relay runs a command, the real claude, in place of this process and records its start in the journal. Under a
-// process fault this process stays as the parent and alters the output, signals and exit of the command; if the exit
-// is expected, it stays too but changes nothing. It returns the exit code.
+// Relay runs a command, the real claude, in place of this process and records its start in the journal. Under a process
+// fault this process stays as the parent and alters the output, signals and exit of the command; if the exit is
+// expected, it also stays but changes nothing. It returns the exit code.
 func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultAttended || len(argv) == 0 {
@@ -59,7 +59,7 @@ func realCache(s *process.System) string {
 	}
 }
 
-// runForeground runs the command as a child with the streams of this process, and ends as the child does, including by a
+// runForeground runs the command as a child with the streams of this process, and exits like the child, including by a
 // signal.
 func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
 	a, err := proc.Attach(ctx, proc.AttachOptions{
@@ -78,7 +78,7 @@ func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []st
 	return e.End(exit.Code, ""), nil
 }
 
-// waitWithSignals passes signals on to the child until it ends, and ends the rest of its process group.
+// waitWithSignals forwards signals to the child until it exits, and then kills the rest of its process group.
 func waitWithSignals(a *proc.Attached, s *process.System) proc.Exit {
 	signals := make(chan os.Signal, 4)
 	stop := s.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -104,8 +104,8 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 		return 0, err
 	}
 	defer from.Close()
-	// stderr needs a separate pipe too: node makes its streams non-blocking, and that mode belongs to the open file,
-	// which both processes would share.
+	// stderr also needs a separate pipe: node makes its streams non-blocking, and this mode would also affect the caller,
+	// which shares the open file.
 	loud := struct{ io.Writer }{s.Stderr}
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: loud, Terminal: s.StdinIsTTY,
@@ -116,15 +116,15 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	copied := make(chan struct{})
 	go func() { // returns when all writers have closed the pipe
 		defer close(copied)
-		_ = copyLines(inner.Stdout, from) // the reader no longer wants the rest
+		_ = copyLines(inner.Stdout, from) // the reader does not read the rest
 	}()
 	exit := waitWithSignals(a, inner)
 	<-copied
 	return e.End(exit.Code, ""), nil
 }
 
-// copyLines copies JSON lines one by one, and everything else as one piece, because the wrapper expects a line, or the
-// whole output, per write.
+// copyLines copies JSON lines one by one, and any other output as one piece, because the wrapper expects one line, or
+// the whole output, in each write.
 func copyLines(to io.Writer, from io.Reader) error {
 	var kept []byte
 	buf := make([]byte, 32<<10)

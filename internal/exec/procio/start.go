@@ -29,8 +29,8 @@ func Describe(s *process.System, commands []string) journal.Start {
 	return line
 }
 
-// UnknownVariables returns the variables that begin with CLAUDELESS_ and have no meaning, in order, with the name that
-// was probably meant.
+// UnknownVariables returns the variables that begin with CLAUDELESS_ and are unknown, in order, with the name that was
+// probably intended.
 func UnknownVariables(environ []string) (unknown []string) {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
@@ -73,8 +73,8 @@ func Variables() []string {
 	}
 }
 
-// secretArguments returns the arguments that certainly hold a secret: a text in the form of a key, or the value of a
-// variable that holds one.
+// secretArguments returns the arguments that certainly contain a secret: a text in the form of a key, or the value of a
+// variable with a secret.
 func secretArguments(args, environ []string) []string {
 	shape := regexp.MustCompile(`\b(sk-ant-[A-Za-z0-9_-]{8,}|claudeless-canary-[0-9a-f]+|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16})`)
 	var values []string

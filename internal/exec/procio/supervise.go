@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Supervise wraps the process s, which runs as claude. The returned system is the same process seen through the
-// wrapper. end writes the journal and converts the outcome into the exit code. commands are the subcommands of
+// Supervise wraps the process s, which runs as claude. The returned system is the same process with wrapped streams and
+// signals. end writes the journal and converts the outcome into the exit code. commands are the subcommands of
 // claudeless itself.
 func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := requestedFault(s)
@@ -35,7 +35,7 @@ func Supervise(s *process.System, commands []string) (watched *process.System, e
 type supervisor struct {
 	sys          *process.System
 	path         string // path of the journal; empty means none
-	judgesItself bool   // the process judges its own set-up
+	judgesItself bool   // the process checks its own set-up
 	realCacheDir string // directory of the real claude's logs; empty means claude is simulated
 	wrapper      *Wrapper
 	watched      *process.System // sys seen through the wrapper
@@ -102,7 +102,7 @@ func (w *supervisor) judge() int {
 	return code
 }
 
-// isStrict reports whether the process judges its own set-up: strict mode is on and no other process judges it.
+// isStrict reports whether the process checks its own set-up: strict mode is on, and no other process checks it.
 func isStrict(s *process.System) bool {
 	asked := process.IsEnabled(s.Getenv("CLAUDELESS_STRICT")) || !s.CalledAsClaude() && slices.Contains(s.Args, "--strict")
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
@@ -156,7 +156,7 @@ func refusalMessage(err error) string {
 }
 
 // requestedJournal returns the journal that the command line or the environment requests. It is determined before the
-// command line is parsed, because refused command lines are recorded too.
+// command line is parsed, because refused command lines are also recorded.
 func requestedJournal(s *process.System) string {
 	path := s.Getenv("CLAUDELESS_CAPTURE")
 	if s.CalledAsClaude() {

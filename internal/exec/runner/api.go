@@ -81,14 +81,14 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	}
 	failure := streamFault(procio.FaultByName(o.Setup.Fault))
 	s := o.System
-	cwd, _ := s.Getwd() // expressions work without it
+	cwd, _ := s.Getwd() // expressions can be evaluated without it
 	return api.New(api.Options{
 		Scenario: scenario, Clock: faultRun{s}, Capture: a.capture,
 		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure, Run: true,
 	})
 }
 
-// streamFault returns the stream fault of f for the API server; nil means f has none.
+// streamFault returns the stream fault of f for the API server; nil means that f has none.
 func streamFault(f *procio.Fault) *scenarios.Failure {
 	switch {
 	case f == nil || f.Interface != "api":

@@ -25,8 +25,8 @@ const (
 	slowFactor = 3
 	// baselineLimit bounds the run without a fault.
 	baselineLimit = time.Minute
-	// maxParallel is how many faults are tried at the same time. A command that uses much processor time, such as a
-	// real claude, is not run more often in parallel than there are processors.
+	// maxParallel is how many faults are tried at the same time. For a command that uses much processor time, such as a
+	// real claude, it is limited to the number of processors.
 	maxParallel = 4
 )
 

@@ -20,7 +20,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A run that needs a processor of its own gets one, because it would otherwise look like a hang.
+// A run that needs a whole processor gets one, because it would otherwise look like a hang.
 func TestAtOnce(t *testing.T) {
 	var double, lane Options
 	lane.Setup.Real.Path = "/claude"

@@ -16,12 +16,12 @@ import (
 type leftoverProcess struct {
 	pid      int
 	argv     []string
-	role     string // "mcp" of an MCP server; empty means claude, or anything else
+	role     string // "mcp" for an MCP server; empty means claude or another program
 	isClaude bool   // the process is a claude
 }
 
-// leftovers returns the processes of a run that are still running: those that carry its mark, and descendants of this
-// program that it did not start itself. On systems that do not report processes the list is empty.
+// leftovers returns the processes of a run that are still running: those with its mark, and descendants of this program
+// that this program did not start itself. On systems that do not report processes the list is empty.
 func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())
@@ -50,7 +50,7 @@ func classify(pid int, mark string) leftoverProcess {
 }
 
 // Sweep kills the claude processes and MCP servers of a run that are still running, identified by its CLAUDELESS_RUN,
-// and adds a finding for each to in. Processes that are about to exit get a moment to do so.
+// and adds a finding for each to in. Processes that are exiting get some time for it.
 func Sweep(run string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + run
@@ -70,7 +70,7 @@ func Sweep(run string, in *verdict.Input) {
 	in.Findings = append(in.Findings, leftoverFindings(left)...)
 }
 
-// endProcesses waits up to grace for processes that were asked to end, and kills the rest.
+// endProcesses waits up to grace for processes that were signalled, and kills the rest.
 func endProcesses(left []leftoverProcess, grace time.Duration) {
 	waitForExit(left, grace)
 	for _, p := range left {

@@ -10,7 +10,7 @@ import (
 // Options configure a run. Command, Setup.Self and System are required.
 type Options struct {
 	Command []string
-	// Setup describes the simulated claude; the runner fills in where processes write to.
+	// Setup describes the simulated claude; the runner sets the paths that processes write to.
 	Setup Setup
 	// Rules define what counts as a failure.
 	Rules verdict.Rules

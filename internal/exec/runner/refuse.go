@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Refuse answers a client that was not given the claude of the run: an error of the Messages API, which clients do not
-// retry, with the advice. It returns the finding.
+// Refuse answers a client that bypassed the claude of the run with an error of the Messages API that clients do not
+// retry, and with advice. It returns the finding.
 func Refuse(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
 	agent := cmp.Or(r.UserAgent(), "a program without a name")
 	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program used the base URL that belongs to claude: " + agent, Advice: advice}
@@ -28,7 +28,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, advice string) verdict.Findi
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Should-Retry", "false")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = w.Write(body) // a client that has left wants no answer
+	_, _ = w.Write(body) // a client that has disconnected needs no answer
 	return f
 }
 

@@ -32,7 +32,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 		return nil, process.WithHint("no command after --", "for example: claudeless exec -s FILE -- npm test")
 	}
 	names := make(chan []string, 1)
-	go func() { names <- RealNames(pathVariable(o.System.Environ), o.Setup.Self) }() // ends after the search
+	go func() { names <- RealNames(pathVariable(o.System.Environ), o.Setup.Self) }() // returns after the search
 	r.apiKey, r.realNames = newCanaryKey(), names
 	var err error
 	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
@@ -125,7 +125,7 @@ func (r *run) close() {
 	if r.api != nil {
 		_ = r.api.close() // errors no longer matter
 	}
-	_ = r.temp.Remove() // a directory left in /tmp does no harm
+	_ = r.temp.Remove() // a remaining directory in /tmp is harmless
 }
 
 // newCanaryKey returns a random API key that is not valid anywhere and is recognizable wherever it appears.

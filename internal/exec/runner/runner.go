@@ -1,7 +1,7 @@
 // Package runner runs a command with claudeless in place of claude: shims first on PATH, a private directory, one
 // journal for all processes, and a verdict at the end.
 //
-// The command's own streams and signals pass through unchanged, everything that it has started is stopped when it
+// The command's own streams and signals pass through unchanged, all processes that it has started are stopped when it
 // exits, and the report is always written. Package verdict checks the run.
 package runner
 
@@ -26,9 +26,9 @@ const (
 	exitNotExecutable = 126
 )
 
-// Run runs the command and checks the run. The report includes how the command ended, and the input is what was
-// checked. An error means that the run could not be prepared (then there is no report) or could not be checked. With
-// JudgeLater, the report contains only the outcome of the command.
+// Run runs the command and checks the run. The report includes how the command ended, and the returned Input is the
+// evidence that was checked. An error means that the run could not be prepared (then there is no report) or could not
+// be checked. With JudgeLater, the report contains only the outcome of the command.
 func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
 	r, err := prepare(ctx, o)
 	if err != nil {
@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	return report, in, judgeErr
 }
 
-// runCommand runs the command to its end. left lists the processes that it left running, and seen is the content of its
+// runCommand runs the command to its end. left lists the processes that it did not stop, and seen is the content of its
 // pseudo-terminal, if it has one.
 func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverProcess, seen *verdict.Terminal, err error) {
 	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
@@ -107,8 +107,8 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 	return exit, left, nil, nil // the deferred function sets seen
 }
 
-// relaySignals passes signals on to the command until stop is called. After the second signal of a kind the command is
-// killed if it does not end soon.
+// relaySignals forwards signals to the command until stop is called. After the second signal of a kind, the command is
+// killed if it does not exit soon.
 func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 	if r.System.Lifetime == nil {
 		return func() {}

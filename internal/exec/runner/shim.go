@@ -75,7 +75,7 @@ func (s Setup) variables() (forced, defaults []string) {
 	if s.Real.Path != "" {
 		forced = append(forced, "ANTHROPIC_BASE_URL="+s.Real.BaseURL, "ANTHROPIC_API_KEY="+s.Real.Key, "DISABLE_AUTOUPDATER=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1")
-		if s.Fault != "" { // otherwise a retry storm would take too long
+		if s.Fault != "" { // otherwise many retries would take too long
 			forced = append(forced, "CLAUDE_CODE_MAX_RETRIES=2")
 		}
 	}
@@ -99,7 +99,7 @@ func (s Setup) createShims(dir string, names []string) error {
 		return s.createWindowsShims(dir)
 	}
 	target := filepath.Join(dir, programDir, "claude")
-	_ = os.Remove(target) // there may be a file of an earlier shim in this directory
+	_ = os.Remove(target) // an earlier shim may have created a file in this directory
 	if err := os.Symlink(s.Self, target); err != nil {
 		return fmt.Errorf("creating shims: %w", err)
 	}
@@ -114,8 +114,8 @@ func (s Setup) createShims(dir string, names []string) error {
 	return nil
 }
 
-// writeProgram writes a program that is run immediately. No process may be started meanwhile: until it calls exec it
-// would have the file open for writing, and running the file would fail with "text file busy".
+// writeProgram writes a program that is run immediately. Meanwhile no process may be started: until that process calls
+// exec, it would have the file open for writing, and running the file would fail with "text file busy".
 func writeProgram(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -222,7 +222,7 @@ func realNamesIn(dir, self string) []string {
 		return nil
 	}
 	defer file.Close()
-	entries, _ := file.ReadDir(-1) // the order does not matter; an unreadable directory has no links
+	entries, _ := file.ReadDir(-1) // the order is irrelevant, and an unreadable directory has no links
 	var names []string
 	for _, e := range entries {
 		if e.Type()&os.ModeSymlink == 0 || e.Name() == "claude" {
@@ -241,9 +241,10 @@ func realNamesIn(dir, self string) []string {
 	return names
 }
 
-// realCommandLine returns the last line of a shim that runs the real claude. Our server configurations come first,
-// where no other option can swallow them, unless a subcommand of claude is called. This binary records the start and
-// then becomes claude. It stays as the parent only under a process fault or if an exit code is expected.
+// realCommandLine returns the last line of a shim that runs the real claude. The server configurations of claudeless
+// are the first arguments, so that no variadic option can consume them, unless a subcommand of claude is called. This
+// binary records the start and then becomes claude. It stays as the parent only under a process fault or if an exit
+// code is expected.
 func (s Setup) realCommandLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {

@@ -43,8 +43,8 @@ func TestWindowsShims(t *testing.T) {
 	}
 }
 
-// Names of the real CLI are links into its packages. Excluded are claude itself, which always has a shim, this
-// binary, and files that only have the word in their path.
+// Names of the real CLI are links into its packages. Excluded are claude itself, which always has a shim, this binary,
+// and files that only contain the word in their path.
 func TestRealNames(t *testing.T) {
 	dir := t.TempDir()
 	pkg := filepath.Join(dir, "lib", "@anthropic-ai", "claude-code")

@@ -16,7 +16,7 @@ import (
 // leftoverGrace is how long leftover processes may take to end.
 const leftoverGrace = 500 * time.Millisecond
 
-// errStrictGuard marks an error of --guard=strict that occurs before the command starts and so does not affect the verdict.
+// errStrictGuard marks an error of --guard=strict before the command starts. Such an error does not affect the verdict.
 var errStrictGuard = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.
@@ -39,10 +39,10 @@ func EnterRunInNetwork(words, environ []string) error {
 // startedCommand is the running command.
 type startedCommand struct {
 	*proc.Attached
-	network      *guard.Network // nil means the network of this program; nothing is watched
+	network      *guard.Network // network namespace of the command; nil means the network of this program, without a watch
 	poller       *guard.Poller  // nil means not polling
 	ownProcesses []int          // processes that this program started itself
-	hasOtherRuns bool           // this program performs other runs at the same time
+	hasOtherRuns bool           // this program runs other commands at the same time
 	reaper       *guard.Reaper  // nil means none
 }
 
@@ -134,7 +134,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	return nil
 }
 
-// close ends the watch.
+// close stops the watch.
 func (c *startedCommand) close() {
 	c.reaper.Stop()
 	c.poller.Stop()

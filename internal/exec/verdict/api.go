@@ -8,7 +8,7 @@ import (
 )
 
 // apiFindings returns C14 findings: wrong use of the Messages API. Only requests that the API itself refused are
-// reported. The journal lines are written by the server, so the calling process is unknown.
+// reported. The server writes these journal lines, so the calling process is unknown.
 func apiFindings(entries []journal.Entry) []Finding {
 	var found []Finding
 	told := map[string]bool{}

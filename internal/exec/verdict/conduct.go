@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// checkConduct adds findings about wrong use of claude by the caller. Only what is certain is reported, because a false
-// alarm is worse than a miss.
+// checkConduct adds findings about wrong use of claude by the caller. Only certain problems are reported, because a
+// false alarm is worse than a missed problem.
 func (l *findings) checkConduct(runs []*process, killed []int) {
 	for _, p := range runs {
 		l.checkStdout(p)
@@ -120,7 +120,7 @@ func (l *findings) expectsExit(code int) bool {
 	return l.input.Scenario != nil && slices.ContainsFunc(l.input.Scenario.Expect, func(x scenarios.Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
-// checkHooks adds finding C16: hooks that are too slow, that did not run, or that fail instead of blocking.
+// checkHooks adds finding C16: hooks that are too slow, did not run, or fail instead of blocking.
 func (l *findings) checkHooks(p *process) {
 	const advice = "a hook blocks with exit code 2; claude ignores exit code 1"
 	for _, e := range p.entries {
@@ -147,8 +147,8 @@ func (l *findings) checkHooks(p *process) {
 }
 
 const (
-	// minStorm is the number of identical failing calls that is reported; minFatalStorm is the number for calls that
-	// cannot succeed.
+	// minStorm is the number of identical failing calls from which on they are reported. minFatalStorm is this number for
+	// calls that cannot succeed.
 	minStorm      = 10
 	minFatalStorm = 4
 	// maxStormPause is the longest pause between the calls of a storm.

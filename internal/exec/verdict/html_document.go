@@ -113,7 +113,7 @@ func addFinding(list []problem, p problem, anchor string) []problem {
 	return list
 }
 
-// anchorOf returns the place in the page that shows a finding: the last event of its process up to its time.
+// anchorOf returns the anchor of a finding in the page: the last event of its process up to the time of the finding.
 func (d *document) anchorOf(f Finding) string {
 	when, err := time.Parse(time.RFC3339Nano, f.Time)
 	best := ""

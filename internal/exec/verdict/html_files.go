@@ -23,7 +23,8 @@ type OutputFiles struct {
 }
 
 // Write writes the lines of a verdict to stderr and then the files, all without secrets. entries are the journal lines
-// that were judged, for the HTML page; nil means they are not known. If one file cannot be written, the others still are.
+// that were checked, for the HTML page; nil means that they are unknown. If one file cannot be written, the others
+// still are.
 func (f OutputFiles) Write(r *Report, entries []journal.Entry, stderr io.Writer) error {
 	r, err := r.Redacted(f.Environ)
 	if err != nil {

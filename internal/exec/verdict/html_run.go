@@ -225,7 +225,7 @@ func (r *run) callEvent(id, name string, at float64) *event {
 	return e
 }
 
-// addTool adds what happened around a tool call to its event.
+// addTool adds the hooks, permissions and result of a tool call to its event.
 func (r *run) addTool(entry journal.Entry, at float64) {
 	switch {
 	case entry.Permission != nil:

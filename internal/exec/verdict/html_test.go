@@ -162,7 +162,7 @@ func TestEmptyRun(t *testing.T) {
 	}
 }
 
-// TestLongText: a text is cut in the page, and the page says how much is missing.
+// TestLongText: a long text is cut in the page, and the page states how much is missing.
 func TestLongText(t *testing.T) {
 	in := verdict.HTMLInput{}
 	long, _ := json.Marshal(strings.Repeat("é", 50_000))

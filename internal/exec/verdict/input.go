@@ -24,7 +24,7 @@ type Rules struct {
 	Tools []protocol.Tool
 }
 
-// Input is the evidence to judge. The zero value is a run in which nothing happened.
+// Input is the evidence to judge. The zero value is an empty run.
 type Input struct {
 	Entries []journal.Entry
 	// Scenario contains the expectations; nil means none.
@@ -53,9 +53,9 @@ type Input struct {
 	digests [][sha256.Size]byte
 }
 
-// ReadFiles adds the lines of journals, ordered by time if there are several, and loads the named scenario, or else
-// the scenarios that the processes used: each run is judged by its own. A journal given twice counts once. Findings
-// of earlier verdicts are left out.
+// ReadFiles adds the lines of journals, ordered by time if there are several, and loads the named scenario, or else the
+// scenarios that the processes used: each run is checked against its own scenario. A journal that is given twice is
+// used once. Findings of earlier verdicts are ignored.
 func (in *Input) ReadFiles(journals []string, scenario string) error {
 	for _, name := range journals {
 		if err := in.read(name); err != nil {

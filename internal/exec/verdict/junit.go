@@ -47,7 +47,7 @@ func (r *Report) writeJUnit(w io.Writer) error {
 			})
 		}
 	}
-	if len(s.Cases) == 0 { // an empty suite would look as if it had not run
+	if len(s.Cases) == 0 { // an empty suite would look like a suite that did not run
 		s.Cases = append(s.Cases, junit.Case{Name: "run", Class: "run"})
 	}
 	return s.Write(w)

@@ -28,7 +28,7 @@ type Report struct {
 	Faults []Fault `json:"faults,omitempty"`
 	// Terminal is the content of the pseudo-terminal of --tty; nil without --tty.
 	Terminal *Terminal `json:"terminal,omitempty"`
-	// Command describes how the command ended; nil means that no command was run.
+	// Command describes how the command ended; nil means that there was no command.
 	Command *Command `json:"command,omitempty"`
 }
 
@@ -106,8 +106,8 @@ type Command struct {
 // Fault is the result of the command under one fault.
 type Fault struct {
 	Name string `json:"name"`
-	// Outcome is "survived" (the command succeeded, correctly), "failed" (it reported a failure), "hung", "crashed"
-	// or "lied" (it reported success although its result never came).
+	// Outcome is "survived" (the command succeeded, correctly), "failed" (it reported a failure), "hung", "crashed" or
+	// "lied" (it reported success although it never received a result).
 	Outcome string  `json:"outcome"`
 	Code    int     `json:"code"`
 	MS      float64 `json:"ms"`
@@ -133,8 +133,8 @@ const (
 	ExitStrict  = 6
 )
 
-// ExitCode returns the exit code of the command if it failed, otherwise the code of the first kind of failure; 0 =
-// the verdict is good.
+// ExitCode returns the exit code of the command if it failed, otherwise the code of the first kind of failure; 0 means
+// that the run passed.
 func (r *Report) ExitCode() int {
 	if r.Command != nil && r.Command.Code != 0 {
 		return r.Command.Code
@@ -191,7 +191,7 @@ func (f Finding) String() string {
 	return location(f.File, f.Line) + f.ID + ": " + f.Text + advice
 }
 
-// Lines returns the verdict as journal lines. Parts that were not judged are left out.
+// Lines returns the verdict as journal lines. Parts that were not checked are omitted.
 func (r *Report) Lines(now time.Time) []journal.Body {
 	if r.Verdict == "" {
 		now = time.Time{}

@@ -160,7 +160,7 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// A verdict is appended to its journal; without a journal nothing is written.
+// A verdict is appended to its journal. Without a journal it is not written.
 func TestAppendTo(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log.jsonl")
 	r := reports()["bad"]
@@ -238,7 +238,7 @@ func TestReadFiles(t *testing.T) {
 	}
 }
 
-// Each run is checked against its own scenario, and expectations about the journals count over all of them.
+// Each run is checked against its own scenario, and expectations about the number of journals apply to all of them.
 func TestScenariosOfRuns(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -267,7 +267,7 @@ func TestScenariosOfRuns(t *testing.T) {
 		journals []string
 		in       verdict.Input
 		scenario string
-		want     []string // findings, and expectations with what they got
+		want     []string // findings, and expectations with the actual values
 	}{
 		{"one", []string{run(a, digest(a), "hi")}, verdict.Input{}, "", []string{"met hi"}},
 		{"two in one journal", []string{start + run(a, digest(a), "hi") + run(b, digest(b), "ho")}, verdict.Input{}, "", []string{"met hi", "met ho"}},
@@ -344,7 +344,7 @@ func TestDetailsOfFindings(t *testing.T) {
 	}
 }
 
-// Started is true if a process ran as claude or a client asked the API.
+// Started is true if a process ran as claude or a client sent a request to the API.
 func TestStarted(t *testing.T) {
 	for kind, want := range map[string]bool{"start": true, "run": true, "request": true, "side_request": true, "exchange": true, "prompt": false, "gate": false} {
 		var in verdict.Input

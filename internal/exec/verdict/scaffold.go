@@ -77,8 +77,8 @@ func replaceFile(file string, data []byte, mode os.FileMode) error {
 // ErrInline reports that the rules of a file are not separate tables, so that none can be appended.
 var ErrInline = errors.New("the rules are not written as [[responses]]: add the rule by hand")
 
-// insertRules adds rules for prompts after the rules of a file, each once, and keeps everything else, including comments.
-// It does not check whether the prompts already have rules.
+// insertRules adds rules for prompts after the rules of a file, each once. The rest of the file, including comments, is
+// unchanged. It does not check whether the prompts already have rules.
 func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 	line, err := lineAfterRules(diag.IndexTOML(file, src))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// An accepted rule is appended after the others, and nothing else changes.
+// An accepted rule is appended after the others, and the rest of the file is unchanged.
 func TestAccept(t *testing.T) {
 	const rule = "[[responses]]\npattern = { type = \"exact\", text = \"say \\\"hi\\\"\" }\nresponse = \"write the answer here\"\n"
 	for _, tt := range []struct{ name, src, want string }{

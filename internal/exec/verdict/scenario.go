@@ -174,7 +174,7 @@ type playback struct {
 	findings []Finding
 	progress map[string]*sequenceProgress // progress by session id
 	sessions []*sequenceProgress
-	hasHost  bool // a host drove one of the sessions
+	hasHost  bool // one of the sessions had a host
 }
 
 // sequenceProgress is the progress of one session.
@@ -255,7 +255,7 @@ func (p *playback) finish() []Finding {
 	}
 	for _, s := range p.sessions {
 		for _, f := range s.unplayed() {
-			if p.hasHost { // a host may have interrupted it, which only a later prompt shows
+			if p.hasHost { // a host may have interrupted the turn; only a later prompt shows whether it did
 				f.Level = levelWarn
 			}
 			p.findings = append(p.findings, f)
@@ -334,8 +334,8 @@ func (l *findings) checkEarlyEnd(p *process) {
 	l.list = append(l.list, f)
 }
 
-// resultsAreElsewhere reports whether a process can end well without a result in the journal: a real claude, of which only the start and
-// the requests are there, and a session on a terminal, which a user may leave without a prompt.
+// resultsAreElsewhere reports whether a process can end well without a result in the journal: a real claude, for which
+// only the start and the requests are recorded, and a session on a terminal, which a user may leave without a prompt.
 func (l *findings) resultsAreElsewhere(p *process) bool {
 	if p.setup != nil {
 		return p.setup.Interactive
@@ -359,7 +359,7 @@ func (p *process) endSignal() (signal string, code int) {
 	return "", 0
 }
 
-// interruptedRule returns the rule with the answer that the process had not finished; nil means none.
+// interruptedRule returns the rule whose answer the process had not finished; nil means none.
 func (p *process) interruptedRule() *journal.Match {
 	var rule *journal.Match
 	more := false

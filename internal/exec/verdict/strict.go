@@ -70,15 +70,15 @@ func (in *Input) Interactive() bool {
 	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool { return e.Run != nil && e.Run.Interactive })
 }
 
-// Started reports whether a process ran as claude, or a client asked the API.
+// Started reports whether a process ran as claude, or a client sent a request to the API.
 func (in *Input) Started() bool {
 	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool {
 		return e.Start != nil || e.Run != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil
 	})
 }
 
-// checkOnceRules adds an S02 finding for each rule with once that answered a second prompt. This is possible because
-// the Messages API does not know runs.
+// checkOnceRules adds an S02 finding for each rule with once that answered a second prompt. The server does not prevent
+// this, because requests to the Messages API do not identify their run.
 func (l *findings) checkOnceRules() {
 	if l.input.Scenario == nil {
 		return
@@ -271,8 +271,8 @@ func unknownArguments(tool, result string) Finding {
 	}
 }
 
-// nearlyAllowed returns a name in --allowedTools that is similar to the name of the tool; empty if none exists, or
-// if the tool itself is named.
+// nearlyAllowed returns a name in --allowedTools that is similar to the name of the tool; empty if there is none, or if
+// the tool itself is allowed.
 func nearlyAllowed(argv []string, tool string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {

@@ -20,7 +20,7 @@ type findingCase struct {
 	hasFinding bool
 }
 
-// S01 to S08, C14: each has a set-up that causes it and one that does not.
+// S01 to S08, C14: for each finding, one set-up that causes it and one that does not.
 func TestStrictness(t *testing.T) {
 	const (
 		started  = `{"type":"start","argv":["claude","-p"],"cwd":"/w","ppid":9}` + "\n"
@@ -124,7 +124,7 @@ func (f *findingCase) check(t *testing.T) {
 	r := verdict.Judge(in)
 	var got, want []string
 	for _, found := range r.Findings {
-		if found.ID == f.id || found.ID != "S09" && found.ID != "S13" { // the scenarios are cut down to one point
+		if found.ID == f.id || found.ID != "S09" && found.ID != "S13" { // the scenarios are reduced to one point
 			got = append(got, found.ID)
 		}
 	}

@@ -197,7 +197,7 @@ func (p *process) attribute(f Finding) Finding {
 	return f
 }
 
-// hostAction returns the journal line for an action of the host; nil means it did not happen.
+// hostAction returns the journal line for an action of the host; nil means that there is none.
 func (p *process) hostAction(what string) *journal.Host {
 	for _, h := range p.host {
 		if h.What == what {

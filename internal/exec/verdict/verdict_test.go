@@ -66,7 +66,7 @@ const closedLines = `{"type":"host","what":"stdin_closed","results":1}
 {"type":"exit","code":0,"ms":3}
 `
 
-// Every conduct finding has a caller that causes it and one that does not.
+// For every conduct finding, one caller causes it and one does not.
 func TestConduct(t *testing.T) {
 	const failed = `{"type":"result","subtype":"success","is_error":true,"num_turns":1,"total_cost_usd":0,"permission_denials":[],"api_error_status":529}` + "\n" + `{"type":"exit","code":1,"ms":3}` + "\n"
 	forbidden := strings.ReplaceAll(failed, "529", "401")
@@ -142,8 +142,8 @@ func TestConduct(t *testing.T) {
 	}
 }
 
-// Expectations about a run over the API are evaluated like those about claudeless: a repeated request counts once, a
-// rule counts by its prompts, a server by the requests to it.
+// Expectations about a run over the API are evaluated like those about claudeless: a repeated request is counted once.
+// The prompts of a rule and the requests to a server are counted.
 func TestExpectationsOverTheAPI(t *testing.T) {
 	const scenario = `
 [[responses]]
@@ -178,7 +178,7 @@ times = 1
 	}
 	for _, tt := range []struct {
 		name, lines string
-		unmet       []string // what was got instead
+		unmet       []string // the actual values
 	}{
 		{"two sessions, one of which asks again", request("A", 1, 529, asks) + request("A", 2, 529, asks) + request("A", 3, 200, asks) + request("B", 1, 200, asks) +
 			request("B", 1, 200, `,"added":["and this"],"calls":[`+called("7", false)+","+called("Claude requested permissions to use mcp__my_server__get, but you haven't granted it yet.", true)+"]"), nil},
@@ -211,8 +211,8 @@ times = 1
 	}
 }
 
-// T01: a gate that was not released fails the run like a wrong set-up; JUnit shows the finding at its position. A
-// released gate does not.
+// T01: a gate that was not released fails the run like a wrong set-up, and JUnit contains the finding with its
+// position. A released gate causes no finding.
 func TestGateTimeout(t *testing.T) {
 	const (
 		reached  = `{"type":"gate","name":"g","event":"reached"}` + "\n"
@@ -254,8 +254,8 @@ func BenchmarkJudge(b *testing.B) {
 	b.ReportMetric(float64(b.N)*lines/b.Elapsed().Seconds(), "lines/s")
 }
 
-// An unplayed step over the API is an error if another prompt shows that the conversation was not interrupted, or if
-// it could not be; otherwise it is only reported.
+// Over the API, an unplayed step is an error if the conversation cannot have been interrupted, for example because of a
+// later prompt. Otherwise it is only a warning.
 func TestUnplayedOverTheAPI(t *testing.T) {
 	const (
 		driven = `{"type":"start","argv":["claude","-p","--input-format","stream-json"],"cwd":"/w","ppid":9}`

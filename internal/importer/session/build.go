@@ -17,7 +17,7 @@ type sessionSet struct {
 	damaged []Damage
 	// keepContents keeps the contents of files that were read.
 	keepContents bool
-	// requestsOnly is set if there were requests to our API without its responses.
+	// requestsOnly is set if the recording contains requests to claudeless serve without its responses.
 	requestsOnly bool
 }
 
@@ -235,7 +235,7 @@ func (b *builder) finish() {
 	b.Prompts = slices.DeleteFunc(b.Prompts, func(p *Prompt) bool { return len(p.Messages) == 0 })
 }
 
-// sessions returns the sessions that have an answered prompt; recordings of the same session are joined.
+// sessions returns the sessions that have an answered prompt; recordings of the same session are merged.
 func (s *sessionSet) sessions() ([]*Session, error) {
 	var joinedTo []*builder
 	joined := map[string]*builder{}
@@ -271,7 +271,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 // sourceOrder lists the kinds of input, the most detailed last.
 var sourceOrder = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
-// join adds to b what only other contains.
+// join adds to b the parts that only other contains.
 func (b *builder) join(other *builder) {
 	rich, poor := b, other
 	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(sourceOrder[:], other.source) > slices.Index(sourceOrder[:], b.source) {
@@ -319,7 +319,7 @@ func (b *builder) join(other *builder) {
 	b.Session, b.calls, b.source = merged, rich.calls, rich.source
 }
 
-// fillFrom adds to c what only another record of the same call contains.
+// fillFrom adds to c the parts that only another record of the same call contains.
 func (c *Call) fillFrom(from *Call) {
 	if c.Result == nil {
 		c.Result = from.Result

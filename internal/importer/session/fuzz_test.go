@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fuzz reads any text as one kind of file: it may be refused with a position, but the reader never panics.
+// fuzz reads any text as one kind of file: the reader may refuse it with a position, but never panics.
 func fuzz(f *testing.F, head string, seeds ...string) {
 	f.Helper()
 	for _, s := range seeds {

@@ -22,7 +22,7 @@ type Options struct {
 	Branch string
 	// Contents keeps the contents of files that were read.
 	Contents bool
-	// Progress receives the number of bytes read; nil means not wanted.
+	// Progress receives the number of bytes read; nil means none.
 	Progress Progress
 }
 
@@ -32,8 +32,8 @@ type Progress interface {
 	Read(n int64)
 }
 
-// Read reads the recordings of one or more sessions. Recordings of the same session are joined; where they overlap,
-// the more detailed one counts.
+// Read reads the recordings of one or more sessions. Recordings of the same session are joined; if they overlap, the
+// more detailed one is used.
 func Read(files []string, o Options) ([]*Session, error) {
 	r := newRecordingReader(o)
 	var errs []error
@@ -124,8 +124,8 @@ func errorReason(err error) string {
 	return err.Error()
 }
 
-// read reads the physical lines of a file; only a line feed ends a line. An unreadable line is skipped and counted,
-// unless it is the first one, which determines the format.
+// read reads the physical lines of a file; only a line feed ends a line. An unreadable line is skipped and counted. An
+// unreadable first line is an error, because it determines the format.
 func (r *recordingReader) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)
 	into := &lineReader{recordingReader: r}

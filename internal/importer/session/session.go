@@ -2,7 +2,7 @@
 // journals, SDK recordings and API traffic. All of them are converted to one form: prompts, replies, tool calls and
 // results, each with its file and line.
 //
-// What a recording does not contain is left empty and never guessed.
+// Values that a recording does not contain are left empty and never guessed.
 package session
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// Place is the position of something in the input.
+// Place is a position in the input.
 type Place struct {
 	File string
 	Line int
@@ -50,7 +50,7 @@ type Session struct {
 	Prompts []*Prompt
 	// Environ are variables of the recorded process ("K=V"), if recorded.
 	Environ []string
-	// IDs are ids of the session's own: session, lines, requests.
+	// IDs are ids that belong to the session: session, lines, requests.
 	IDs []string
 	// UnknownLines counts lines of unknown types.
 	UnknownLines map[string]int
@@ -190,7 +190,7 @@ type Result struct {
 	File       *File           // content shown by a Read call
 }
 
-// File is a part of a file that a call has shown.
+// File is a part of a file that a call has printed.
 type File struct {
 	Path       string
 	Content    string
@@ -230,7 +230,7 @@ func appendCalls(all []*Call, messages []*Message) []*Call {
 	return all
 }
 
-// IsHarmless reports whether a call of a built-in tool changed nothing.
+// IsHarmless reports whether a call of a built-in tool made no changes.
 func (c *Call) IsHarmless() bool {
 	switch c.Tool {
 	case "Bash":

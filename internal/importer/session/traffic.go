@@ -23,7 +23,7 @@ type trafficReader struct {
 // trafficConversation is one conversation.
 type trafficConversation struct {
 	groups  int      // number of history groups already used
-	failure *Failure // failure of the last request; it counts unless the request is repeated
+	failure *Failure // failure of the last request; ignored if the request is repeated
 	at      Place
 }
 

@@ -17,7 +17,7 @@ type transcriptLine struct {
 	lineBody
 }
 
-// lineMeta is the part of a line that is used immediately.
+// lineMeta is the part of a line that is used when it is read.
 type lineMeta struct {
 	Subtype           string `json:"subtype"`
 	ParentUUID        string `json:"parentUuid"`
@@ -47,7 +47,7 @@ type lineBody struct {
 	Message        *wireMessage    `json:"message"`
 	ToolUseResult  *toolUseResult  `json:"toolUseResult"`
 	Attachment     *attachedHook   `json:"attachment"`
-	Prevented      bool            `json:"preventedContinuation"` // a Stop hook prevented the end
+	Prevented      bool            `json:"preventedContinuation"` // a Stop hook prevented the end of the turn
 }
 
 // toolUseResult is the result in the CLI's own form. If it is a text or a list, it contains nothing useful.
@@ -63,7 +63,7 @@ type toolUseResult struct {
 	IsAsync bool   `json:"isAsync"`
 }
 
-// UnmarshalJSON skips values that are not objects or have none of our keys, because they may be long.
+// UnmarshalJSON skips values that are not objects or have none of the used keys, because they may be long.
 func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 	type plain toolUseResult
 	ours := bytes.Contains(raw, []byte(`"file"`)) || bytes.Contains(raw, []byte(`"agentId"`)) || bytes.Contains(raw, []byte(`"isAsync"`))
@@ -136,7 +136,7 @@ func (b *builder) addHookLine(n *node) {
 	if len(b.Prompts) == 0 {
 		return
 	}
-	// The summary repeats hooks that have their own lines.
+	// The summary repeats hooks that also have their own lines.
 	p := b.Prompts[len(b.Prompts)-1]
 	if !slices.ContainsFunc(p.Hooks, func(h Hook) bool { return h.Name == "Stop" }) {
 		came := ""
@@ -162,7 +162,7 @@ type transcriptReader struct {
 	texts  map[string]string
 	parent map[string]string
 	last   string // newest line of the main conversation
-	// hasDamage is set if a line was unreadable, which may be the parent of others.
+	// hasDamage is set if a line was unreadable. That line may be the parent of other lines.
 	hasDamage bool
 }
 
@@ -306,7 +306,7 @@ func agentOfFile(file string) string {
 	return strings.TrimSuffix(name, ".jsonl")
 }
 
-// addMeta records what every line says about the session.
+// addMeta records the facts about the session that every line contains.
 func (b *builder) addMeta(at Place, l *transcriptLine, agentID string) {
 	b.addIDs(l.SessionID, l.UUID, l.RequestID, l.PromptID, l.AgentID)
 	if len(b.Files) == 0 || b.Files[len(b.Files)-1] != at.File {

@@ -127,13 +127,13 @@ looser: 1 (calls.toml:3, group g)
 	}
 }
 
-// A known decision excuses its call, only in the group that it names, if any. It is stale if its call was compared in
-// every group that it belongs to and was decided equally in all of them.
+// A known decision is accepted for its call. If it names a group, it is accepted only in that group. It is stale if its
+// call was compared in every group that it belongs to and was decided equally in all of them.
 func TestKnownDecisions_A11(t *testing.T) {
 	allow, deny := permissions.Outcome{Decision: permissions.Allow}, permissions.Outcome{Decision: permissions.Deny}
 	for _, tt := range []struct {
 		name, known      string
-		one, two         permissions.Outcome // what ours decides in the groups "one" and "two"; the real CLI allows
+		one, two         permissions.Outcome // the decisions of claudeless in the groups "one" and "two"; the real CLI allows both
 		wantOne, wantTwo permissions.Status
 		wantStale        bool
 	}{
@@ -156,7 +156,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 				t.Errorf("%s and %s, want %s and %s", one[0].Status, two[0].Status, tt.wantOne, tt.wantTwo)
 			}
 			other := *two[0]
-			other.File, other.Status = "other.toml", permissions.StatusNotCompared // the same call in another file counts for that file
+			other.File, other.Status = "other.toml", permissions.StatusNotCompared // the same call in another file belongs to that file
 			if stale := files[0].Stale(append(append(one, two...), &other)); (stale != nil) != tt.wantStale {
 				t.Errorf("stale: %v", stale)
 			}
@@ -164,7 +164,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 	}
 }
 
-// Only decisions that differ without a reason are printed as such and fail in the JUnit report.
+// Only decisions that differ without a known reason are printed as differences and fail in the JUnit report.
 func TestReports_A11(t *testing.T) {
 	r := &permissions.Report{}
 	for _, s := range []permissions.Status{permissions.StatusSame, permissions.StatusLooser, permissions.StatusStricter, permissions.StatusExcused, permissions.StatusNotCompared} {
@@ -198,7 +198,7 @@ func TestReports_A11(t *testing.T) {
 	}
 }
 
-// A session that never ran has no decisions, and says why.
+// A session that never ran has no decisions, and the report gives the reason.
 func TestReadWithoutRuns(t *testing.T) {
 	got := permissions.ReadOutcomes(&parity.Recording{Problems: []parity.Problem{{Kind: "start", Text: "no such file"}}}, 1)
 	if len(got) != 1 || got[0].Decision != "" || got[0].Missing == "" {
@@ -209,7 +209,7 @@ func TestReadWithoutRuns(t *testing.T) {
 	}
 }
 
-// A Bash call is shown by its command, other calls by their name and input.
+// The text of a Bash call is its command, and the text of other calls is their name and input.
 func TestCallText(t *testing.T) {
 	for want, c := range map[string]permissions.Call{
 		"ls":                    {Tool: "Bash", Input: []byte(`{"command":"ls"}`)},
@@ -222,7 +222,7 @@ func TestCallText(t *testing.T) {
 	}
 }
 
-// No file makes the reader panic, and an accepted file can be played.
+// The reader does not panic for any file, and an accepted file can be played.
 func FuzzLoad(f *testing.F) {
 	f.Add("[[groups]]\nname = 'a'\ncalls = ['ls', { tool = 'Read', input = {} }]\n[[known]]\ncall = 'ls'\nreason = 'x'")
 	f.Add("groups = [{}]")

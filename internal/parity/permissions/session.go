@@ -10,7 +10,7 @@ import (
 )
 
 // Case returns the session of the group as a case. scenario is the file with [Group.Scenario]; cwd and home are the
-// directories of the session. Bash commands are decided but do not run.
+// directories of the session. Permissions of Bash commands are decided, but the commands do not run.
 func (g *Group) Case(scenario, cwd, home string) (*parity.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	settings, err := json.Marshal(map[string]any{
@@ -18,7 +18,7 @@ func (g *Group) Case(scenario, cwd, home string) (*parity.Case, error) {
 			"allow": mapEach(g.Allow, insert), "ask": mapEach(g.Ask, insert), "deny": mapEach(g.Deny, insert),
 			"additionalDirectories": mapEach(g.Directories, insert),
 		},
-		// Decide by rules, without a second model and without looking up the address of a WebFetch.
+		// Rules decide, without a second model and without resolving the address of a WebFetch.
 		"useAutoModeDuringPlan": false, "skipWebFetchPreflight": true,
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ const (
 // permission was asked, or the session ended before the call.
 type Outcome struct {
 	Decision Decision `json:"decision,omitempty"`
-	// Reason is the kind of rule that decided, in the program's words.
+	// Reason is the kind of rule that decided, as the program names it.
 	Reason string `json:"reason,omitempty"`
 	// Missing explains why no decision is known.
 	Missing string `json:"missing,omitempty"`
@@ -188,7 +188,7 @@ func blockText(raw json.RawMessage) string {
 // missingReason explains why the session has no decision about a call.
 func missingReason(rec *parity.Recording) string {
 	for _, p := range rec.Problems {
-		if p.Kind != "dialogue" { // a dialogue problem only means that there was no result
+		if p.Kind != "dialogue" { // a problem with the dialogue only means that there was no result
 			return p.Text
 		}
 	}

@@ -31,7 +31,7 @@ type Job struct {
 	DefaultURL bool `json:"default_url,omitempty"`
 	// Protocol lists the revisions of MCP that the fixtures speak; empty means those of their files.
 	Protocol string `json:"protocol,omitempty"`
-	// Isolated is true if the network has nothing but loopback.
+	// Isolated is true if the network has only the loopback interface.
 	Isolated bool `json:"isolated"`
 }
 
@@ -98,8 +98,8 @@ func Serve(ctx context.Context, s *process.System) error {
 // ErrNotIsolated means that the system does not allow separate network namespaces.
 var ErrNotIsolated = errors.New("no network namespace")
 
-// PlayIsolated runs a job in a process without network access. When the process ends, all processes that it has
-// started end. words are the command that calls [Serve].
+// PlayIsolated runs a job in a process without network access. When the process exits, all processes that it has
+// started are killed. words are the command that calls [Serve].
 func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...string) ([]*parity.Recording, error) {
 	job.Isolated = true
 	raw, err := json.Marshal(job)
@@ -136,10 +136,10 @@ func CheckIsolation(ctx context.Context, s *process.System, self string, words .
 	return err
 }
 
-// unroutedPackets counts the packets that could not be routed, which are attempts
-// to leave a network with only loopback.
+// unroutedPackets counts the packets that could not be routed, which are attempts to reach an address outside a network
+// with only loopback.
 func unroutedPackets() int {
-	table, _ := os.ReadFile("/proc/self/net/snmp") // other systems do not count
+	table, _ := os.ReadFile("/proc/self/net/snmp") // other systems do not count them
 	var names []string
 	for line := range strings.Lines(string(table)) {
 		words := strings.Fields(line)

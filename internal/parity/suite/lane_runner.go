@@ -24,7 +24,7 @@ func newLaneRunner(o Options) laneRunner {
 	return laneRunner{Options: o}
 }
 
-// checkIsolation finds out whether the lanes can have their own network namespace, and warns if they cannot.
+// checkIsolation checks whether the lanes can have their own network namespace, and warns if they cannot.
 func (r *laneRunner) checkIsolation(ctx context.Context) {
 	err := CheckIsolation(ctx, r.System, r.Self, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {

@@ -22,8 +22,8 @@ type apiOptions struct {
 	System   *process.System
 }
 
-// modelAPI serves the scenario of a case as the Messages API on loopback and records
-// the requests. Close ends everything that listenAPI started.
+// modelAPI serves the scenario of a case as the Messages API on loopback and records the requests. Close stops
+// everything that listenAPI started.
 type modelAPI struct {
 	// URL is its base URL.
 	URL string

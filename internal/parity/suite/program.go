@@ -32,7 +32,8 @@ var ErrNoClaude = errors.New("no claude to compare with")
 // modulePath is the module path in the build information of claudeless binaries.
 const modulePath = "github.com/claudeless/claudeless"
 
-// Find finds the real claude: the given path, CLAUDE_BIN, or the one on PATH; never claudeless itself.
+// Find returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH. It never returns claudeless
+// itself.
 func Find(ctx context.Context, s *process.System, given, self string) (Program, error) {
 	path, err := runner.FindReal(given, s.Getenv, self)
 	if err != nil {
@@ -66,7 +67,7 @@ func identify(ctx context.Context, s *process.System, path string) (Program, err
 	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, truncate(said))
 }
 
-// printed runs a program with one option that only prints something, in an empty home directory.
+// printed runs a program with one option in an empty home directory and returns its output.
 func printed(ctx context.Context, s *process.System, path, option string) (proc.Result, error) {
 	home, err := proc.MakeTempDir("claudeless-parity-")
 	if err != nil {
@@ -81,7 +82,8 @@ func printed(ctx context.Context, s *process.System, path, option string) (proc.
 
 var helpWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^  (?:-\w, )?(?:(--[\w-]+)|([a-z][\w-]*))`) })
 
-// readHelp returns the options and commands that a program lists in its help; none if it prints no help.
+// readHelp returns the options and commands that a program lists in its help; it returns none if the program prints no
+// help.
 func readHelp(ctx context.Context, s *process.System, p Program) parity.CommandLine {
 	line := parity.CommandLine{Version: p.Version, Words: map[string][]string{}}
 	res, err := printed(ctx, s, p.Path, "--help")

@@ -77,7 +77,7 @@ func (p *laneRun) collectFiles() error {
 	})
 }
 
-// collectTranscripts reads the session files; their paths omit the name of the project.
+// collectTranscripts reads the session files. The returned paths do not contain the name of the project.
 func (p *laneRun) collectTranscripts() error {
 	p.recording.Transcripts = map[string][]json.RawMessage{}
 	root := filepath.Join(p.configDir(), "projects")
@@ -121,7 +121,7 @@ func readRequests(name string, err error) ([]json.RawMessage, error) {
 }
 
 // Requests reads the requests to the model from a journal. The journal of claude records a call when it returns. The
-// call is part of a request only if the model was asked again before the end of the turn.
+// call is part of a request only if another request followed before the end of the turn.
 func Requests(file io.Reader) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	open := 0 // number of trailing results that no request has contained yet

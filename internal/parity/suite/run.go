@@ -96,7 +96,7 @@ func (p *laneRun) arguments(given []string) ([]string, error) {
 
 // output collects the output of a program for readers that wait for more.
 type output struct {
-	done chan struct{} // closed at its end
+	done chan struct{} // closed at the end of the output
 
 	mu        sync.Mutex
 	lines     []string
@@ -173,7 +173,7 @@ func (o *output) waitForLine(ctx context.Context, i int, matches func(line strin
 	}
 }
 
-// runDialogue executes the host's side. It returns a description of the expected event that did not happen; empty =
+// runDialogue executes the host's side. It returns a description of the expected event that did not happen; empty means
 // success.
 func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *output, r *parity.CaseRun) string {
 	stdin := child.Stdin()
@@ -192,7 +192,7 @@ func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *out
 			return fmt.Sprintf("%s:%d: %s", p.Case.File, s.Line, wrong)
 		}
 	}
-	if r.Steps[len(r.Steps)-1].Verb == "signal" { // the effect of the signal comes before the end of stdin
+	if r.Steps[len(r.Steps)-1].Verb == "signal" { // the effect of the signal precedes the end of stdin
 		out.waitQuiet(ctx)
 	}
 	return ""

@@ -38,8 +38,8 @@ type Options struct {
 	DefaultURL bool
 	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty means those of their files.
 	Protocol string
-	// Retries is how often a case that differs is compared once more. Programs with races differ by chance; only a
-	// difference in every comparison is reported.
+	// Retries is how often a case that differs is repeated. Because of races, outputs can differ by chance, so only
+	// differences that occur every time are reported.
 	Retries int
 	// IsolatedArgs are the arguments that call [Serve].
 	IsolatedArgs []string

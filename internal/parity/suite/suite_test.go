@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/suite"
 )
 
-// If the system has no network namespaces, a warning says so, and the cases are compared anyway.
+// If the system has no network namespaces, a warning reports this, and the cases are still compared.
 func TestNoNamespaces(t *testing.T) {
 	res, said := compare(t, "echo said", suite.Options{})
 	if !strings.Contains(said, "warning: the lanes share this machine's network: ") {
@@ -51,7 +51,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// compare compares one case of a program without output with one that is a script.
+// compare compares one case for two programs: one without output, and a script.
 func compare(t *testing.T, script string, o suite.Options) (res *suite.Result, stderr string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// appendLine writes a complete line or nothing. If the disk fills up, it removes the partial line, because the next
-// line of another process could not be parsed after it.
+// appendLine writes a complete line or nothing. If the disk fills up, it removes the partial line, because otherwise
+// the next line of another process could not be parsed.
 func appendLine(w io.Writer, line []byte) error {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -24,7 +24,7 @@ func appendLine(w io.Writer, line []byte) error {
 	return errors.Join(err, removeTail(file, int64(n)))
 }
 
-// How often and how long to wait until other journals have finished writing their lines.
+// The number and the length of the waits for other journals to finish their lines.
 const (
 	maxLockAttempts = 100
 	lockInterval    = time.Millisecond

@@ -11,7 +11,7 @@ import (
 
 // Options configure a Journal. W and Now are required.
 type Options struct {
-	W         io.Writer // opened for appending; each line is one Write, undone if the disk is full
+	W         io.Writer // opened for appending; each line is one Write, which is undone if the disk is full
 	Now       func() time.Time
 	PID       int
 	SessionID string
@@ -80,7 +80,7 @@ func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
 
-// WriteAll writes lines. If err reports that they could not be created, it records the error, and nothing more is
+// WriteAll writes lines. If err reports that they could not be created, it records the error, and no further lines are
 // written.
 func (j *Journal) WriteAll(lines []Body, err error) {
 	for _, l := range lines {

@@ -37,7 +37,7 @@ const judgedLines = `
 {"type":"request","attempt":2,"path":"/v1/messages","model":"m","prompt":"asked","rule":"responses[1]","status":200,"ms":1} => prompt "asked", attempt 2 -> responses[1] 200 (1.0 ms)
 `
 
-// Every kind of line is explained in one line, and counted by the expectations about it.
+// Every kind of line is explained in one line, and the expectations about it count it.
 func TestJudged(t *testing.T) {
 	var entries []journal.Entry
 	for text := range strings.Lines(judgedLines) {

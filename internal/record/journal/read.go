@@ -152,8 +152,8 @@ func parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// parseHead parses the head of a line in the form that this package writes and converts
-// the rest to an object in place; false means the line has another form.
+// parseHead parses the head of a line in the form that this package writes and converts the rest to an object in place;
+// false means that the line has another form.
 func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 	var pid []byte
 	rest, ok := bytes.CutPrefix(line, []byte(`{"time":"`))
@@ -214,7 +214,7 @@ func (e *Entry) newBody() any {
 func (l *Line) Body() Body {
 	for _, field := range reflect.ValueOf(l).Elem().Fields() {
 		if !field.IsNil() {
-			body, _ := field.Elem().Interface().(Body) // each field is one
+			body, _ := field.Elem().Interface().(Body) // every field is a Body
 			return body
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// A damaged journal can be read; incomplete lines are distinguished from unknown ones.
+// A damaged journal can be read. Incomplete lines are distinguished from lines of unknown types.
 func TestRead(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{`{"time":"2026-01-02T03:04:05Z","pid":7,"session_id":"S","type":"exit","code":3,"ms":1}`, "exit 7 S"},

@@ -19,8 +19,8 @@ type Origin struct {
 }
 
 // Summary collects from journal lines the facts by which expectations and gates are judged. The lines need not be
-// written to a file. A session, the Messages API and the verdict about a run all use one, so that they judge alike. All
-// methods may be called from many goroutines. The zero value is an empty run.
+// written to a file. A session, the Messages API and the verdict about a run all use a Summary, so that they reach the
+// same results. All methods may be called from many goroutines. The zero value is an empty run.
 type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
@@ -167,7 +167,7 @@ func (s *Summary) addRequest(q Request, afterMS float64) {
 		by = conversation{prompt: q.Prompt}
 	}
 	before, again := s.requests[by]
-	// A client without a session that starts over looks like one that retries, except for the messages it sends.
+	// For a client without a session, only the messages distinguish a new conversation from a retry.
 	again = again && q.Attempt > 1 && (q.Session != "" || before.failed)
 	this := lastRequest{index: before.index, failed: q.Failed()}
 	if again {

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// A retry belongs to the request that it repeats, whether the model or the API tells of it; a message of several
-// blocks, or one that continues another, answers one request.
+// A retry belongs to the request that it repeats, whether a line of the model or of the API records it. A message of
+// several blocks, or one that continues another, answers one request.
 func TestSummaryRequests(t *testing.T) {
 	x, err := scenarios.Parse("s.toml", []byte(`
 [[expect]]
@@ -34,7 +34,7 @@ times = 1
 		line journal.Body
 	}{
 		{one, journal.Retry{Attempt: 1}},
-		{two, journal.Model{MessageID: "a", Model: "two"}}, // the retry was not its own
+		{two, journal.Model{MessageID: "a", Model: "two"}}, // the retry was not of this model
 		{one, journal.Model{MessageID: "a", Model: "one"}},
 		{one, journal.Model{MessageID: "a", Model: "one"}},
 		{two, journal.Retry{Attempt: 1}},

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Args redacts the secrets of a command line, given as separate arguments: values of options such as --token X and
-// -u user:password, the same values where they are repeated, and everything that String redacts.
+// Args redacts the secrets of a command line, given as separate arguments: values of options such as --token X and -u
+// user:password, repetitions of these values, and everything that String redacts.
 func (r *Redactor) Args(args []string) []string {
 	inside := r.withValues(args)
 	found := inside.options(args)

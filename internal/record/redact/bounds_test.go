@@ -23,7 +23,7 @@ func TestIsWord(t *testing.T) {
 	}
 }
 
-// A value is random if it is long enough, has more than two letters and more than one digit, and no blank.
+// A value is random if it is long enough, has more than two letters and more than one digit, and contains no blank.
 func TestLooksRandom(t *testing.T) {
 	for value, want := range map[string]bool{
 		"abc4567890": true, "azAZ090000": true, "ab34567890": false, "aaz0000000": true, "zzz0000000": true, "AAZ0000000": true, "ZZZ9999999": true,
@@ -79,7 +79,7 @@ func TestKnownLengths(t *testing.T) {
 	}
 }
 
-// Words that may be encoded: long enough, not pictures, with letters of both cases or an escape.
+// Words that may be encoded: long enough but not as long as images, with letters of both cases or an escape.
 func TestEncodedWords(t *testing.T) {
 	mixed := func(n int) string { return "aA" + strings.Repeat("0", n-2) }
 	for _, tt := range []struct {
@@ -169,7 +169,7 @@ func TestRemoveSeams(t *testing.T) {
 	}
 }
 
-// The areas around joints do not overlap, and include what may belong to a secret on both sides.
+// The areas around joints do not overlap, and include the text on both sides that may belong to a secret.
 func TestSeams(t *testing.T) {
 	pad := strings.Repeat(".", 500)
 	for _, tt := range []struct {
@@ -192,11 +192,11 @@ func TestSeams(t *testing.T) {
 	}
 }
 
-// Finds the value that is assigned to a name whose first part was found.
+// The value that is assigned to a name is found, given the position of the first part of the name.
 func TestAssigned(t *testing.T) {
 	for _, tt := range []struct {
 		rest         string
-		want, digits bool // digits: one is needed
+		want, digits bool // digits means that one is required
 	}{
 		{"=abcdef", true, false},
 		{"=abcdef", false, true},

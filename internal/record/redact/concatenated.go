@@ -14,7 +14,7 @@ func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []F
 		plain, at := removeSeams(s[part[0]:part[1]])
 		for _, f := range append(append(known.find(plain), shapes.find(plain)...), findEncoded(plain, known, shapes)...) {
 			start, end := part[0]+at[f.Start], part[0]+at[f.End-1]+1
-			if f.Certain && end-start > f.End-f.Start { // otherwise it is found without concatenation
+			if f.Certain && end-start > f.End-f.Start { // otherwise it is also found without concatenation
 				found = append(found, Finding{Kind: f.Kind, Start: start, End: end, Certain: true})
 			}
 		}
@@ -22,7 +22,7 @@ func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []F
 	return found
 }
 
-// seamContext is how many bytes on both sides of a seam may belong to a secret.
+// seamContext is the number of bytes on each side of a seam that may belong to a secret.
 const seamContext = 200
 
 // seamSpans returns the parts of a text in which words are concatenated.

@@ -70,7 +70,7 @@ func randomChar(r *rand.Rand, ranges []rune) rune {
 // plantedSecret is a text with a secret in it.
 type plantedSecret struct{ text, secret string }
 
-// plantSecrets generates texts that one rule finds without context; none if this is not possible for the rule.
+// plantSecrets generates texts that one rule finds without context; it returns none if this is impossible for the rule.
 func plantSecrets(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int) []plantedSecret {
 	t.Helper()
 	rule := s.rules[n]
@@ -97,7 +97,7 @@ func plantSecrets(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int
 		}
 		start, end := rule.secretSpan(m)
 		secret := text[start:end]
-		if rule.id == "vault-service-token" && strings.HasPrefix(secret, "s.") { // left out: "s." is in every line of code
+		if rule.id == "vault-service-token" && strings.HasPrefix(secret, "s.") { // omitted, because "s." is in every line of code
 			continue
 		}
 		if len(secret) < minSecretText || isPlaceholder(secret) || rule.entropy > 0 && entropy(secret) < rule.entropy || rule.isGuess && s.isHarmless(rule, text[m[0]:m[1]], secret) {

@@ -11,15 +11,16 @@ import (
 type Finding struct {
 	Kind       string // upper-case words, as in placeholders
 	Start, End int    // bytes of the text
-	// Certain is set if the form is unambiguous, or the value is known. The other
-	// findings are guesses from the name of a value.
+	// Certain is set if the form is unambiguous, or the value is known. Other findings are guesses based on the name of a
+	// value.
 	Certain bool
 }
 
 // minSecretText is the minimum length of a text that can contain a secret.
 const minSecretText = 6
 
-// merge sorts findings and joins overlapping ones. The kind of the first is used, unless only another one is certain.
+// merge sorts findings and joins overlapping ones. The kind of the first finding is used, unless only a later one is
+// certain.
 func merge(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))

@@ -11,8 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The keywords and conditions of a rule do not lose matches; tried with texts that were generated from the expression
-// of each rule.
+// The keywords and conditions of a rule do not lose matches. The texts are generated from the expression of each rule.
 func TestGatesLoseNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
 	s := newSecretFormFinder()
@@ -75,7 +74,7 @@ func TestNamesAreFoundBackwards(t *testing.T) {
 	}
 }
 
-// neverFound lists rules whose generated examples are not random enough.
+// neverFound lists rules with generated examples that are not random enough.
 var neverFound = [...]string{"assignment"}
 
 // example is a text that an expression matches.
@@ -94,7 +93,7 @@ func example(re *syntax.Regexp, r *rand.Rand) string {
 			}
 		}
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return "." // where a dot was meant
+		return "." // instead of any character
 	case syntax.OpCapture:
 		return example(re.Sub[0], r)
 	case syntax.OpConcat:

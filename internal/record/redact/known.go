@@ -36,9 +36,8 @@ func isTokenCount(name string) bool {
 	return strings.HasSuffix(name, "tokens") || strings.HasPrefix(name, "tokens") || strings.HasSuffix(name, "tokenspersecond")
 }
 
-// variableLooksSecret reports whether an environment variable is a credential
-// although [nameLooksSecret] does not know its name: the name contains a shorter or
-// ambiguous word and the value looks random. Paths are not credentials.
+// variableLooksSecret reports whether an environment variable is probably a credential although [nameLooksSecret]
+// returns false: its name contains a shorter or ambiguous word, and its value looks random. Paths are not credentials.
 func variableLooksSecret(name, value string) bool {
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
 		return false

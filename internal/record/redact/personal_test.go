@@ -37,7 +37,7 @@ func TestPersonal(t *testing.T) {
 		{"xmsg_0123456789", nil},
 		{"-msg_0123456789", []string{"ID msg_0123456789"}},
 
-		// Ids that are known are found whole, between hyphens, too.
+		// Known ids are found completely, even between hyphens.
 		{"id " + id, []string{"ID " + id}},
 		{id, []string{"ID " + id}},
 		{id + ".", []string{"ID " + id}},
@@ -83,7 +83,7 @@ func TestPersonal(t *testing.T) {
 	}
 }
 
-// Without known ids no id is found, and values that are too short to be identifying are not searched.
+// Without known ids no id is found. Values that are too short to identify a person are not searched.
 func TestPersonalWithout(t *testing.T) {
 	p := newPersonal(&Personal{Users: []string{"", "me"}, Hosts: []string{"/"}})
 	if got := p.find("me and xyz-abc"); got != nil {

@@ -11,7 +11,7 @@ type rule struct {
 	expr            string
 	keywords        string  // keywords in lower case, separated by bars
 	entropy         float64 // minimum entropy of the secret in bits per character; 0 means any
-	group           int     // the group of the secret; 0 means the first group that matched, or the whole match
+	group           int     // the group with the secret; 0 means the first group that matched, or the whole match
 	isGuess         bool    // based on the name of a value; see Finding.Certain
 	usesContext     bool    // based on the preceding text, for values of any form
 	isCommandOption bool    // based on options of a command, which may also be a list of arguments
@@ -31,7 +31,7 @@ type precheck int
 const (
 	precheckNone          precheck = iota // the keyword is a part of the secret
 	precheckAnywhere                      // the keyword may be far from the secret
-	precheckAssignment                    // the keyword is in a name; an assignment sign and a value follow
+	precheckAssignment                    // the keyword is in a name, which an assignment sign and a value follow
 	precheckDigitValue                    // like precheckAssignment, and the value has a digit
 	precheckUpperCaseName                 // like precheckAssignment, and the name is in capitals
 	precheckQuotedValue                   // like precheckAssignment, and the value is in quotes
@@ -40,7 +40,7 @@ const (
 	precheckUserInfo                      // a user's name, a colon and an at sign follow
 	precheckWebToken                      // three parts with dots follow
 	precheckLongWord                      // a word of at least 24 letters and digits follows
-	precheckBlock                         // everything up to the end of the block
+	precheckBlock                         // all text up to the end of the block
 )
 
 // precheckFor returns the check for a keyword of a rule.
@@ -72,7 +72,7 @@ func (r rule) precheckFor(word string) precheck {
 	case r.isGuess:
 		return precheckDigitValue
 	}
-	// gitleaks rules for a name with a value begin alike; some of their keywords are in the value nevertheless.
+	// gitleaks rules for a name with a value have the same beginning. Some of their keywords are in the value.
 	name, ok := strings.CutPrefix(r.expr, nameFirst)
 	name, _, _ = strings.Cut(name, nameLast)
 	if ok && strings.Contains(name, word) && !strings.Contains(name, ",") {
@@ -149,8 +149,8 @@ func (g precheck) passes(text string, start, end int) bool {
 	}
 }
 
-// Maximum lengths after a name: the rest of the name, the assignment sign with
-// quotes, and the minimum length of the value. The rules allow less.
+// Maximum lengths after a name: the rest of the name, the assignment sign with quotes, and the minimum length of the
+// value. The rules allow shorter texts only.
 const (
 	maxNameRest = 48
 	maxSign     = 9

@@ -38,7 +38,7 @@ type Redactor struct {
 	personal    *personalFinder // nil means personal data is kept
 
 	mu    sync.Mutex
-	forms *secretFormFinder // made on first use, so that a run without records does not pay for it
+	forms *secretFormFinder // created on first use, so that runs without records do not need it
 }
 
 // New creates a redactor.
@@ -95,7 +95,7 @@ type Finder struct {
 // NewFinder creates a finder.
 func NewFinder(o Options) *Finder { return &Finder{options: o} }
 
-// Places lists the start and end of each secret of a text, in order.
+// Places returns the start and end of each secret in a text, in order.
 func (f *Finder) Places(text string) (places [][2]int) {
 	f.once.Do(func() { f.redactor = New(f.options) })
 	for _, found := range f.redactor.Find(text) {
@@ -138,7 +138,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if !json.Valid(raw) {
 		return json.RawMessage(r.redactText(string(raw)))
 	}
-	var out []byte // nil means nothing redacted so far
+	var out []byte // nil means that nothing is redacted yet
 	done := 0      // number of bytes of raw that were copied to out
 	secret := false
 	for i := 0; i < len(raw); {

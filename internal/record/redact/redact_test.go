@@ -125,7 +125,7 @@ func TestArgsOfCommands(t *testing.T) {
 	}
 }
 
-// The value of a variable is secret because of its name; if the name has other uses, the value must also look like a
+// The value of a variable is secret because of its name; if such names have other uses, the value must also look like a
 // secret.
 func TestVariables(t *testing.T) {
 	for variable, secret := range map[string]bool{
@@ -162,7 +162,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Equal secrets get equal names; each kind is counted separately.
+// Equal secrets get equal placeholders. Each kind is numbered separately.
 func TestNumbered(t *testing.T) {
 	r := redact.New(redact.Options{Label: &redact.Numbered{}})
 	a, b := joinParts("ghp", "_A1b2C3d4E5f6G7h8I9j0"), joinParts("ghp", "_Z1b2C3d4E5f6G7h8I9j0")

@@ -43,7 +43,7 @@ var additionalRules = [...]rule{
 	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", isGuess: true},
 }
 
-// netrcSeparator separates the words of a netrc file, also if a shell or JSON escapes the line ends.
+// netrcSeparator separates the words of a netrc file, even if a shell or JSON escapes the line ends.
 const netrcSeparator = `(?:\s|\\[nt]){1,9}`
 
 // secretFormFinder finds secrets by their form. Expressions are compiled when their keywords first occur.
@@ -173,8 +173,8 @@ func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 	return found
 }
 
-// isBearerProse reports whether the word after "bearer" is prose, or a parameter of
-// a challenge such as resource_metadata=, and not a token.
+// isBearerProse reports whether the word after "bearer" is not a token but prose, or a parameter of a challenge such as
+// resource_metadata=.
 func isBearerProse(word string) bool {
 	if word == "resource_metadata=" {
 		return true
@@ -229,7 +229,7 @@ func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 }
 
 // nameBefore is the prefix of the gitleaks rules for a name with a value. It only extends the match to the left and
-// costs ten times as much as the rest, so named searches it backwards instead.
+// takes ten times as long as the rest, so named searches it backwards.
 const nameBefore = `(?i)[\w.-]{0,50}?`
 
 // nameStart returns the start of the name that precedes a match.

@@ -65,7 +65,7 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 	add := func(p *Page, row int, label string, selected bool) {
 		for _, s := range p.Slots {
 			if strings.Contains(label, s.Value) {
-				label, _, _ = strings.Cut(label, s.Value) // only what does not depend on the run
+				label, _, _ = strings.Cut(label, s.Value) // only the part that does not depend on the run
 			}
 		}
 		label = strings.TrimSpace(label)
@@ -166,7 +166,7 @@ func WriteAnchors(all []VersionAnchors) string {
 	return b.String()
 }
 
-// Check returns what breaks the bounds.
+// Check returns an error if the anchors exceed the limits.
 func (v VersionAnchors) Check() error {
 	if len(v.Anchors) > MaxAnchors {
 		return fmt.Errorf("%d anchors of %s; at most %d are stored", len(v.Anchors), v.Version, MaxAnchors)

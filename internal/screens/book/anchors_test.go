@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Nothing of the pages but few short labels is part of this repository.
+// The repository contains only a few short labels of the pages.
 func TestKnownAnchorsAreFewAndShort(t *testing.T) {
 	t.Parallel()
 	all, err := LoadAnchors()

@@ -1,7 +1,7 @@
 // Package book keeps books: the pages of one version of the CLI, captured with one renderer and one size.
 //
-// The text of pages is the vendor's. Books are captured on the user's machine and live in a cache directory there; no
-// part of a book belongs in the repository.
+// The text of pages belongs to the vendor. Books are captured on the user's machine and live in a cache directory
+// there; no part of a book belongs in the repository.
 package book
 
 import (
@@ -131,8 +131,8 @@ func CompareVersions(a, b string) int {
 	return cmp.Compare(len(x), len(y))
 }
 
-// Nearest returns the book that fits a terminal best: of the renderer and the kind
-// of terminal if there is one, then of the nearest size. ok is false without books.
+// Nearest returns the most suitable book for a terminal: if possible with the same renderer and kind of terminal, then
+// with the nearest size. ok is false without books.
 func Nearest(books []Book, k Key) (b Book, ok bool) {
 	if len(books) == 0 {
 		return Book{}, false

@@ -26,7 +26,7 @@ func (c CellCount) String() string {
 	return fmt.Sprintf("%5d/%5d %5.1f %%", c.Same, c.Total, percent)
 }
 
-// CompareCells compares the pages that both books have, cell by cell.
+// CompareCells compares the pages that both books contain, cell by cell.
 func CompareCells(a, b Book) ([]CellCount, error) {
 	before, after, err := readPages(a, b)
 	if err != nil {

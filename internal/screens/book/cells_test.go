@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// CompareCells that are empty in both pages do not count, and neither does what depends on the run.
+// CompareCells ignores cells that are empty in both pages, and cells that depend on the run.
 func TestCells(t *testing.T) {
 	t.Parallel()
 	books := make([]Book, 2)

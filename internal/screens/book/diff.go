@@ -29,7 +29,7 @@ type Change struct {
 	Text string     `json:"text"`
 }
 
-// Compare compares two books, page by page, after masking what depends on the run.
+// Compare compares two books, page by page, after masking the parts that depend on the run.
 func Compare(a, b Book) ([]Change, error) {
 	before, after, err := readPages(a, b)
 	if err != nil {

@@ -135,8 +135,8 @@ func longestFirst(texts map[string]string) []string {
 	return names
 }
 
-// Masked returns the lines of the page with each slot replaced by its name. What changes without
-// input is removed: the logo, tips and hints.
+// Masked returns the lines of the page with each slot replaced by its name. Text that changes without input is removed:
+// the logo, tips and hints.
 func (p *Page) Masked() []string {
 	lines := Fill(p.Lines(), p.Slots, func(s Slot) string {
 		switch s.Name {

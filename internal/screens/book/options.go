@@ -17,8 +17,8 @@ type Option struct {
 const selectionPointer = "❯"
 
 // FindOptions returns the options of the dialog on a screen; nil means there are fewer than two. One option is marked
-// by a pointer. A pointer at the beginning of a row counts only if a number follows, because the composer and
-// earlier prompts begin with one, too.
+// by a pointer. A pointer at the beginning of a row is an option only if a number follows, because the composer and
+// earlier prompts also begin with a pointer.
 func FindOptions(lines []string) []Option {
 	marked, numbered := -1, regexp.MustCompile(`^(\d+)\. (.*)$`)
 	for row, line := range lines {
@@ -68,7 +68,7 @@ func FindOptions(lines []string) []Option {
 	return options
 }
 
-// isListed reports whether a row belongs to a list of options: it is one, or explains one.
+// isListed reports whether a row belongs to a list of options: it is an option, or the explanation of an option.
 func isListed(line string, column int) bool {
 	runes := []rune(line)
 	return len(runes) > column && strings.Trim(string(runes[:column]), " │"+selectionPointer) == ""

@@ -126,7 +126,7 @@ func (b Book) write(p *Page, name, suffix string) error {
 	return nil
 }
 
-// RemoveTape removes all files of a tape, so that a capture leaves no page of an earlier one.
+// RemoveTape removes all files of a tape, so that no page of an earlier capture remains.
 func (b Book) RemoveTape(tape string) error {
 	files, err := filepath.Glob(b.path(tape, ".*"))
 	for _, file := range files {

@@ -86,8 +86,8 @@ func dialogState(lines []string, options []Option) string {
 	return "menu"
 }
 
-// CheckState returns why the label of a page is implausible; empty means it is plausible. A dialog needs options, and a busy
-// page needs a title or a row that indicates it.
+// CheckState returns the reason why the label of a page is implausible; empty means it is plausible. A dialog needs
+// options, and a busy page needs a title or a row that indicates it.
 func CheckState(p *Page) string {
 	waiting := []string{"permission", "question", "plan", "dialog"}
 	kind := p.Kind()

@@ -41,7 +41,7 @@ func newTapeRun(o *Options, j job) (*tapeRun, error) {
 	return s, nil
 }
 
-func (s *tapeRun) remove() { _ = s.temp.Remove() } // a directory left in /tmp does no harm
+func (s *tapeRun) remove() { _ = s.temp.Remove() } // a remaining directory in /tmp is harmless
 
 func (s *tapeRun) path(parts ...string) string {
 	return filepath.Join(append([]string{s.temp.Path}, parts...)...)
@@ -86,7 +86,7 @@ func (s *tapeRun) settingsJSON() string {
 	if !s.showsDialog("mcp") {
 		all["enableAllProjectMcpServers"] = true
 	}
-	_ = json.Unmarshal([]byte(s.expandBin(s.tape.Settings)), &all) // settings that are not JSON are left to the CLI, which reports them
+	_ = json.Unmarshal([]byte(s.expandBin(s.tape.Settings)), &all) // invalid settings are passed to the CLI, which reports them
 	raw, _ := json.Marshal(all)                                    // cannot fail: the values were read from JSON
 	return string(raw)
 }

@@ -1,5 +1,5 @@
-// Package console connects the terminal of this program to a pseudo-terminal, in
-// which another program runs: keys and output pass through unchanged.
+// Package console connects the terminal of this program to a pseudo-terminal, in which another program runs: keys and
+// output are forwarded unchanged.
 package console
 
 import (
@@ -21,7 +21,7 @@ type Settings struct {
 	// Size is the size of the pseudo-terminal; the zero value means the size of this program's terminal, including
 	// later changes, or else 110x36.
 	Size emulator.Size
-	// Screens is the directory that receives the screens; empty means none are kept.
+	// Screens is the directory that receives the screens; empty means that none are written.
 	Screens string
 }
 
@@ -98,8 +98,8 @@ func (c *Console) Terminal() *os.File { return c.pair.Terminal }
 // FollowsSize reports whether Resize must be called when the size of this program's terminal changes.
 func (c *Console) FollowsSize() bool { return c.followsSize }
 
-// Connect starts to pass keys and output through, after the program has started. If the keys come from a terminal, it
-// is in raw mode until Stop.
+// Connect starts to forward keys and output. It must be called after the program has started. If the keys come from a
+// terminal, it is in raw mode until Stop.
 func (c *Console) Connect() error {
 	if file, ok := c.o.Keys.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		var err error
@@ -108,7 +108,7 @@ func (c *Console) Connect() error {
 		}
 		c.keys = file
 	}
-	_ = c.pair.Terminal.Close() // the program has its own
+	_ = c.pair.Terminal.Close() // the program has opened its own
 	c.output = make(chan struct{})
 	go c.copyOutput() // returns when the pseudo-terminal is closed
 	if c.o.Keys != nil {
@@ -180,7 +180,7 @@ func (c *Console) Stop() (Summary, error) {
 	c.stopped = true
 	c.mu.Unlock()
 	if c.keys != nil {
-		_, _ = io.WriteString(c.o.Display, resetModes(c.recorder.Screen())) // the display may be gone
+		_, _ = io.WriteString(c.o.Display, resetModes(c.recorder.Screen())) // the display may be closed
 		err = errors.Join(err, term.Restore(int(c.keys.Fd()), c.savedState))
 	}
 	summary, closed := c.recorder.Close()

@@ -7,7 +7,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// fragmentLength is the length from which a part of a known secret is masked, because screens wrap and abbreviate.
+// fragmentLength is the minimum length of a part of a known secret that is masked. Parts are masked because screens
+// wrap and abbreviate texts.
 const fragmentLength = 8
 
 // mask replaces secrets on screens and in input. It remembers the secrets that it has found.

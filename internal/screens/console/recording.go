@@ -29,7 +29,7 @@ type Clock interface{ Now() time.Time }
 type recorderOptions struct {
 	Cols, Rows int
 	Clock      Clock
-	// Dir receives the files; empty means none are written, and only the summary is made.
+	// Dir receives the files; empty means that only the summary is created.
 	Dir string
 	// Environ and Secrets define what is secret, as in [redact.Options].
 	Environ, Secrets []string
@@ -49,7 +49,7 @@ type Summary struct {
 // Dialog is a dialog that was shown.
 type Dialog struct {
 	State  string
-	Answer string // the label of the option that was chosen, or the key; empty means still open at the end
+	Answer string // the label of the chosen option, or the key; empty means that the dialog is still open at the end
 }
 
 // recorder records the terminal of one program. Its methods may be called from many goroutines. The caller must call
@@ -66,7 +66,7 @@ type recorder struct {
 
 	lastOutput, lastFrame time.Time
 	rows                  []string // rows of the last frame, with styles
-	candidate             string   // masked screen that is recorded if it stays
+	candidate             string   // masked screen that is recorded if it stays unchanged
 	candidateSince        time.Time
 	lastKept              string // masked screen that was recorded last
 	state                 string // state of the screen; empty means unknown
@@ -231,8 +231,8 @@ func (r *recorder) closeDialog() {
 	r.dialog = nil
 }
 
-// press applies keys that move the selection, because the last of them and Enter may arrive before the screen has
-// changed.
+// press applies keys that move the selection to the recorded state, because Enter may arrive before the screen shows
+// the new selection.
 func (d *openDialog) press(keys string) {
 	d.key = keys
 	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })

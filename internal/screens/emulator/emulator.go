@@ -1,10 +1,10 @@
 // Package emulator interprets the output of a terminal program and keeps the screen that a user would see.
 // [StartProgram] runs such a program in a pseudo-terminal, as its controlling terminal.
 //
-// The terminal itself is a library, which is used in this package only: an [Emulator] has five methods, so that
-// another library can take its place. A filter in front of it removes control strings (OSC, DCS, APC, PM, SOS) and
-// bytes that are not UTF-8, keeps titles, and makes the result independent of how the output is divided into writes.
-// One difference from tmux is known: the library loses a wide character that does not fit into the last column.
+// The terminal itself is a library that only this package uses. An [Emulator] has only five methods, so that the
+// library can be replaced. A filter in front of it removes control strings (OSC, DCS, APC, PM, SOS) and bytes that are
+// not UTF-8, keeps titles, and makes the result independent of how the output is divided into writes. One difference
+// from tmux is known: the library loses a wide character that does not fit into the last column.
 package emulator
 
 import (
@@ -21,8 +21,8 @@ import (
 const maxReplies = 4 << 10
 
 // Emulator is a terminal without a display. All methods may be called concurrently. Its memory is bounded for any
-// input: lines that scroll off the main screen are not kept, and the library keeps at most 10,000 of the alternate
-// screen.
+// input: lines that scroll off the main screen are not kept, and the library keeps at most 10,000 lines of the
+// alternate screen.
 type Emulator struct {
 	mu            sync.Mutex
 	terminal      *vt.Emulator

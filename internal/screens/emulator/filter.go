@@ -12,16 +12,16 @@ const (
 	maxPrinted = 4 << 10 // bytes that are passed on at once
 )
 
-// filter removes the parts of a program's output that the terminal library does not treat like real terminals: bytes
-// that are not UTF-8, and control strings, because for the library a control string ends at byte 9c, which also
-// occurs in UTF-8. It holds back incomplete characters, and characters that may still combine with a later one.
+// filter removes the parts of a program's output that the terminal library handles differently from real terminals:
+// bytes that are not UTF-8, and control strings. For the library, a control string ends at byte 9c, which also occurs
+// in UTF-8. It holds back incomplete characters, and characters that may still combine with a later one.
 type filter struct {
 	terminal io.Writer // never fails
 	title    string
 
 	state   filterState
-	text    []byte // output that is complete but not passed on yet
-	held    []byte // the characters beyond ASCII at the end of the output
+	text    []byte // complete output that was not forwarded yet
+	held    []byte // the characters outside ASCII at the end of the output
 	partial []byte // beginning of the next character
 	kind    byte   // kind of the control string
 	content []byte // content of an OSC, at most maxTitle
@@ -57,7 +57,7 @@ func (f *filter) write(p []byte) {
 	f.writeText()
 }
 
-// flush passes on the bytes that were held back, except an incomplete character or sequence.
+// flush forwards the bytes that were held back, except an incomplete character or sequence.
 func (f *filter) flush() {
 	f.text = append(f.text, f.held...)
 	f.held = f.held[:0]
@@ -92,7 +92,7 @@ func (f *filter) appendText(b ...byte) {
 	}
 }
 
-// hold adds a byte beyond ASCII to the bytes that are held back. It drops bytes that are not UTF-8 and 8-bit control
+// hold adds a byte outside ASCII to the bytes that are held back. It drops bytes that are not UTF-8 and 8-bit control
 // characters.
 func (f *filter) hold(b byte) {
 	if utf8.RuneStart(b) {
@@ -113,8 +113,8 @@ func (f *filter) hold(b byte) {
 	}
 }
 
-// release passes on the characters that were held back, because the next character does not combine with them. It
-// drops an incomplete character.
+// release forwards the characters that were held back, because the next character does not combine with them. It drops
+// an incomplete character.
 func (f *filter) release() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {

@@ -16,7 +16,7 @@ import (
 // ErrUnsupported means that this system has no pseudo-terminals.
 var ErrUnsupported = pty.ErrUnsupported
 
-// The sizes that a terminal may have here.
+// The limits for the size of a terminal.
 const (
 	MinCols = 20
 	MinRows = 5
@@ -118,7 +118,7 @@ func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
 	if err != nil {
 		return nil, errors.Join(err, pair.Close())
 	}
-	_ = pair.Terminal.Close() // the program has its own
+	_ = pair.Terminal.Close() // the program has opened its own
 	return &Program{attached: attached, pair: pair}, nil
 }
 
@@ -134,12 +134,12 @@ func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
 // Done is closed when the program has exited.
 func (p *Program) Done() <-chan struct{} { return p.attached.Done() }
 
-// Exit waits for the end of the program and returns its exit status.
+// Exit waits until the program exits and returns its exit status.
 func (p *Program) Exit() proc.Exit { return p.attached.Exit() }
 
-// Stop ends the program and its process group: SIGTERM, and SIGKILL after grace. Then it closes the terminal, which
-// sends SIGHUP to processes of other groups.
+// Stop terminates the program and its process group: SIGTERM, and SIGKILL after grace. Then it closes the terminal,
+// which sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
 	p.attached.Stop(grace)
-	_ = p.pair.Close() // nothing uses it now
+	_ = p.pair.Close() // it is no longer used
 }

@@ -50,7 +50,7 @@ func (s Screen) Text() string {
 	return strings.Join(s.Lines(), "\n") + "\n"
 }
 
-// Frame returns the rows down to the last one that is not empty, each after a bar, for messages.
+// Frame returns the rows down to the last one that is not empty, each with a bar in front of it, for messages.
 func (s Screen) Frame() string {
 	lines := s.Lines()
 	for len(lines) > 0 && lines[len(lines)-1] == "" {
@@ -59,8 +59,7 @@ func (s Screen) Frame() string {
 	return "  | " + strings.Join(lines, "\n  | ") + "\n"
 }
 
-// ANSI returns the screen as text with SGR sequences: a line for each row, each of
-// which begins and ends without a style.
+// ANSI returns the screen as text with SGR sequences: one line for each row, which begins and ends without a style.
 func (s Screen) ANSI() string {
 	const reset = "\x1b[m"
 	var b strings.Builder

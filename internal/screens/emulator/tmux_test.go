@@ -16,7 +16,7 @@ import (
 
 var books = flag.String("books", "", "directory of captured screens whose pages are replayed in tmux")
 
-// TestBooksLikeTmux replays what the real CLI has written up to each captured page, and compares cells and cursor.
+// TestBooksLikeTmux replays the output of the real CLI up to each captured page, and compares cells and cursor.
 func TestBooksLikeTmux(t *testing.T) {
 	t.Parallel()
 	if *books == "" {

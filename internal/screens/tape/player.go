@@ -102,8 +102,8 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 	return nil
 }
 
-// Start reads the output of the program until the program has closed its terminal. It returns a [Playback], which does
-// steps. It may be called once.
+// Start starts to read the output of the program until the program closes its terminal. It returns a [Playback], which
+// performs steps. It may be called once.
 func (p *Player) Start() *Playback {
 	r := &Playback{Player: p, startedAt: p.Clock.Now(), changed: make(chan struct{}, 1)}
 	go r.read() // returns when the program has closed its terminal
@@ -124,12 +124,12 @@ func (r *Playback) Do(ctx context.Context, s *Step) error {
 type Playback struct {
 	*Player
 	startedAt time.Time
-	changed   chan struct{} // has an element if output has arrived since it was last emptied
+	changed   chan struct{} // receives a token when output has arrived
 
 	mu     sync.Mutex
 	offset int       // bytes of output
 	last   time.Time // time of the last output
-	closed bool      // there will be no more output
+	closed bool      // the program has closed its terminal
 }
 
 // read passes output of the program to the screen, and the replies of the terminal to the program.
@@ -162,7 +162,7 @@ func (r *Playback) read() {
 	}
 }
 
-// record passes an event on; the caller holds mu.
+// record passes an event to the recorder; the caller holds mu.
 func (r *Playback) record(input bool, data []byte) {
 	if r.Recorder != nil {
 		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.startedAt), Input: input, Data: data})

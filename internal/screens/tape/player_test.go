@@ -70,7 +70,7 @@ func TestPlay(t *testing.T) {
 			for !strings.HasSuffix(typed, "\r") {
 				n, _ := in.Read(b)
 				typed += string(b[:n])
-				time.Sleep(2 * time.Second) // slow, but less than the limit of an echo
+				time.Sleep(2 * time.Second) // slow, but faster than the time limit for an echo
 				_, _ = out.Write(b[:n])
 			}
 			_, _ = io.WriteString(out, "\nhello\x1b[6n")

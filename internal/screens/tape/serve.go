@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// request is one line of a test. Its parts are done in the order of the fields; all are optional.
+// request is one line of a test. Its parts are executed in the order of the fields; all are optional.
 type request struct {
 	Wait      string `json:"wait"`       // wait until the screen contains this text
 	Gone      string `json:"gone"`       // wait until the screen does not contain this text
@@ -37,8 +37,8 @@ type screen struct {
 	Text string `json:"text"`
 }
 
-// ServeTerminal does the requests that in has, a line of JSON each, and writes a line for each answer to out.
-// It returns at the end of in.
+// ServeTerminal executes the requests in in, one line of JSON each, and writes one line for each answer to out. It
+// returns at the end of in.
 func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	enc := json.NewEncoder(out)

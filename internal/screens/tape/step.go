@@ -15,7 +15,7 @@ type failure string
 // Error returns the reason.
 func (f failure) Error() string { return string(f) }
 
-// step does one step. The error is a failure, or of another kind.
+// step performs one step. Its error is a failure of the step or another error.
 func (r *Playback) step(ctx context.Context, s *Step) error {
 	err := r.wait(ctx, s)
 	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
@@ -139,7 +139,7 @@ func (r *Playback) press(ctx context.Context, key string, quiet, limit time.Dura
 	return r.settle(ctx, quiet, limit)
 }
 
-// selectOption presses Down until an option is selected; lists of options are circles.
+// selectOption presses Down until an option is selected; after the last option of a list comes the first one.
 func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 	const most = 20
 	for range most {
@@ -154,8 +154,8 @@ func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 	return failure("found no option that begins with " + backquote(s.Select))
 }
 
-// typeText types a text and waits until the program has echoed its end. A program
-// that shows something else is not waited for longer than echoTimeout.
+// typeText types a text and waits until the program has echoed its end. If the program does not echo the text, it waits
+// at most echoTimeout.
 func (r *Playback) typeText(ctx context.Context, text string) error {
 	const most = 20 // runes: an echo may be wrapped
 	tail := []rune(text)

@@ -1,9 +1,8 @@
-// Package tape reads and plays tapes. A tape is a TOML file that leads an
-// interactive program to its screens: it types, waits for what the screen shows,
-// opens gates of the scenario, and takes labelled screens, which are called pages.
+// Package tape reads and plays tapes. A tape is a TOML file that leads an interactive program to its screens: it types,
+// waits for text on the screen, opens gates of the scenario, and captures labelled screens, which are called pages.
 //
-// [Parse] reports everything that is wrong with a file at once. [Player.Play] drives any
-// program with a terminal, usually a [pty.Program].
+// [Parse] reports all errors in a file at once. [Player.Play] drives any program with a terminal, usually a
+// [pty.Program].
 package tape
 
 import (
@@ -41,7 +40,7 @@ type Tape struct {
 	Steps []Step            `toml:"steps,required"`
 }
 
-// Step is one step. Its parts are done in the order of the fields; all are optional.
+// Step is one step. Its parts are executed in the order of the fields; all are optional.
 type Step struct {
 	Line int // line in the file
 
@@ -55,7 +54,7 @@ type Step struct {
 	Select   string `toml:"select"`            // press Down until the option that begins with this text is selected
 	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
 	Gate     string `toml:"gate"`              // open this gate of the scenario
-	SettleMS int    `toml:"settle_ms" min:"0"` // wait until no output has arrived for this long: before the page, which does so anyway (250), or after the waits
+	SettleMS int    `toml:"settle_ms" min:"0"` // wait until there has been no output for this long: before the page, which always does so (250), or after the waits
 
 	Snapshot string `toml:"snapshot"` // take a page of this name
 	State    string `toml:"state"`    // the state that the page shows
@@ -69,7 +68,7 @@ type Step struct {
 	keys    []string       // bytes that the keys of Key send
 }
 
-// States returns the states that a page may have. A finer kind may follow after a slash: permission/bash.
+// States returns the states that a page may have. A subkind may follow after a slash: permission/bash.
 func States() []string {
 	return []string{"idle", "busy", "permission", "question", "plan", "dialog", "menu", "error", "ended"}
 }
@@ -180,7 +179,7 @@ func NewStep(s Step) (*Step, error) {
 
 func backquote(s string) string { return "`" + s + "`" }
 
-// Pages returns the names of the pages that the tape takes.
+// Pages returns the names of the pages that the tape captures.
 func (t *Tape) Pages() []string {
 	var names []string
 	for _, s := range t.Steps {
@@ -191,8 +190,8 @@ func (t *Tape) Pages() []string {
 	return names
 }
 
-// SleepLines returns the lines of steps that sleep, except before pages of menus. A page that depends on a sleep is
-// taken too early on a busy machine.
+// SleepLines returns the lines of steps that sleep, except before pages of menus. On a busy machine, a page that
+// depends on a sleep is captured too early.
 func (t *Tape) SleepLines() []int {
 	var lines []int
 	for _, s := range t.Steps {

@@ -19,7 +19,7 @@ type format struct {
 	root  string
 	types map[string]*ast.TypeSpec
 	docs  map[string]string
-	order []string // the struct types that are reached from root, root first
+	order []string // the struct types that root refers to, directly or indirectly; root first
 
 	schemaFile string // name of the file that the JSON Schema is written to
 }
@@ -160,8 +160,8 @@ func keyOf(tag reflect.StructTag) (key, opts string) {
 	return key, opts
 }
 
-// describe rewrites a doc comment that begins with a Go name, for a table in which the key is in another column:
-// "Name is the label" becomes "The label", "Name of it" becomes "The name of it".
+// describe rewrites a doc comment that begins with a Go name for a table that has the key in another column: "Name is
+// the label" becomes "The label", "Name of it" becomes "The name of it".
 func describe(doc, name, key string) string {
 	doc = strings.Join(strings.Fields(doc), " ")
 	rest, ok := strings.CutPrefix(doc, name)

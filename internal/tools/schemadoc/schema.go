@@ -39,7 +39,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// schemaLocation is where the committed schemas can be read. Editors and SchemaStore know a schema by this address.
+// schemaLocation is the address of the committed schemas. Editors and SchemaStore identify a schema by this address.
 const schemaLocation = "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/"
 
 // schemaHead returns the beginning of each JSON Schema.

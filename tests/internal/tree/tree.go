@@ -21,8 +21,7 @@ import (
 // Update is set if the tests rewrite generated files instead of comparing them.
 var Update = flag.Bool("update", false, "rewrite what the tests generate: cmp files of scripts, the package table in docs/architecture.md")
 
-// Root is the root of the tree, seen from a directory of tests, and Module the path
-// of its module.
+// Root is the root of the tree, relative to a directory of tests, and Module is the path of its module.
 const (
 	// Root is the path of the tree's root from a directory of tests, and Module the path of its module.
 	Root   = "../.."
@@ -44,7 +43,7 @@ func (s Source) IsTest() bool { return strings.HasSuffix(s.Path, "_test.go") }
 func (s Source) Line(n ast.Node) int { return s.Fset.Position(n.Pos()).Line }
 
 // Sources parses every Go file of the tree with its comments, in path order. go test notices new and changed files,
-// because the test itself opens them. All tests of a package share the files, so they only read them.
+// because the test itself opens them. All tests of a package share the files, so they must not change them.
 func Sources(t *testing.T) []Source {
 	t.Helper()
 	parsed.Do(func() { parsed.sources = parseAll(t) })

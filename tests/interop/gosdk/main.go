@@ -4,7 +4,7 @@
 //	gosdk                   serves stdio
 //	gosdk http ADDRESS      serves streamable HTTP at /mcp
 //	gosdk sse ADDRESS       serves the older transport at /sse
-//	gosdk client URL        logs in to a fixture behind OAuth and calls its tools
+//	gosdk client URL        logs in to a fixture that requires OAuth and calls its tools
 //
 // With STATELESS=1 it also serves revision 2026-07-28 over HTTP, which has no sessions.
 package main
@@ -74,7 +74,7 @@ func newServer() *mcp.Server {
 	return s
 }
 
-// authorize follows the redirect of a fixture that approves at once.
+// authorize follows the redirect of a fixture that approves immediately.
 func authorize(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	browser := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := browser.Get(args.URL)

@@ -224,7 +224,7 @@ func (c client) run(t *testing.T, suite []step) {
 	}
 }
 
-// ask sends a prompt of the server and checks that the conversation then contains some text.
+// ask sends a prompt of the server and checks that the conversation after it contains a text.
 func (c client) ask(t *testing.T, prompt, want string) {
 	t.Helper()
 	scenario := fmt.Sprintf("name = \"prompt\"\n[[responses]]\npattern = { type = \"contains\", text = %q }\nresponse = \"it came\"\n"+

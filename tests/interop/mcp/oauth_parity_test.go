@@ -118,12 +118,12 @@ func TestOAuthSessions_N23N30N31(t *testing.T) {
 }
 
 var (
-	// If the model calls a tool of a server that is not connected, the real CLI tries to connect once more and
-	// reports this to the model; claudeless does not. Both refuse the call.
+	// If the model calls a tool of a disconnected server, the real CLI tries to connect once more and reports this to the
+	// model. claudeless does not. Both refuse the call.
 	withoutReconnects = regexp.MustCompile(`\. Claude Code (connected to|tried to connect to) MCP server [^<]*`)
 	refusalPattern    = regexp.MustCompile(`(?m)^access invalid_token\n?`)
-	// The double compares the issuer in the metadata with where they are, which conformance
-	// asks for. The real CLI does so in the answer to the login. Both logins fail.
+	// claudeless compares the issuer in the metadata with the address of the metadata, as the specification requires. The
+	// real CLI compares it in the answer to the login. Both logins fail.
 	loginDetails = regexp.MustCompile(`(?m)^(authorize ok.*|(login-\d: .*Couldn't complete authentication for "rows": ).*)\n?`)
 )
 
@@ -197,7 +197,7 @@ func toolResults(stream string) (all []string) {
 // escapePattern matches escape sequences of terminals.
 var escapePattern = regexp.MustCompile(`\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\))`)
 
-// lastLine returns the last line of a terminal that has words, without the question before them.
+// lastLine returns the last line of a terminal that is not empty, without the question at its beginning.
 func lastLine(text string) string {
 	last := ""
 	for line := range bytes.Lines([]byte(escapePattern.ReplaceAllString(text, ""))) {

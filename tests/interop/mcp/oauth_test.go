@@ -22,7 +22,7 @@ const (
 	typescript2Version = "2.4.0"
 )
 
-// behindOAuth returns a fixture behind OAuth that supports one revision. refresh is the value of its key.
+// behindOAuth returns a fixture that requires OAuth and supports one revision. refresh is the value of its key refresh.
 func behindOAuth(refresh, revision string) string {
 	return `name = "rows"
 seed = 7
@@ -68,11 +68,11 @@ func TestOAuthClients(t *testing.T) {
 		want          []string
 	}{
 		{"typescript-sdk-2", "rotate", npmDir("client", typescript2Version, node), both, slices.Concat(first, refresh, forbidden, wider)},
-		// Version 1 answers a step-up with a refresh if it has a refresh token, which gives no more scopes.
+		// If version 1 needs more scopes and has a refresh token, it only refreshes the token, which adds no scopes.
 		{"typescript-sdk-1", "none", npmDir("sdk", typescript1Version, node), older, slices.Concat(first, login, forbidden, wider)},
-		// It refreshes only when its own clock says that the token has expired; after a 401 it logs in again.
+		// It refreshes only if the token has expired by its own clock; after a 401 it logs in again.
 		{"python-sdk-2", "rotate", pythonClient(python2Version), both, slices.Concat(first, login, forbidden, wider)},
-		// It logs in before the server asks, and again after a 401.
+		// It logs in before the first request, and again after a 401.
 		{"mcp-go", "rotate", buildGoPeer("mcpgo"), both, slices.Concat(register, login, challenge, login, forbidden, wider)},
 		// It registers for each login.
 		{"go-sdk", "rotate", buildGoPeer("gosdk"), both, slices.Concat(first, register, login, forbidden, register, wider)},

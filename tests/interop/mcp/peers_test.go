@@ -33,8 +33,7 @@ type peer struct {
 	setUp      func(t *testing.T) (commandOf, error) // the error = it cannot be had here
 	transports []transportPath
 	suite      []step
-	// prompt is the slash command of a prompt, and what must be in it; empty =
-	// no prompts.
+	// prompt is the slash command of a prompt, and what must be in it; empty means no prompts.
 	prompt, promptText string
 }
 
@@ -153,7 +152,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startPeer starts a remote peer and waits until it accepts connections. It ends with the test.
+// startPeer starts a remote peer and waits until it accepts connections. It is stopped at the end of the test.
 func startPeer(t *testing.T, command commandOf, transport string) (port int) {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")

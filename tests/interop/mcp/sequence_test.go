@@ -48,7 +48,7 @@ tool_calls = [{ tool = "mcp__p__echo", input = {} }]
 text = "the end"
 `
 
-// sessionScript runs one program whose connection to the server goes through a tap. Over HTTP the tap starts first and ends
+// sessionScript runs one program that connects to the server through a tap. Over HTTP the tap starts first and ends
 // last.
 const sessionScript = `
 if [ -n "$INTEROP_TAP_LISTEN" ]; then
@@ -82,7 +82,7 @@ func TestSequences_N1N2(t *testing.T) {
 			for _, transport := range []string{"stdio", "http"} {
 				t.Run(transport, func(t *testing.T) {
 					var ours, theirs []string
-					for range 3 { // on a busy machine a server may start later than the probe waits
+					for range 3 { // on a busy machine a server may start only after the time limit of the probe
 						ours = playTapped(t, binary, "", transport, command)
 						theirs = playTapped(t, binary, real, transport, command)
 						if slices.Equal(ours, theirs) {

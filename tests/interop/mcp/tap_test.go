@@ -20,12 +20,12 @@ import (
 	"sync"
 )
 
-// A tap is this test binary between a client and a third-party server: it appends the client's messages to a file.
-// Its arguments are environment variables.
+// A tap is this test binary between a client and a third-party server: it appends the client's messages to a file. Its
+// arguments are environment variables.
 //
 //	INTEROP_TAP=FILE                      the file
 //	INTEROP_TAP_SERVER=COMMAND LINE       is started; words have no spaces
-//	INTEROP_TAP_LISTEN, INTEROP_TAP_URL   HTTP: where the tap and the server are; empty = stdio
+//	INTEROP_TAP_LISTEN, INTEROP_TAP_URL   HTTP: the addresses of the tap and of the server; empty means stdio
 
 // runTap runs until its input ends, or for ever over HTTP.
 func runTap(file string) error {
@@ -85,7 +85,7 @@ type tap struct {
 	log io.Writer
 }
 
-// note writes one line: the HTTP method, the method of the message, its id if that is a text, its MCP headers, and its
+// note writes one line: the HTTP method, the method of the message, its id if it is a string, its MCP headers, and its
 // parameters.
 func (t *tap) note(method string, header http.Header, body []byte) {
 	t.mu.Lock()

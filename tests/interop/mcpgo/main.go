@@ -3,7 +3,7 @@
 //
 //	mcpgo                   serves stdio
 //	mcpgo http ADDRESS      serves streamable HTTP at /mcp
-//	mcpgo client URL        logs in to a fixture behind OAuth and calls its tools
+//	mcpgo client URL        logs in to a fixture that requires OAuth and calls its tools
 package main
 
 import (
@@ -44,7 +44,7 @@ type session struct {
 	clientID string // after the first authorization
 }
 
-// attempt runs what may need an authorization, and runs it again after one.
+// attempt runs a function that may need an authorization. If it does, attempt logs in and runs it again.
 func (s *session) attempt(ctx context.Context, run func() error) error {
 	err := run()
 	if !client.IsOAuthAuthorizationRequiredError(err) {
@@ -111,7 +111,7 @@ func connect(ctx context.Context, to, clientID string, scopes ...string) (*sessi
 }
 
 // runClient calls, calls again after the token expired, and steps up: mcp-go only reports that the scope is
-// insufficient. Sessions end with the process, because mcp-go ends them without their token.
+// insufficient. Sessions are not closed explicitly, because mcp-go closes them without their token.
 func runClient(ctx context.Context, to string) error {
 	s, err := connect(ctx, to, "", "mcp:read")
 	if err != nil {

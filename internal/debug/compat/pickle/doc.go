@@ -21,7 +21,7 @@ type Set struct {
 	Frozen bool
 }
 
-// Dict is a Python dict in insertion order; of equal keys the last counts.
+// Dict is a Python dict in insertion order; of equal keys the last one is used.
 type Dict struct{ Keys, Values []any }
 
 // Get returns the value of a string key; ok is false if the key is missing.
@@ -52,8 +52,8 @@ type Object struct {
 	State  any // argument of __setstate__; nil means none
 }
 
-// newObject returns what Python would create by calling f. dill names a built-in type
-// by a call; then it returns that type.
+// newObject represents the object that Python would create by calling f. dill writes a built-in type as a call; then
+// newObject returns that type.
 func newObject(f, args any) any {
 	g, ok := f.(*Global)
 	if ok && g.Module == "dill._dill" && g.Name == "_load_type" {

@@ -63,7 +63,7 @@ func TestReadOpcodes(t *testing.T) {
 		"cdatetime\ndate\nC\x01x\x94\x85R.":                     "datetime.date(b'x')",
 		"ca\nB\n)\x81}X\x01\x00\x00\x00xK\x01sb.":               "a.B() state={'x': 1}",
 
-		// What dill makes of types and of some values.
+		// The pickles that dill writes for types and for some values.
 		"cdill._dill\n_load_type\n(\x8c\x03inttR.":      "int",
 		"cdill._dill\n_load_type\n)R.":                  "dill._dill._load_type()",
 		"cdill._dill\n_eval_repr\n(\x8c\x08range(3)tR.": "range(3)",
@@ -181,8 +181,8 @@ func FuzzFromJSON(f *testing.F) {
 	})
 }
 
-// Reading takes time and memory in proportion to the shown text, not to the size of the pickle (A7): for example for
-// a huge integer, or for millions of values that are created, dropped, stored or put into containers.
+// Reading takes time and memory in proportion to the displayed text, not to the size of the pickle (A7). Examples are a
+// huge integer, and millions of values that are created, dropped, stored or put into containers.
 func TestReadIsBounded(t *testing.T) {
 	many := func(s string) string { return strings.Repeat(s, 3<<20/len(s)) }
 	tests := map[string]string{

@@ -33,7 +33,7 @@ type reader struct {
 	stack  []any
 	pushed int // values pushed so far
 	memo   map[uint64]any
-	err    error // the first error; reading stops after it and the result is not used
+	err    error // the first error; after it, reading stops and the result is not used
 }
 
 // Read parses a pickle of protocol 4, which the older clients write. It imports nothing and calls nothing.
@@ -61,7 +61,8 @@ func (m *reader) fail(err error) {
 	}
 }
 
-// scalar runs an opcode and reports whether the opcode belongs to this group; the other groups do the same.
+// scalar executes an opcode of its group. It returns false for other opcodes. The functions for the other groups work
+// in the same way.
 func (m *reader) scalar(op uint64) bool {
 	switch op {
 	case 0x80:

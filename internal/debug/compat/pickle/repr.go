@@ -12,8 +12,8 @@ import (
 // reprDepth bounds the displayed depth of containers.
 const reprDepth = 12
 
-// Repr returns a value as Python's repr would, at most about limit bytes of it.
-// What Python would create by a call is displayed as that call.
+// Repr returns a value as Python's repr would, at most about limit bytes of it. An object that Python would create by a
+// call is displayed as that call.
 func Repr(v any, limit int) string {
 	p := &printer{remaining: limit}
 	p.value(v, 0)
@@ -25,7 +25,7 @@ func Repr(v any, limit int) string {
 
 type printer struct {
 	b         strings.Builder
-	remaining int // bytes that may still be written; may become negative once, then nothing more is written
+	remaining int // remaining number of bytes; when it becomes negative, writing stops
 }
 
 func (p *printer) text(s string) {

@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// place is where one check runs.
+// place is the directory and environment of one check.
 type place struct {
 	dir    string
 	stderr strings.Builder
