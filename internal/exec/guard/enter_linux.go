@@ -57,9 +57,6 @@ func enter(link int, ownNetwork bool, become func() error) error {
 	if err := send(link, "", watched, files); err != nil {
 		return err
 	}
-	for _, fd := range files {
-		_ = unix.Close(fd) // the parent has its own copies
-	}
 	if n, err := unix.Read(link, make([]byte, 1)); n != 1 {
 		return errors.Join(errors.New("the parent process has ended"), err)
 	}
@@ -102,20 +99,25 @@ func setUpNetwork() ([]int, error) {
 		}
 	}
 	for _, server := range nameServers() {
-		if !server.IsLoopback() {
-			if err := addAddress("lo", server); err != nil {
-				continue // names cannot be resolved through this address
-			}
-		}
-		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, dnsPort)))
+		conn, err := listenAs(server)
 		if err != nil {
-			continue
+			continue // names cannot be resolved through this address
 		}
 		if files, err = appendFile(files, conn); err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
+}
+
+// listenAs receives the queries for a name server, whose address it gives to loopback.
+func listenAs(server netip.Addr) (*net.UDPConn, error) {
+	if !server.IsLoopback() {
+		if err := addAddress("lo", server); err != nil {
+			return nil, fmt.Errorf("adding the address of the name server: %w", err)
+		}
+	}
+	return net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, dnsPort)))
 }
 
 func appendFile(files []int, socket interface{ File() (*os.File, error) }) ([]int, error) {
@@ -156,9 +158,7 @@ func bringUp(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, ifr); err != nil {
-		return err
-	}
+	_ = unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, ifr) // if this fails, the next call does too
 	ifr.SetUint16(ifr.Uint16() | unix.IFF_UP)
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
 }
@@ -173,12 +173,7 @@ func ServeName(name string) (io.Closer, error) {
 	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	var sockets dnsSockets
 	for _, server := range nameServers() {
-		if !server.IsLoopback() {
-			if err := addAddress("lo", server); err != nil {
-				return sockets, errors.Join(fmt.Errorf("adding the address of the name server: %w", err), sockets.Close())
-			}
-		}
-		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, dnsPort)))
+		conn, err := listenAs(server)
 		if err != nil {
 			return sockets, errors.Join(err, sockets.Close())
 		}
@@ -227,9 +222,8 @@ func addAddress(name string, addr netip.Addr) error {
 		return err
 	}
 	answer := make([]byte, 512)
-	n, _, err := unix.Recvfrom(fd, answer, 0)
-	if err != nil || n < unix.SizeofNlMsghdr+4 {
-		return errors.Join(errors.New("no answer from rtnetlink"), err)
+	if _, _, err := unix.Recvfrom(fd, answer, 0); err != nil {
+		return err
 	}
 	if code := *(*int32)(unsafe.Pointer(&answer[unix.SizeofNlMsghdr])); code != 0 {
 		return syscall.Errno(-code)

@@ -95,10 +95,7 @@ func (l *Log) findPeer(addr string) process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, text := cutAtLast(addr, ":")
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
+	port, _ := strconv.Atoi(text) // no connection has the port 0
 	if l.connectionTable != nil {
 		var b bytes.Buffer
 		_, _ = io.Copy(&b, io.NewSectionReader(l.connectionTable, 0, 16<<20)) // a partial table is used

@@ -2,7 +2,9 @@ package guard
 
 import (
 	"bufio"
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,8 +87,10 @@ func TestResolver(t *testing.T) {
 	if six := r.answer(query("example.com", 28)); len(six) != len(query("example.com", 28)) || six[7] != 0 {
 		t.Errorf("an address of IPv6: %v", six)
 	}
-	if got := r.nameOf(netip.MustParseAddr("198.18.0.1")); got != "api.anthropic.com" {
-		t.Errorf("the name of the first address is %q", got)
+	for range 2 {
+		if got := r.nameOf(netip.MustParseAddr("::ffff:198.18.0.1")); got != "api.anthropic.com" {
+			t.Errorf("the name of the first address is %q", got)
+		}
 	}
 	for _, bad := range [][]byte{nil, make([]byte, 11), make([]byte, 12), asked, query("x", 1)[:13], append(query("x", 1)[:12], 200)} {
 		if got := r.answer(bad); got != nil {
@@ -206,10 +211,103 @@ func TestProxy(t *testing.T) {
 	if plain.Code != http.StatusMethodNotAllowed {
 		t.Errorf("a request other than CONNECT: status %d", plain.Code)
 	}
-	for value, want := range map[string]bool{"": true, "proxy:3128": true, "http://proxy:3128": true, "https://proxy": false, "socks5://proxy": false} {
-		if _, ok := ParseUpstream(value); ok != want {
-			t.Errorf("ParseUpstream(%q): %v", value, ok)
+}
+
+func TestParseUpstream(t *testing.T) {
+	for value, want := range map[string]string{
+		"": "<nil> true", "proxy:3128": "http://proxy:3128 true", "http://me@proxy:3128": "http://me@proxy:3128 true", "proxy": "http://proxy:80 true",
+		"http://[::1]": "http://[::1]:80 true", "https://proxy": "<nil> false", "socks5://proxy": "<nil> false", "http://": "<nil> false", "http://%": "<nil> false",
+	} {
+		u, ok := ParseUpstream(value)
+		got := fmt.Sprint("<nil> ", ok)
+		if u != nil {
+			got = fmt.Sprint(u, " ", ok)
 		}
+		if got != want {
+			t.Errorf("ParseUpstream(%q): %q", value, got)
+		}
+	}
+}
+
+// A process that is not found is not described, but its connection is reported.
+func TestProxyWithoutPeer(t *testing.T) {
+	for _, tt := range []struct {
+		host    string
+		refuses bool
+		want    []Breach
+	}{
+		{"api.anthropic.com:443", true, []Breach{{Kind: KindVendor, Text: "a program tried to reach the vendor's address api.anthropic.com:443"}}},
+		{"160.79.104.10:443", false, []Breach{{Kind: KindVendor, Text: "a program tried to reach the vendor's address 160.79.104.10:443"}}},
+		{"example.org:443", true, []Breach{{Kind: KindUnreachable, Text: "example.org:443 was blocked"}}},
+		{startEchoServer(t), false, nil}, // a connection that is no longer there
+	} {
+		var l Log
+		q := httptest.NewRequest(http.MethodConnect, "/", http.NoBody)
+		q.Host, q.RemoteAddr = tt.host, "192.0.2.1:x"
+		w := httptest.NewRecorder()
+		(&Proxy{Log: &l, RefusesAll: tt.refuses}).ServeHTTP(w, q)
+		if diff := cmp.Diff(tt.want, l.Breaches()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.host, diff)
+		}
+	}
+}
+
+// A connection through the proxy ends as it would without it: each side can stop sending first, and none is left open.
+func TestProxyEnds(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	proxy := httptest.NewUnstartedServer(&Proxy{Log: &Log{}})
+	proxy.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	proxy.Start()
+	defer proxy.Close()
+	connect := func() (client, server *net.TCPConn) {
+		conn, err := net.Dial("tcp", proxy.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\n\r\n", ln.Addr())
+		other, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readHead(conn); err != nil {
+			t.Fatal(err)
+		}
+		return conn.(*net.TCPConn), other.(*net.TCPConn)
+	}
+	client, server := connect()
+	fmt.Fprint(client, "question")
+	client.CloseWrite()
+	if got, err := io.ReadAll(server); string(got) != "question" || err != nil {
+		t.Errorf("the server received %q, %v", got, err)
+	}
+	fmt.Fprint(server, "answer")
+	server.CloseWrite()
+	if got, err := io.ReadAll(client); string(got) != "answer" || err != nil {
+		t.Errorf("the client received %q, %v", got, err)
+	}
+	client.Close()
+	server.Close()
+
+	client, server = connect()
+	server.Close()
+	if _, err := io.ReadAll(client); err != nil {
+		t.Errorf("the server has closed: %v", err)
+	}
+	client.Close()
+
+	client, server = connect()
+	cancel()
+	for name, conn := range map[string]*net.TCPConn{"client": client, "server": server} {
+		if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: %v", name, err)
+		}
+		conn.Close()
 	}
 }
 
@@ -355,11 +453,16 @@ func TestReadHead(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		text, want string
-	}{{head(100) + "rest", "HTTP/1.1 200 OK"}, {head(most), "HTTP/1.1 200 OK"}, {head(most + 1), ""}, {"HTTP/1.1 200", ""}} {
+	}{
+		{head(100) + "rest", "HTTP/1.1 200 OK <nil>"},
+		{head(most), "HTTP/1.1 200 OK <nil>"},
+		{head(most + 1), " the proxy's response is too long"},
+		{"HTTP/1.1 200", " EOF"},
+	} {
 		r := strings.NewReader(tt.text)
-		got, err := readHead(r)
-		if got != tt.want || (err != nil) != (tt.want == "") {
-			t.Errorf("%d bytes: %q, %v", len(tt.text), got, err)
+		status, err := readHead(r)
+		if got := fmt.Sprint(status, " ", err); got != tt.want {
+			t.Errorf("%d bytes: %q", len(tt.text), got)
 		}
 		if strings.HasSuffix(tt.text, "rest") && r.Len() != len("rest") {
 			t.Errorf("%d bytes are left", r.Len())
@@ -373,7 +476,19 @@ func TestIsCopyOfSelf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{self: true, t.TempDir(): false, "/no/such/file": false} {
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 200 << 20
+	long, tooLong := filepath.Join(t.TempDir(), "long"), filepath.Join(t.TempDir(), "too long")
+	for path, size := range map[string]int64{long: most, tooLong: most + 1} {
+		writeFile(t, path, string(program))
+		if err := os.Truncate(path, size); err != nil { // without using space
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]bool{self: true, long: true, tooLong: false, t.TempDir(): false, "/no/such/file": false} {
 		if got := isCopyOfSelf(path); got != want {
 			t.Errorf("%s: %v", path, got)
 		}

@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -63,16 +64,10 @@ func (p *Poller) scan() int {
 	all := Descendants(os.Getpid())
 	for _, pid := range all {
 		who := process(pid)
-		exe, err := os.Readlink(who.file("exe"))
-		if err != nil {
-			continue // the process has exited
-		}
-		words := who.argv()
-		if len(words) == 0 {
-			continue
-		}
-		dir, _ := os.Readlink(who.file("cwd")) // the process may have exited
-		words[0] = exe
+		exe, _ := os.Readlink(who.file("exe")) // empty if the process has exited
+		dir, _ := os.Readlink(who.file("cwd"))
+		words := append([]string{exe}, who.argv()...)
+		words = slices.Delete(words, 1, min(2, len(words)))
 		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxWords)], dir); file != "" {
 			p.log.add(Breach{Kind: KindRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
 		}

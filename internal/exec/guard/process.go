@@ -19,8 +19,8 @@ func (p process) file(name string) string { return fmt.Sprintf("/proc/%d/%s", in
 
 // Argv returns the command line of a process; nil means unknown.
 func Argv(pid int) []string {
-	line, err := os.ReadFile(process(pid).file("cmdline"))
-	if err != nil || len(line) == 0 {
+	line, _ := os.ReadFile(process(pid).file("cmdline"))
+	if len(line) == 0 {
 		return nil
 	}
 	return strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")

@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -77,6 +79,9 @@ func TestLineage(t *testing.T) {
 	}
 	if env := Environ(int(outer)); !slices.Contains(env, mark) {
 		t.Errorf("environment: %q", env)
+	}
+	if got := process(1 << 30).lineage(); len(got) != 1 {
+		t.Errorf("a process that does not exist has the lineage %v", got)
 	}
 	for _, p := range []process{0, 1, process(os.Getpid())} {
 		if got, want := p.String(), fmt.Sprintf("process %d", int(p)); got != want || p.lineage() != nil {
@@ -315,4 +320,109 @@ func TestFileAt(t *testing.T) {
 			t.Errorf("%d %s: %q, want %q", int32(tt.fd), tt.path, got, tt.want)
 		}
 	}
+}
+
+// The ancestors of a process are listed up to a maximum.
+func TestLineageIsBounded(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "nest")
+	writeFile(t, script, `if [ $1 = 0 ]; then `+waits+`; else sh $0 $(($1-1)); fi; :`)
+	cmd := child(t, []string{"sh", script, "12"})
+	below := Descendants(cmd.Process.Pid)
+	if got := process(below[len(below)-1]).lineage(); len(below) != 12 || len(got) != maxAncestors || slices.Contains(got, process(cmd.Process.Pid)) {
+		t.Errorf("%d descendants, lineage %v", len(below), got)
+	}
+}
+
+// A thread belongs to its process.
+func TestThreadLeader(t *testing.T) {
+	self := process(os.Getpid())
+	tasks, err := os.ReadDir(self.file("task"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		tid, _ := strconv.Atoi(task.Name()) // the kernel writes numbers only
+		if got := process(tid).threadLeader(); got != self && !HasEnded(tid) {
+			t.Errorf("thread %d belongs to %d, not %d", tid, got, self)
+		}
+	}
+	if got := process(1 << 30).threadLeader(); got != 1<<30 {
+		t.Errorf("a thread that does not exist belongs to %d", got)
+	}
+}
+
+// A poller finds the programs of a real claude by their files, while it runs and once more when it stops.
+func TestPoller(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "@anthropic-ai/claude-code/claude.exe")
+	script := filepath.Join(dir, "@anthropic-ai/claude-code/cli.js")
+	writeFile(t, binary, string(shell))
+	writeFile(t, script, waits)
+	var l Log
+	p := StartPoller(&l, OwnFiles{})
+	found := func(cmd *exec.Cmd, file string) string {
+		return fmt.Sprintf("%d a real claude was started: %s: %s", cmd.Process.Pid, file, process(cmd.Process.Pid))
+	}
+	var want []string
+	for len(want) < 2 { // the second one starts after the first scan
+		cmd := child(t, []string{"sh", script, fmt.Sprint(len(want))})
+		want = append(want, found(cmd, script))
+		for len(l.Breaches()) < len(want) {
+			runtime.Gosched()
+		}
+	}
+	p.Stop()
+	last := &Poller{log: &l, done: make(chan struct{})}
+	cmd := exec.Command(binary, "-c", waits)
+	cmd.Args[0] = "innocent"
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); _ = cmd.Wait() }() // it ends with its input
+	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, found(cmd, binary))
+	last.Stop()
+	last.Stop()
+	p.Stop() // scans no more
+	var got []string
+	for _, b := range l.Breaches() {
+		got = append(got, fmt.Sprint(b.PID, " ", b.Text))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("breaches (-want +got):\n%s", diff)
+	}
+}
+
+// A zombie, of which nothing can be read, is no real claude and does not hide the others.
+func TestPollerSkipsZombies(t *testing.T) {
+	cmd := exec.Command("/bin/true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	var l Log
+	p := &Poller{log: &l, done: make(chan struct{})}
+	if n := p.scan(); n < 1 || len(l.Breaches()) != 0 {
+		t.Errorf("%d processes, breaches %+v", n, l.Breaches())
+	}
+	_ = cmd.Wait() // it has ended
 }

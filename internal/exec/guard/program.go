@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"debug/buildinfo"
 	"debug/elf"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -22,7 +21,7 @@ type programs struct{ known map[string]bool }
 // realProgram returns the file of the real claude that a command line runs in a directory; empty means it runs none. The
 // first word is the path of the program.
 func (p *programs) realProgram(own OwnFiles, words []string, dir string) string {
-	if len(words) == 0 || words[0] == "" {
+	if words[0] == "" {
 		return ""
 	}
 	file := resolveFile(words[0], dir)
@@ -51,10 +50,7 @@ func resolveFile(path, dir string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	file, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return ""
-	}
+	file, _ := filepath.EvalSymlinks(path)
 	return file
 }
 
@@ -97,10 +93,7 @@ func hasSignature(path string) bool {
 	}
 	defer file.Close()
 	head := make([]byte, 512)
-	n, err := io.ReadFull(file, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return false
-	}
+	n, _ := io.ReadFull(file, head)
 	if bytes.HasPrefix(head, []byte("#!")) {
 		return bytes.Contains(head[:n], []byte(signature))
 	}

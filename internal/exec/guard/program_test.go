@@ -63,7 +63,7 @@ func TestPrograms(t *testing.T) {
 			want = filepath.Join(dir, want)
 		}
 		for range 2 { // the second time from memory
-			if got := l.realProgram(own, strings.Fields(strings.ReplaceAll(line, "DIR", dir)), dir); got != want {
+			if got := l.realProgram(own, strings.Split(strings.ReplaceAll(line, "DIR", dir), " "), dir); got != want {
 				t.Errorf("%q runs %q, want %q", line, got, want)
 			}
 		}
@@ -71,9 +71,8 @@ func TestPrograms(t *testing.T) {
 }
 
 // writeExecutable creates an executable with or without an embedded script.
-func writeExecutable(t *testing.T, section, script string) string {
+func writeExecutable(t *testing.T, section, script string, size int64) string {
 	t.Helper()
-	const size = 20 << 20
 	names := "\x00" + section + "\x00.shstrtab\x00"
 	head := elf.Header64{
 		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
@@ -81,17 +80,17 @@ func writeExecutable(t *testing.T, section, script string) string {
 	}
 	sections := []elf.Section64{
 		{},
-		{Name: 1, Type: uint32(elf.SHT_PROGBITS), Off: 8192, Size: size - 8192},
+		{Name: 1, Type: uint32(elf.SHT_PROGBITS), Off: 8192, Size: uint64(size - 8192)},
 		{Name: uint32(len(section) + 2), Type: uint32(elf.SHT_STRTAB), Off: 512, Size: uint64(len(names))},
 	}
 	var b bytes.Buffer
 	for at, part := range map[int64]any{0: head, 512: []byte(names), 4096: sections, size - 300: []byte(script)} {
-		b.Grow(size)
+		b.Grow(int(size))
 		raw := new(bytes.Buffer)
 		if err := binary.Write(raw, binary.LittleEndian, part); err != nil {
 			t.Fatal(err)
 		}
-		if b.Len() < size {
+		if b.Len() < int(size) {
 			b.Write(make([]byte, size))
 		}
 		copy(b.Bytes()[at:], raw.Bytes())
@@ -107,13 +106,21 @@ func TestSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const engine = 20 << 20 // the smallest size of a program with an embedded engine
+	zeros := filepath.Join(t.TempDir(), "zeros")
+	writeFile(t, zeros, "")
+	if err := os.Truncate(zeros, engine); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		path string
 		want bool
 	}{
-		"real":           {writeExecutable(t, ".bun", "// @bun\n// (c) Anthropic PBC. All rights reserved."), true},
-		"another's":      {writeExecutable(t, ".bun", "// @bun\n// (c) somebody else"), false},
-		"other section":  {writeExecutable(t, ".data", "// (c) Anthropic PBC. All rights reserved."), false},
+		"real":           {writeExecutable(t, ".bun", "// @bun\n// (c) Anthropic PBC. All rights reserved.", engine), true},
+		"a small one":    {writeExecutable(t, ".bun", "// @bun\n// (c) Anthropic PBC. All rights reserved.", engine-1), false},
+		"another's":      {writeExecutable(t, ".bun", "// @bun\n// (c) somebody else", engine), false},
+		"other section":  {writeExecutable(t, ".data", "// (c) Anthropic PBC. All rights reserved.", engine), false},
+		"no program":     {zeros, false},
 		"this test":      {self, false},
 		"a folder":       {t.TempDir(), false},
 		"nothing at all": {"/no/such/file", false},
@@ -195,5 +202,32 @@ func TestPoll(t *testing.T) {
 		if breaches > 0 && (got[0].Kind != KindRealClaude || got[0].PID != cmd.Process.Pid || !strings.Contains(got[0].Text, "a real claude was started: ")) {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// A file is examined only once, and none is left open.
+func TestProgramsAreKnown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tool")
+	writeFile(t, path, "#!/bin/sh\n// (c) Anthropic PBC\n")
+	files := func() int {
+		all, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("there is no /proc here")
+		}
+		return len(all)
+	}
+	before := files()
+	var known, fresh programs
+	for _, want := range []bool{true, true} {
+		if got := known.isReal(OwnFiles{}, path); got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+		writeFile(t, path, "#!/bin/sh\n")
+	}
+	if fresh.isReal(OwnFiles{}, path) || IsShim(path) {
+		t.Error("a script without a signature is real")
+	}
+	if after := files(); after != before {
+		t.Errorf("%d files are open, before %d", after, before)
 	}
 }

@@ -35,7 +35,13 @@ func ParseUpstream(value string) (u *url.URL, ok bool) {
 		value = "http://" + value
 	}
 	u, err := url.Parse(value)
-	return u, err == nil && u.Scheme == "http" && u.Host != ""
+	if err != nil || u.Scheme != "http" || u.Host == "" {
+		return nil, false
+	}
+	if u.Port() == "" {
+		u.Host += ":80"
+	}
+	return u, true
 }
 
 // ServeHTTP implements only the CONNECT method.
@@ -68,16 +74,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if err != nil {
 		return
 	}
-	defer closeConn(from)
-	if _, err := io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n"); err == nil {
-		copyBoth(q.Context(), bufferedConn{from, rest}, to)
-	}
+	_, _ = io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n") // an error ends the copying too
+	buffered := io.LimitReader(rest, int64(rest.Reader.Buffered()))            // not more, because the end of rest cancels the context
+	copyBoth(q.Context(), bufferedConn{from, io.MultiReader(buffered, from)}, to)
 }
 
 // copyBoth copies in both directions until one end closes or ctx ends.
 func copyBoth(ctx context.Context, a, b net.Conn) {
-	stop := context.AfterFunc(ctx, func() { closeConn(a); closeConn(b) })
-	defer stop()
+	context.AfterFunc(ctx, func() { closeConn(a); closeConn(b) })
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error ends the copy
 	_, _ = io.Copy(a, b)
@@ -111,11 +115,7 @@ func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
 	if p.Upstream == nil {
 		return d.DialContext(ctx, "tcp", host)
 	}
-	at := p.Upstream.Host
-	if p.Upstream.Port() == "" {
-		at = net.JoinHostPort(p.Upstream.Hostname(), "80")
-	}
-	conn, err := d.DialContext(ctx, "tcp", at)
+	conn, err := d.DialContext(ctx, "tcp", p.Upstream.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +132,7 @@ func (p *Proxy) connectThrough(conn net.Conn, host string) error {
 		password, _ := u.Password()
 		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)) + "\r\n"
 	}
-	if _, err := io.WriteString(conn, head+"\r\n"); err != nil {
-		return err
-	}
+	_, _ = io.WriteString(conn, head+"\r\n") // after an error, there is no response either
 	status, err := readHead(conn)
 	if err != nil {
 		return err

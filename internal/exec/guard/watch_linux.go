@@ -61,67 +61,67 @@ type watch struct {
 // watches, Join polls the processes of the run instead. The caller must call [Network.Close], which closes the link; if
 // Join fails, it has closed the link itself.
 func Join(link *os.File, o WatchOptions) (*Network, error) {
-	files, watched, err := receive(link)
-	if err != nil {
-		return nil, errors.Join(err, link.Close())
-	}
 	n := &Network{w: &watch{WatchOptions: o, link: link, resolver: newResolver()}}
-	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil && o.OwnNetwork { // the table shows the namespace even after the process has exited
-		o.Log.setConnectionTable(table)
+	files, err := n.w.receive()
+	if err == nil {
+		err = n.w.start(n, files)
 	}
-	if err := n.w.start(n, files, watched); err != nil {
+	for _, file := range files {
+		file.Close() // the servers have copies
+	}
+	if err != nil {
 		n.Close()
 		return nil, err
 	}
 	return n, nil
 }
 
-// receive reads a message of [send]; watched reports whether the last file is a watch.
-func receive(link *os.File) (files []*os.File, watched bool, err error) {
+// receive reads a message of [send]. It keeps the watch and returns the other files, also those of a message that is
+// an error.
+func (w *watch) receive() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
-	n, rights, _, _, err := unix.Recvmsg(int(link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
-	if err != nil || n < headSize {
-		return nil, false, errors.Join(errors.New("cannot watch the connections"), err)
-	}
-	messages, err := unix.ParseSocketControlMessage(oob[:rights])
-	if err != nil {
-		return nil, false, err
-	}
+	n, rights, _, _, err := unix.Recvmsg(int(w.link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
+	messages, _ := unix.ParseSocketControlMessage(oob[:max(rights, 0)]) // files that are missing are noticed below
 	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			return nil, false, err
-		}
+		fds, _ := unix.ParseUnixRights(&messages[i])
 		for _, fd := range fds {
 			files = append(files, os.NewFile(uintptr(fd), "network"))
 		}
 	}
-	if n > headSize || len(files) != int(text[0]) {
-		return nil, false, errors.New(string(text[headSize:n]))
+	switch {
+	case n > headSize:
+		return files, errors.New(string(text[headSize:n]))
+	case n < headSize || len(files) != int(text[0]):
+		return files, errors.Join(errors.New("cannot watch the connections"), err)
+	case text[1] == 1:
+		last := len(files) - 1
+		w.notifications, files = files[last], files[:last]
 	}
-	return files, text[1] == 1, nil
+	return files, nil
 }
 
 // start turns the files into listeners and begins to watch.
-func (w *watch) start(n *Network, files []*os.File, watched bool) error {
+func (w *watch) start(n *Network, files []*os.File) error {
 	var err error
 	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
 		return err
 	}
-	if watched {
-		last := len(files) - 1
-		w.notifications, files = files[last], files[:last]
-	}
 	if w.OwnNetwork {
-		if err := w.listen(n, files); err != nil {
+		if w.NoNetwork && w.notifications == nil {
+			return errNestedStrict
+		}
+		table, err := os.Open(process(w.PID).file("net/tcp")) // it shows the namespace even after the process has exited
+		if err == nil {
+			w.Log.setConnectionTable(table)
+			err = w.listen(n, files)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	switch {
-	case watched:
+	case w.notifications != nil:
 		w.tasks.Go(w.run) // returns when Close closes wake
-	case w.OwnNetwork && w.NoNetwork:
-		return errNestedStrict
 	case !w.ExpectsReal:
 		w.poller = StartPoller(w.Log, w.OwnFiles)
 	}
@@ -133,21 +133,19 @@ func (w *watch) listen(n *Network, files []*os.File) error {
 	if len(files) < 2 {
 		return errors.New("the process in the network namespace sent no sockets")
 	}
-	var err error
-	for i, to := range []*net.Listener{&n.API, &n.Proxy} {
-		if *to, err = net.FileListener(files[i]); err != nil {
-			return err
-		}
-		files[i].Close()
-	}
 	for _, file := range files[2:] {
 		conn, err := net.FilePacketConn(file)
-		file.Close()
 		if err != nil {
 			return err
 		}
 		w.servers = append(w.servers, conn)
 		w.tasks.Go(func() { w.resolver.serve(conn) }) // returns when Close closes the socket
+	}
+	var err error
+	for i, to := range []*net.Listener{&n.API, &n.Proxy} {
+		if *to, err = net.FileListener(files[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -168,15 +166,11 @@ func (n *Network) Close() {
 		_ = s.Close() // no data was written to it
 	}
 	for _, f := range []*os.File{w.wake[1], w.link} {
-		if f != nil {
-			f.Close()
-		}
+		f.Close()
 	}
 	w.tasks.Wait()
 	for _, f := range []*os.File{w.wake[0], w.notifications} {
-		if f != nil {
-			f.Close()
-		}
+		f.Close() // nil files too
 	}
 }
 
@@ -204,14 +198,11 @@ func (w *watch) run() {
 	calls, wake := int32(w.notifications.Fd()), int32(w.wake[0].Fd())
 	for {
 		fds := []unix.PollFd{{Fd: calls, Events: unix.POLLIN}, {Fd: wake, Events: unix.POLLIN}}
-		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
-			return
-		}
-		if fds[1].Revents != 0 || fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 {
-			return
-		}
-		if fds[0].Revents&unix.POLLIN == 0 {
+		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
 			continue
+		}
+		if fds[1].Revents != 0 || fds[0].Revents != unix.POLLIN {
+			return
 		}
 		var c call
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&c))); errno != 0 {
