@@ -344,9 +344,13 @@ func TestDetailsOfFindings(t *testing.T) {
 	}
 }
 
-// Started is true if a process ran as claude or a client sent a request to the API.
+// Started is true if a process ran as claude or a client sent a request to the API. Only processes that ran as claude
+// are listed, not those of which the journal has only other lines.
 func TestStarted(t *testing.T) {
-	for kind, want := range map[string]bool{"start": true, "run": true, "request": true, "side_request": true, "exchange": true, "prompt": false, "gate": false} {
+	for kind, want := range map[string]bool{
+		"start": true, "run": true, "request": true, "side_request": true, "exchange": true,
+		"prompt": false, "gate": false, "mcp_call": false, "a later type": false,
+	} {
 		var in verdict.Input
 		for e, err := range journal.Read(strings.NewReader(completeLines(`{"type":"` + kind + `"}`))) {
 			if err != nil {
@@ -356,6 +360,9 @@ func TestStarted(t *testing.T) {
 		}
 		if got := in.Started(); got != want {
 			t.Errorf("%s: %v", kind, got)
+		}
+		if runs, ran := verdict.Judge(in).Runs, kind == "start" || kind == "run"; (len(runs) == 1) != ran || len(runs) > 1 {
+			t.Errorf("%s: runs %+v", kind, runs)
 		}
 	}
 }

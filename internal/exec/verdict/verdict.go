@@ -43,7 +43,9 @@ func judge(in Input) Report {
 	runs := splitByProcess(in.Entries)
 	r := Report{Expectations: expectations(in), Runs: []Run{}}
 	for _, p := range runs {
-		r.Runs = append(r.Runs, p.Run)
+		if p.start != nil || p.setup != nil { // other programs write lines too
+			r.Runs = append(r.Runs, p.Run)
+		}
 	}
 	l := findings{input: in, list: append([]Finding{}, in.Findings...), unmatched: []Unmatched{}}
 	l.checkConduct(runs, in.Killed)
