@@ -377,8 +377,10 @@ func TestEnter(t *testing.T) {
 		{name: "the sixth word", words: []string{"/bin/sh", "sh", "-c", "sh -u -u -u -u " + script + " x; :"}, out: "real x\n", breach: started("sh -c sh -u -u -u -u " + script + " x; :")},
 		{name: "the seventh word", words: []string{"/bin/sh", "sh", "-c", "sh -u -u -u -u -u " + script + " x; :"}, out: "real x\n"},
 		{name: "no words", words: []string{"/bin/sh", "sh", "-c", "cd " + filepath.Dir(script) + " && ./cli.js"}, out: "real\n", breach: started("sh -c cd " + filepath.Dir(script) + " && ./cli.js")},
-		{name: "by a directory", setup: []string{"as=do"}, words: []string{"/proc/self/exe", "self", "execveat=" + filepath.Dir(script) + ",cli.js"}, out: "real\n",
-			breach: started("self execveat=" + filepath.Dir(script) + ",cli.js")},
+		{
+			name: "by a directory", setup: []string{"as=do"}, words: []string{"/proc/self/exe", "self", "execveat=" + filepath.Dir(script) + ",cli.js"}, out: "real\n",
+			breach: started("self execveat=" + filepath.Dir(script) + ",cli.js"),
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := openFiles(t)
