@@ -1,5 +1,9 @@
 package claudecode
 
+import (
+	"time"
+)
+
 // BuildTime is when the simulated CLI was built.
 const BuildTime = "2026-11-19T16:23:05Z"
 
@@ -30,4 +34,22 @@ func models() []Model {
 		{"sonnet", "claude-sonnet-5-5", "Sonnet", "Sonnet 5.5, for everyday work", true, levels, true, false, true, false},
 		{"haiku", "claude-haiku-5-5", "Haiku", "Haiku 5.5, for quick answers", true, levels, true, false, true, false},
 	}
+}
+
+// DeafPeriod specifies which keys a dialog ignores right after it has appeared.
+type DeafPeriod struct {
+	Length time.Duration
+	AnyKey bool // every key is ignored, not only Enter and digits
+}
+
+// DeafPeriodOf returns the period of a dialog: "permission", "question", "plan", or "dialog/KIND" for a dialog before
+// the session. It was measured with 2.1.330: keys were sent 0 to 600 ms after the text of the dialog had arrived. The
+// first Enter with an effect came after 80 to 150 ms in dialogs before the session, and after 140 to 160 ms in dialogs
+// of the session.
+func DeafPeriodOf(dialog string) DeafPeriod {
+	const length = 150 * time.Millisecond
+	return map[string]DeafPeriod{
+		"dialog/trust": {length, true}, "dialog/mcp": {length, true},
+		"permission": {length, false}, "question": {length, false}, "plan": {length, false},
+	}[dialog]
 }

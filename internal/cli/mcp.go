@@ -8,6 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
+	"github.com/claudeless/claudeless/internal/cli/toolserver"
 )
 
 // runMCP runs the command mcp.
@@ -32,6 +33,8 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 	var verbatim *mcpcmd.Error
 	var usage *mcpcmd.UsageError
 	switch {
+	case errors.Is(err, mcpcmd.ErrServe):
+		return toolserver.Serve(ctx, toolserver.Options{CWD: plan.CWD, Environ: plan.Environ, Clock: plan.Clock, Profile: plan.Profile, In: s.Stdin, Out: s.Stdout})
 	case ctx.Err() != nil:
 		if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok && sig.Signal == syscall.SIGINT {
 			return &process.ExitError{Code: 128 + int(syscall.SIGINT)} // an interrupted turn is not a failure, but this is

@@ -30,7 +30,8 @@ func TestMCPCommand(t *testing.T) {
 		{"claude", "mcp add -s user x npx", "Added stdio MCP server x with command: npx  to user config\n", "", 0},
 		{"claudeless", "mcp call x", "", "claudeless: error: ", 1},
 		{"claudeless", "mcp add x", "", "error: missing required argument 'commandOrUrl'\n", 1},
-		{"claude", "mcp serve", "", "claudeless: error: the command \"mcp serve\" of claude is not simulated\n", 1},
+		{"claude", "mcp serve --verbose", "", "", 0},
+		{"claude", "mcp serve -x", "", "error: unknown option '-x'\n", 1},
 	} {
 		s, stdout, stderr := fakeSystem(t, strings.Fields(tt.words)...)
 		s.Args[0] = "/usr/bin/" + tt.name

@@ -29,7 +29,7 @@ const (
 
 // wideImports are the packages that may import more packages, and the reasons.
 var wideImports = map[string]int{ // constant: only read
-	"internal/cli":             23, // it builds all parts
+	"internal/cli":             24, // it builds all parts
 	"internal/cli/filecmd":     11, // it reads files of every format of our own
 	"internal/parity/suite":    12, // programs in their environment, with the API that plays the model
 	"simtest":                  10, // the binary, its terminal and the verdict in one test process

@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -32,6 +33,7 @@ func runners() map[string]runner {
 		"logout":     runLogout,
 		"remove":     runRemove,
 		resetChoices: runReset,
+		"serve":      runServe,
 		"status":     runKong[statusCmd]("status"),
 		"tools":      runKong[toolsCmd]("tools"),
 		"call":       runKong[callCmd]("call"),
@@ -63,13 +65,23 @@ func Run(ctx context.Context, o Options, words []string) error {
 			return runners()[c.name](ctx, &o, words[1:])
 		}
 	}
-	switch words[0] {
-	case "add-from-claude-desktop":
+	if words[0] == "add-from-claude-desktop" {
 		return errorf("Unsupported platform - Claude Desktop integration only works on macOS and WSL.")
-	case "serve":
-		return errors.New(`the command "mcp serve" of claude is not simulated`)
 	}
 	return errorf("error: unknown command '%s'", words[0])
+}
+
+// ErrServe asks the caller to serve the built-in tools.
+var ErrServe = errors.New("mcp serve")
+
+// runServe checks the options of `mcp serve`, which have no effect.
+func runServe(_ context.Context, o *Options, words []string) error {
+	ignore := func(string) error { return nil }
+	options := []argv.Option{{Flags: "-d, --debug", Help: "Ignored", Set: ignore}, {Flags: "--verbose", Help: "Ignored", Set: ignore}}
+	if _, help, err := parseOperands(o, "serve", options, words); err != nil || help {
+		return err
+	}
+	return ErrServe
 }
 
 func help(w io.Writer, o *Options) {

@@ -1,0 +1,133 @@
+// Package toolserver serves the built-in tools to an MCP client, as `claude mcp serve` does: calls run without permission
+// checks, and the result of a call is one text, the JSON of the tool's output.
+package toolserver
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/fixtures/wire"
+	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Options configure Serve.
+type Options struct {
+	CWD     string   // absolute
+	Environ []string // of commands ("K=V")
+	Clock   builtin.Clock
+	Profile claudecode.Profile // version, and tools that it lists
+	In      io.Reader
+	Out     io.Writer
+}
+
+// Serve serves the tools that init always lists, except ToolSearch, to one client until In or ctx ends; see
+// [wire.ServeStdio].
+func Serve(ctx context.Context, o Options) error {
+	tools, err := builtin.New(builtin.Options{CWD: o.CWD, Environ: o.Environ, Clock: o.Clock, Allowed: func(name string) bool { return o.lists(name) }})
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
+	return wire.ServeStdio(ctx, wire.Stdio{Server: server{tools, o}, In: o.In, Out: o.Out})
+}
+
+func (o Options) lists(name string) bool {
+	t := claudecode.ToolNamed(name)
+	return t.Name == name && t.Listing == claudecode.ListAlways && name != "ToolSearch" && o.Profile.HasTool(name)
+}
+
+// server handles the requests of the client.
+type server struct {
+	tools *builtin.Tools
+	o     Options
+}
+
+// Open returns the handler of the only connection.
+func (s server) Open(*wire.Session) wire.Handler { return s }
+
+// HandleNotification ignores notifications; package wire cancels calls.
+func (server) HandleNotification(string, json.RawMessage) {}
+
+// HandleClose does nothing: Serve closes the tools.
+func (server) HandleClose() {}
+
+type listedTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+type callResult struct {
+	Content [1]protocol.TextBlock `json:"content"`
+	IsError bool                  `json:"isError,omitempty"`
+}
+
+// Handle handles one request.
+func (s server) Handle(ctx context.Context, call *wire.Call) (any, error) {
+	var params struct {
+		ProtocolVersion string          `json:"protocolVersion"`
+		Name            string          `json:"name"`
+		Arguments       json.RawMessage `json:"arguments"`
+	}
+	if len(call.Params) > 0 && json.Unmarshal(call.Params, &params) != nil {
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "Invalid params"}
+	}
+	switch call.Method {
+	case "initialize":
+		if !slices.Contains([]string{"2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18"}, params.ProtocolVersion) {
+			params.ProtocolVersion = "2025-11-25"
+		}
+		return map[string]any{
+			"protocolVersion": params.ProtocolVersion, "capabilities": map[string]any{"tools": map[string]bool{"listChanged": true}},
+			"serverInfo": map[string]string{"name": "claude/tengu", "version": s.o.Profile.Version()},
+		}, nil
+	case "ping":
+		return struct{}{}, nil
+	case "tools/list":
+		tools, err := s.tools.Tools(ctx)
+		list := []listedTool{}
+		for _, t := range tools {
+			if s.o.lists(t.Name) {
+				list = append(list, listedTool{t.Name, t.Description, t.InputSchema})
+			}
+		}
+		return map[string]any{"tools": list}, err
+	case "tools/call":
+		if _, ok := s.tools.Tool(params.Name); !ok {
+			return nil, &wire.Error{Code: wire.CodeInternal, Message: "Tool " + params.Name + " not found"}
+		}
+		use := protocol.ToolUse{ID: "toolu_" + string(call.ID), Name: params.Name, Input: params.Arguments}
+		return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return s.run(ctx, use) }), nil
+	}
+	return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "Method not found"}
+}
+
+// run runs one call, if its input is valid.
+func (s server) run(ctx context.Context, use protocol.ToolUse) (any, error) {
+	r := s.tools.Precheck(ctx, use)
+	if r == nil {
+		use.Input = s.tools.Prepare(use)
+		done, err := s.tools.Execute(ctx, use)
+		if err != nil {
+			return nil, err
+		}
+		r = &done.ToolResult
+	}
+	text := r.Content.Plain()
+	if output, ok := r.Output.(string); r.IsError && ok {
+		text = strings.TrimPrefix(output, "Error: ")
+		text = strings.Replace(text, "InputValidationError: ", "Tool "+use.Name+" arguments failed schema validation: ", 1)
+	} else if !r.IsError && r.Output != nil {
+		data, err := wire.Marshal(r.Output)
+		if err != nil {
+			return nil, err
+		}
+		text = string(data)
+	}
+	return callResult{Content: [1]protocol.TextBlock{protocol.Text(text)}, IsError: r.IsError}, nil
+}
