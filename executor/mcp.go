@@ -34,8 +34,7 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	}
 }
 
-// isListed reports whether a tool is listed although its server cannot be called now,
-// for example while it reconnects.
+// isListed reports whether a tool is listed although its server cannot be called now, for example while it reconnects.
 func (m MCP) isListed(name string) bool {
 	_, err := m.Manager.Resolve(name)
 	return err == nil

@@ -56,10 +56,9 @@ func (x *Index) Canonical(written string) string {
 	return name
 }
 
-// Resolve returns the canonical name of a tool written as "mcp__server__tool", "server/tool" or "tool". A simple
-// name selects an MCP tool before a built-in one; if several servers have it, the first is used and warning says
-// so. For an unknown "server/tool" it returns the canonical name that the tool would have; any other unknown name
-// is unchanged.
+// Resolve returns the canonical name of a tool written as "mcp__server__tool", "server/tool" or "tool". A simple name
+// selects an MCP tool before a built-in one; if several servers have it, the first is used and warning says so. For an
+// unknown "server/tool" it returns the canonical name that the tool would have; any other unknown name is unchanged.
 func (x *Index) Resolve(written string) (canonical, warning string) {
 	if t, ok := x.canonical[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
 		return written, ""

@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrConnectionClosed reports that the server closed the connection during a call. It has the message of the real
-// CLI.
+// ErrConnectionClosed reports that the server closed the connection during a call. It has the message of the real CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
 // TimeoutError reports that a server sent no result within Limit. If progress restarts the limit, there was no progress

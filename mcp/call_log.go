@@ -51,8 +51,7 @@ type CallLogOptions struct {
 // during the calls.
 type CallObserver interface {
 	RecordCall(c CallRecord)
-	// RecordNotification is called while the server waits; notifications of a call come before the record of the
-	// call.
+	// RecordNotification is called while the server waits; notifications of a call come before the record of the call.
 	RecordNotification(n NotificationRecord)
 }
 

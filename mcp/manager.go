@@ -32,8 +32,7 @@ type Manager struct {
 // settleMargin is extra time for an attempt to report that it reached its own limit.
 const settleMargin = 300 * time.Millisecond
 
-// New checks the options and returns a manager without starting anything. Two servers with the same name are an
-// error.
+// New checks the options and returns a manager without starting anything. Two servers with the same name are an error.
 func New(o Options) (*Manager, error) {
 	o = o.withDefaults()
 	m := &Manager{shared: newShared(o)}

@@ -54,8 +54,7 @@ func (c *catalogue) logHidden(before *catalogue, debug *debugSink) {
 	}
 }
 
-// find finds a tool by its canonical name, as server/tool in raw names, or by its bare raw name; the first match
-// wins.
+// find finds a tool by its canonical name, as server/tool in raw names, or by its bare raw name; the first match wins.
 func (c *catalogue) find(name string) (protocol.Tool, bool) {
 	if i, ok := c.byName[name]; ok {
 		return c.tools[i], true

@@ -23,9 +23,8 @@ type Breakpoint struct {
 	// or the result came from an earlier decision.
 	Phase string `toml:"phase" enum:"before,after" default:"before"`
 	// When is a condition that must also be true. Its variables are tool, phase, input, session and call (id,
-	// tool_use_id, site.agent of a sub-agent, …); after the call also result and error (null if the call did not
-	// fail). A condition that cannot be evaluated counts as false and is reported by a warning at the end of the
-	// run.
+	// tool_use_id, site.agent of a sub-agent, …); after the call also result and error (null if the call did not fail).
+	// A condition that cannot be evaluated counts as false and is reported by a warning at the end of the run.
 	When string `toml:"when" empty:"no"`
 	// MaxHits limits how often the breakpoint decides in a run; 0 means never. By default there is no limit. Further
 	// calls are left to the following breakpoints. Calls that are counted run one after another.

@@ -290,8 +290,7 @@ func (l *linter) mayUseVariables(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
 
-// indexesInRange reports, without parsing the expressions, that all numbers are in range,
-// which is the usual case.
+// indexesInRange reports, without parsing the expressions, that all numbers are in range, which is the usual case.
 func indexesInRange(see visibleLists, src string) bool {
 	for _, list := range []struct {
 		name string

@@ -42,9 +42,8 @@
 //   - A rule that answers 20 of them with tool calls before the user's next prompt is stopped and reported (S21),
 //     because such calls cause the next notice. A rule with max_matches is not stopped.
 //
-// A response is a string, a table with text and tool_calls (the calls are made first, the text follows their
-// results), or a list of steps. Each step is one message of the model: its tool calls run, and the next step sees
-// their results.
+// A response is a string, a table with text and tool_calls (the calls are made first, the text follows their results),
+// or a list of steps. Each step is one message of the model: its tool calls run, and the next step sees their results.
 //
 // Expressions (when, and templates in double braces in texts, tool inputs and canned results) are written in
 // expr-lang and checked when the file is loaded. Their variables are:

@@ -140,8 +140,7 @@ func patternHint(err error) string {
 	return ""
 }
 
-// compilePattern compiles a pattern; on an error, bad is the path of the faulty
-// part.
+// compilePattern compiles a pattern; on an error, bad is the path of the faulty part.
 func compilePattern(p *Pattern, path diag.Path) (t match.Text, bad diag.Path, err error) {
 	switch p.Type {
 	case PatternExact:

@@ -63,8 +63,7 @@ type Vars struct {
 	Call           Call
 }
 
-// Call has the properties of the request for expressions, as JSON values. Only claudeless serve sets more than
-// Attempt.
+// Call has the properties of the request for expressions, as JSON values. Only claudeless serve sets more than Attempt.
 type Call struct {
 	MaxTokens                                    int
 	Stream                                       bool
@@ -245,8 +244,7 @@ func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
 	return nil, nil
 }
 
-// finish sets HasMore and the structured output. The last message gets the output of the response if its step has
-// none.
+// finish sets HasMore and the structured output. The last message gets the output of the response if its step has none.
 func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
 	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {

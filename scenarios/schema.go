@@ -102,9 +102,8 @@ type Rule struct {
 	// Pattern is what the prompt must match.
 	Pattern Pattern `toml:"pattern,required"`
 	// Source selects the prompts that the rule answers: `user` for prompts of users and programs, `notification` for
-	// prompts that the CLI itself writes (the end of a background task, feedback of hooks, reminders), `any` for
-	// both. The default is `any` for a pattern that contains such a text (`<task-notification>`, `Stop hook
-	// feedback`).
+	// prompts that the CLI itself writes (the end of a background task, feedback of hooks, reminders), `any` for both.
+	// The default is `any` for a pattern that contains such a text (`<task-notification>`, `Stop hook feedback`).
 	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
@@ -129,9 +128,8 @@ type Rule struct {
 	compiledRule
 }
 
-// Turn answers the next prompt of a sequence. A prompt that does not match ends the sequence and is matched against
-// the rules. Expressions see the named groups of the rule's own pattern and those of `expect`, which take
-// precedence.
+// Turn answers the next prompt of a sequence. A prompt that does not match ends the sequence and is matched against the
+// rules. Expressions see the named groups of the rule's own pattern and those of `expect`, which take precedence.
 type Turn struct {
 	// Expect is the pattern that the prompt must match.
 	Expect Pattern `toml:"expect,required"`
@@ -185,8 +183,7 @@ type Step struct {
 	Gate string `toml:"gate" empty:"no"`
 	// After holds the message back until the gate of another step is released: `gate:NAME`.
 	After string `toml:"after" empty:"no"`
-	// Frames are written before the message: events that the model does not cause, and output that a host must
-	// survive.
+	// Frames are written before the message: events that the model does not cause, and output that a host must survive.
 	Frames []Frame `toml:"frames"`
 	// DelayMS is the wait before the message.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`

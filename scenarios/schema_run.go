@@ -69,8 +69,7 @@ type Sampling struct {
 	compiledRule
 }
 
-// Timeouts sets timeouts and delays of the CLI, in milliseconds. Each takes precedence over its environment
-// variable.
+// Timeouts sets timeouts and delays of the CLI, in milliseconds. Each takes precedence over its environment variable.
 type Timeouts struct {
 	// ExitHintMS is how long the exit hint is shown (CLAUDELESS_EXIT_HINT_TIMEOUT_MS).
 	ExitHintMS *int `toml:"exit_hint_ms" min:"0" max:"31536000000" default:"2000"`
@@ -129,8 +128,7 @@ type Expectation struct {
 	tools  []match.Text
 }
 
-// ExpectMCP is a call to an MCP server. With `progress`, `log` or `level` it is a notification from the server
-// instead.
+// ExpectMCP is a call to an MCP server. With `progress`, `log` or `level` it is a notification from the server instead.
 type ExpectMCP struct {
 	// Server is the name of the server in the configuration, or a glob.
 	Server string `toml:"server,required" empty:"no"`

@@ -37,8 +37,7 @@ type savedSequence struct {
 	Groups  map[string]string `json:"groups,omitempty"`
 }
 
-// savedResponse is a response whose calls have no results yet; the next process
-// continues it when the results arrive.
+// savedResponse is a response whose calls have no results yet; the next process continues it when the results arrive.
 type savedResponse struct {
 	Rule    int               `json:"rule"` // -1 means default_response
 	Turn    int               `json:"turn"` // -1 means the rule's own response

@@ -73,9 +73,8 @@ type Limits struct {
 	FallbackModels []string
 	MaxStopBlocks  int // consecutive blocks by Stop hooks; 0 means 8
 	SchemaAttempts int // invalid structured outputs before the turn fails; 0 means 5
-	// ContextWindow is the number of tokens that the conversation may reach; 0 means the model's own
-	// limit. The conversation is compacted shortly before that, or, with DisableAutoCompact, requests that do
-	// not fit are refused.
+	// ContextWindow is the number of tokens that the conversation may reach; 0 means the model's own limit. The
+	// conversation is compacted shortly before that, or, with DisableAutoCompact, requests that do not fit are refused.
 	ContextWindow      int
 	DisableAutoCompact bool
 	// DisableCompactCommand removes the command /compact.
@@ -187,8 +186,7 @@ type Schema interface {
 
 // Commands are the slash commands of a session that the conversation does not handle itself ([HandlesCommand]).
 type Commands interface {
-	// Find returns the command with a name. It takes precedence over a command of the conversation with
-	// the same name.
+	// Find returns the command with a name. It takes precedence over a command of the conversation with the same name.
 	Find(name string) (Command, bool)
 	// Loaded returns the parts of the context that the session has loaded, for /context.
 	Loaded() slash.LoadedContext

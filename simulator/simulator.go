@@ -219,8 +219,7 @@ func (s *Simulator) DeferredPrompt() (protocol.UserMessage, bool) {
 	return protocol.UserMessage{Source: sourceDeferred, UUIDs: []string{s.options.Clock.NewID()}}, true
 }
 
-// hookBase returns the hook fields that identify the session. They are read for each hook because
-// /clear changes them.
+// hookBase returns the hook fields that identify the session. They are read for each hook because /clear changes them.
 func (s *Simulator) hookBase() protocol.HookBase {
 	now := s.options.State.Snapshot()
 	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: s.options.Location.Dir()}

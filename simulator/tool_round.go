@@ -41,9 +41,8 @@ func (r *executedCall) displayRank() int {
 	return 1
 }
 
-// runCalls runs the calls of one message as the real CLI does: adjacent read-only calls in
-// parallel, all others one after another. A failed call does not stop the others (spec:
-// cli-observed 2). Results are in call order.
+// runCalls runs the calls of one message as the real CLI does: adjacent read-only calls in parallel, all others one
+// after another. A failed call does not stop the others (spec: cli-observed 2). Results are in call order.
 func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
 	d.isRunning = true
 	d.sim.history.rounds++
@@ -318,8 +317,7 @@ func mutationHint(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRest emits results for the calls that were interrupted. Calls with an index of begun or
-// higher had not started.
+// rejectRest emits results for the calls that were interrupted. Calls with an index of begun or higher had not started.
 func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown []bool, begun int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause
@@ -425,8 +423,7 @@ func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Resul
 	}
 }
 
-// structuredOf returns the structured content of an MCP result, or the output of a built-in tool;
-// nil if none exists.
+// structuredOf returns the structured content of an MCP result, or the output of a built-in tool; nil if none exists.
 func structuredOf(tool string, r protocol.ToolResult) any {
 	if !strings.HasPrefix(tool, "mcp__") {
 		return r.Output

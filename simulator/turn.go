@@ -16,11 +16,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Turn runs one prompt and yields its events in order, ending with exactly one result, after the result of the
-// initial message of a SessionStart hook, if there is one. Cancelling ctx interrupts the turn as in the real CLI: it
-// still ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons the turn. Only the last pair
-// can have an error: a [*CrashError] of the scenario, or an internal failure. Turns of one simulator must not
-// overlap.
+// Turn runs one prompt and yields its events in order, ending with exactly one result, after the result of the initial
+// message of a SessionStart hook, if there is one. Cancelling ctx interrupts the turn as in the real CLI: it still ends
+// with a result (spec: cli-contract 4.4). Breaking out of the loop abandons the turn. Only the last pair can have an
+// error: a [*CrashError] of the scenario, or an internal failure. Turns of one simulator must not overlap.
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for prompt := &in; prompt != nil; {

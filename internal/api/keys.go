@@ -6,8 +6,7 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// groupSplitter divides the messages of a request into groups and gives each a key that covers all
-// messages before it.
+// groupSplitter divides the messages of a request into groups and gives each a key that covers all messages before it.
 type groupSplitter struct {
 	memory          *memory
 	conversation    conversationKey // who asks

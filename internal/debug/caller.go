@@ -153,8 +153,7 @@ type Decision struct {
 
 // ResumeRequest is a decision as a front end sends it. The zero value continues the call.
 type ResumeRequest struct {
-	// Action is continue, modify, skip, raise or replace. Empty means continue, or
-	// modify if there are new arguments.
+	// Action is continue, modify, skip, raise or replace. Empty means continue, or modify if there are new arguments.
 	Action string `json:"action"`
 	// ModifiedArgs are the new positional arguments; claudeless's own callers take one, the whole input.
 	// ModifiedKwargs are the new named arguments, or the whole input.

@@ -18,8 +18,7 @@ import (
 type ScriptedGateOptions struct {
 	Breakpoints []scenarios.Breakpoint // breakpoints of a loaded or compiled scenario
 	Now         func() time.Time
-	// Resolve returns the canonical name of a replacement tool. If it is nil, names
-	// must be canonical or "server/tool".
+	// Resolve returns the canonical name of a replacement tool. If it is nil, names must be canonical or "server/tool".
 	Resolve func(ctx context.Context, name string) string
 }
 

@@ -85,8 +85,7 @@ func nameError(name string) error {
 	return NewError(CodeInvalidName, fmt.Sprintf("invalid server name %q: use letters, digits, _ and -", name), "name", name)
 }
 
-// Start connects the configured servers and returns when each is connected or
-// has failed. ctx bounds only the waiting.
+// Start connects the configured servers and returns when each is connected or has failed. ctx bounds only the waiting.
 func (m *ServerManager) Start(ctx context.Context) error {
 	err := m.mcp.Start(ctx)
 	m.statuses()

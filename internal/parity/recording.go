@@ -45,8 +45,7 @@ type Problem struct {
 
 // Difference is one difference between the lanes.
 type Difference struct {
-	// Path names the position: "stdout.system/init.tools", "exit", "files.a.txt".
-	// It omits indexes of events and lists.
+	// Path names the position: "stdout.system/init.tools", "exit", "files.a.txt". It omits indexes of events and lists.
 	Path string `json:"path"`
 	// Ours and Real are the two values, normalised; empty means absent.
 	Ours string `json:"ours,omitempty"`

@@ -231,9 +231,8 @@ func (a *Agents) findDefinition(name string) (Definition, bool) {
 // failedResult returns a tool error with this text.
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// runsInBackground reports whether the agent runs in the background, as set by the first
-// of the input, the scenario, and the agent type; the default is yes (spec:
-// cli-contract 9.5).
+// runsInBackground reports whether the agent runs in the background, as set by the first of the input, the scenario,
+// and the agent type; the default is yes (spec: cli-contract 9.5).
 func runsInBackground(in input, def Definition, script *protocol.SubagentScript) bool {
 	switch {
 	case in.Background != nil:

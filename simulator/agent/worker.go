@@ -245,8 +245,7 @@ func (w *agentRun) modelFailureEnd() task.End {
 	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.summary("failed: " + why), Error: why}
 }
 
-// summary returns the text of the notification: the answer of a foreground agent,
-// or the outcome of a background agent.
+// summary returns the text of the notification: the answer of a foreground agent, or the outcome of a background agent.
 func (w *agentRun) summary(end string) string {
 	switch {
 	case end != "":

@@ -71,8 +71,7 @@ const (
 	reasonUnknown                  // a hook type that is not simulated
 )
 
-// readOutput interprets the output of a successful configured hook: an object is its
-// output, anything else plain text.
+// readOutput interprets the output of a successful configured hook: an object is its output, anything else plain text.
 func (a *hookResult) readOutput(event string) {
 	object, ok := asObject(a.stdout)
 	if !ok {

@@ -180,8 +180,7 @@ func (t *Trace) attachContext(c *hookCall, text string) {
 	t.setRendered(named.name + " hook additional context: " + text)
 }
 
-// FileChanged returns the context and the event for a file that a PostToolUse hook changed after a call had written
-// it.
+// FileChanged returns the context and the event for a file that a PostToolUse hook changed after a call had written it.
 func FileChanged(name, toolUseID, file string) (string, protocol.Event) {
 	var t Trace
 	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +

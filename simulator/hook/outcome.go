@@ -30,8 +30,7 @@ type Outcome struct {
 	// Permission is the decision of PermissionRequest hooks; a denial takes precedence. Nil means none.
 	Permission *protocol.PermissionAnswer
 
-	// StopTurn is true if a hook answered continue:false. For tool events the tool still runs and its result is
-	// shown.
+	// StopTurn is true if a hook answered continue:false. For tool events the tool still runs and its result is shown.
 	StopTurn   bool
 	StopReason string // empty means none
 

@@ -233,8 +233,7 @@ func (h *hooks) visibleEvents(out hook.Outcome) []protocol.Event {
 	return append(append(events, out.AttachmentEvents()...), out.Notices...)
 }
 
-// splitTurnEnds separates the events that end the turn from the others: transcripts show
-// them after the call's result.
+// splitTurnEnds separates the events that end the turn from the others: transcripts show them after the call's result.
 func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
 		at, _ := ev.(*protocol.AttachmentAdded)

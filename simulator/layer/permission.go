@@ -288,8 +288,7 @@ func grantScope(updates []protocol.PermissionUpdate) string {
 	return scope
 }
 
-// refusedResult returns the result of a call that a person or a hook denied (spec:
-// cli-contract 6.3).
+// refusedResult returns the result of a call that a person or a hook denied (spec: cli-contract 6.3).
 func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protocol.PermissionDecision) executor.Result {
 	var r executor.Result
 	message := a.Message

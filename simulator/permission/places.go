@@ -32,8 +32,7 @@ type pathResolver struct {
 	roots map[string]string // source of each directory
 }
 
-// add adds a working directory, unless it is known. The session's own directory may also be given as an additional
-// one.
+// add adds a working directory, unless it is known. The session's own directory may also be given as an additional one.
 func (p *pathResolver) add(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)

@@ -2,8 +2,7 @@
 // decision with its reason.
 //
 // [Policy.Decide] has no side effects: it asks no user, runs nothing and writes no file. It applies deny rules, ask
-// rules, the mode, allow rules and the built-in exceptions in this order, and otherwise asks (spec: cli-contract
-// 6.1).
+// rules, the mode, allow rules and the built-in exceptions in this order, and otherwise asks (spec: cli-contract 6.1).
 package permission
 
 import (

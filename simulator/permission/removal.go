@@ -282,8 +282,7 @@ func directoryOfAll(target string) (dir string, all bool) {
 	return dir, true
 }
 
-// describeCritical describes an absolute path that must not be removed by accident; empty means that it may be
-// removed.
+// describeCritical describes an absolute path that must not be removed by accident; empty means that it may be removed.
 func (c commandLine) describeCritical(abs string) string {
 	clean := filepath.Clean(abs)
 	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.judge.resolver.home != "" && clean == filepath.Clean(c.judge.resolver.home)) {

@@ -66,8 +66,7 @@ func sedApproval() *approval {
 	}
 }
 
-// directoryOf returns the directory to suggest for a path: the path itself if it is a directory, otherwise its
-// parent.
+// directoryOf returns the directory to suggest for a path: the path itself if it is a directory, otherwise its parent.
 func (c *call) directoryOf(path string) string {
 	path = filepath.Clean(path)
 	if disk := c.judge.resolver.fileSystem; disk != nil && disk.IsDir(path) {

@@ -2,9 +2,8 @@ package protocol
 
 import "encoding/json"
 
-// HookInput is the input of one hook event beyond [HookBase]. The set is closed: one type per
-// event that is simulated, named after it (spec: cli-contract 5.2). A value marshals to the event's own keys only.
-// Pass values, not pointers.
+// HookInput is the input of one hook event beyond [HookBase]. The set is closed: one type per event that is simulated,
+// named after it (spec: cli-contract 5.2). A value marshals to the event's own keys only. Pass values, not pointers.
 type HookInput interface {
 	hook() (event, subject string)
 }

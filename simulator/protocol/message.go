@@ -82,8 +82,7 @@ type Usage struct {
 	FallbackCredit           Null[struct{}]      `json:"fallback_credit,omitzero"`
 }
 
-// MarshalJSON writes the keys in the observed order: that of the API in streamed messages, that of
-// the CLI in results.
+// MarshalJSON writes the keys in the observed order: that of the API in streamed messages, that of the CLI in results.
 func (u Usage) MarshalJSON() ([]byte, error) {
 	type whole Usage
 	if u.ServerToolUse != nil {

@@ -2,9 +2,8 @@ package protocol
 
 import "encoding/json"
 
-// Envelope holds the keys common to user, assistant, attachment and system lines of a transcript
-// (spec: cli-contract 8.3). Each kind of line embeds the three parts in its own order, which is the
-// key order of the real CLI.
+// Envelope holds the keys common to user, assistant, attachment and system lines of a transcript (spec: cli-contract
+// 8.3). Each kind of line embeds the three parts in its own order, which is the key order of the real CLI.
 type Envelope struct {
 	LineHead
 	LineID

@@ -337,8 +337,7 @@ func Merge(base, more map[string]json.RawMessage) map[string]json.RawMessage {
 	return out
 }
 
-// InvalidKeys returns the keys with invalid values. Null is always valid (observed with
-// 2.1.329).
+// InvalidKeys returns the keys with invalid values. Null is always valid (observed with 2.1.329).
 func InvalidKeys(settings map[string]json.RawMessage) []string {
 	file := map[string]any{}
 	for key, raw := range settings {

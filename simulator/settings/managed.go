@@ -32,8 +32,7 @@ func (s *Settings) addManaged(o Options) error {
 	return nil
 }
 
-// applyManagedLayer merges the valid and wanted keys of a managed layer. It reports whether
-// the layer is a JSON object.
+// applyManagedLayer merges the valid and wanted keys of a managed layer. It reports whether the layer is a JSON object.
 func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key string) bool) bool {
 	var file map[string]any
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {

@@ -26,8 +26,7 @@ func (s *Settings) EnabledPlugins() (ids []string) {
 	return ids
 }
 
-// Merged returns all layers as one object: objects by key, lists joined without duplicates, other values by
-// precedence.
+// Merged returns all layers as one object: objects by key, lists joined without duplicates, other values by precedence.
 func (s *Settings) Merged() map[string]any {
 	merged := map[string]any{}
 	for _, layer := range s.Layers {

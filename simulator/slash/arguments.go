@@ -87,11 +87,10 @@ var shellCommand = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^```!\\s*\\n((?s:.*?))\\n?```$|(?:^|[\\s])(!`([^`]+)`)")
 })
 
-// FillWithShell replaces placeholders in body by arguments: $ARGUMENTS by all of them, and $0, $1, … or
-// $ARGUMENTS[0], $ARGUMENTS[1], … by single ones. With names, $name is replaced by the argument at the position of
-// the name, or by nothing if it was not given. Numbered placeholders without an argument stay unchanged. So does a
-// placeholder after a backslash, and the backslash is removed. If body has no placeholder, the arguments are
-// appended.
+// FillWithShell replaces placeholders in body by arguments: $ARGUMENTS by all of them, and $0, $1, … or $ARGUMENTS[0],
+// $ARGUMENTS[1], … by single ones. With names, $name is replaced by the argument at the position of the name, or by
+// nothing if it was not given. Numbered placeholders without an argument stay unchanged. So does a placeholder after a
+// backslash, and the backslash is removed. If body has no placeholder, the arguments are appended.
 //
 // Shell commands (!`command`, and code blocks that begin with ```!) are replaced by their output. Neither output nor
 // arguments are searched for placeholders. The error comes from run, which receives the command and its source text.

@@ -376,8 +376,7 @@ func NewTaskID(k Kind, uuid string) string {
 	return "b" + padOrTrim(strconv.FormatUint(n, 36), 8)
 }
 
-// newRunID returns the start time in milliseconds and a random part:
-// 0mwprw21s-2e066cd9.
+// newRunID returns the start time in milliseconds and a random part: 0mwprw21s-2e066cd9.
 func (s *Set) newRunID() string {
 	hex := strings.ReplaceAll(s.options.NewID(), "-", "")
 	return padOrTrim(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]

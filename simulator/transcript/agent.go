@@ -121,8 +121,7 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), a.attachments.agentListings(id)...)
 }
 
-// writeMeta writes the .meta.json file. A mirror receives it as a line of the transcript (spec:
-// cli-contract 8.5).
+// writeMeta writes the .meta.json file. A mirror receives it as a line of the transcript (spec: cli-contract 8.5).
 func (a *agentTranscripts) writeMeta(id string) error {
 	meta := a.meta[id]
 	data, err := protocol.Marshal(meta)

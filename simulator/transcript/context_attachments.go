@@ -257,8 +257,7 @@ func (l *contextAttachments) firstRequestLines(agentID string) []any {
 	return append(l.openingAttachments(agentID), l.directoryChange(agentID))
 }
 
-// openingAttachments returns the context that sub-agents do not have. It does not include the state of the
-// repository.
+// openingAttachments returns the context that sub-agents do not have. It does not include the state of the repository.
 func (l *contextAttachments) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	return []any{

@@ -82,8 +82,7 @@ type RequestContext struct {
 	// first.
 	Tools    []protocol.Tool
 	Deferred []string
-	// SystemTurns is true if the model takes reminders as separate messages instead of as text blocks in user
-	// messages.
+	// SystemTurns is true if the model takes reminders as separate messages instead of as text blocks in user messages.
 	SystemTurns bool
 	// MessageConfig is the configuration that is repeated in messages; nil means that only the request has it.
 	MessageConfig *protocol.OutputConfig

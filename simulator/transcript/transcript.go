@@ -20,8 +20,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Transcript is the transcript of an open session. Record, SetScenarioState and Reset must not be
-// called concurrently.
+// Transcript is the transcript of an open session. Record, SetScenarioState and Reset must not be called concurrently.
 type Transcript struct {
 	conversation     *conversation
 	recorder         *recorder
@@ -97,8 +96,7 @@ func (th *conversation) startSession() error {
 	return nil
 }
 
-// chooseID returns an unused id. It reserves the id by creating a directory, so that concurrent runs do not share
-// one.
+// chooseID returns an unused id. It reserves the id by creating a directory, so that concurrent runs do not share one.
 func (th *conversation) chooseID() error {
 	th.id = th.options.Clock.NewID()
 	if th.options.RestartIDs == nil || th.options.NoPersist {
@@ -299,8 +297,7 @@ func (s *Transcript) statePath(id string) string {
 	return filepath.Join(s.conversation.options.StateDir, "claudeless", id+".json")
 }
 
-// Reset starts a new conversation with a new id, as /clear does. It returns the id and the path of the new
-// transcript.
+// Reset starts a new conversation with a new id, as /clear does. It returns the id and the path of the new transcript.
 func (s *Transcript) Reset() (id, path string, err error) {
 	err = s.recorder.recordEnd()
 	err = errors.Join(err, s.conversation.writer.close())

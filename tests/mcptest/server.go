@@ -1,10 +1,8 @@
-// Package mcptest provides a stdio MCP server for tests that misbehaves on
-// demand.
+// Package mcptest provides a stdio MCP server for tests that misbehaves on demand.
 //
-// A test binary runs [Serve] in a child process, for example from TestMain, and
-// connects a client to it. Apart from the fault of its mode, the server follows
-// the protocol and answers in order. It uses no MCP library, so it can break
-// the protocol in ways that a library would prevent.
+// A test binary runs [Serve] in a child process, for example from TestMain, and connects a client to it. Apart from the
+// fault of its mode, the server follows the protocol and answers in order. It uses no MCP library, so it can break the
+// protocol in ways that a library would prevent.
 package mcptest
 
 import (

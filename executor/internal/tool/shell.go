@@ -94,9 +94,8 @@ type ShellCommand struct {
 	dir    string // directory in which the command ended; "" means unknown
 }
 
-// cwdFD is the descriptor on which a command reports the directory it ended in:
-// above the numbers that commands use, below those that bash uses for process
-// substitution.
+// cwdFD is the descriptor on which a command reports the directory it ended in: above the numbers that commands use,
+// below those that bash uses for process substitution.
 const cwdFD = 40
 
 // shellWrapper runs the texts in $3 and $1 as a script, once its input reports that a guard is running. After a

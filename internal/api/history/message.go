@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Message is one parsed message of a request. It is immutable and shared by later requests that
-// contain the same bytes.
+// Message is one parsed message of a request. It is immutable and shared by later requests that contain the same bytes.
 type Message struct {
 	Role  string // user, assistant or system
 	parts []contentPart

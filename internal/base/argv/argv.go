@@ -39,8 +39,7 @@ type Option struct {
 	Set func(value string) error
 }
 
-// Name returns the first long spelling without its dashes ("allowedTools"), or the
-// short one if there is no long one.
+// Name returns the first long spelling without its dashes ("allowedTools"), or the short one if there is no long one.
 func (o *Option) Name() string {
 	spec := parseFlags(o.Flags)
 	for _, s := range spec.spellings {

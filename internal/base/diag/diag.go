@@ -46,8 +46,7 @@ func (d Diagnostic) String() string {
 	return msg
 }
 
-// List holds the diagnostics of some files. As an error, its message has one line per diagnostic; [Render] shows
-// more.
+// List holds the diagnostics of some files. As an error, its message has one line per diagnostic; [Render] shows more.
 type List []Diagnostic //nolint:errname // it is a list first; diag.List reads better than diag.ListError
 
 // Error joins the diagnostics, one per line.

@@ -43,8 +43,7 @@ type tomlScanner struct {
 	depth      int    // nesting depth of arrays, inline tables and parts of keys
 	tableDepth int    // number of parts of the last header
 
-	// Tables and their first fields are allocated in chunks, because big files have
-	// tens of thousands of small tables.
+	// Tables and their first fields are allocated in chunks, because big files have tens of thousands of small tables.
 	tables         []table
 	fields         []Field
 	headersCounted bool // expectedElements has counted the headers

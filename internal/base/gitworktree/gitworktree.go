@@ -45,8 +45,7 @@ func (f failure) Error() string { return string(f) }
 
 func errorf(format string, args ...any) error { return failure(fmt.Sprintf(format, args...)) }
 
-// run runs git in a directory and returns its output without the last newline. If git fails, the error is its
-// message.
+// run runs git in a directory and returns its output without the last newline. If git fails, the error is its message.
 func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
 	out, err := g.output(ctx, dir, args...)
 	return strings.TrimRight(string(out), "\r\n"), err
@@ -66,8 +65,7 @@ func (g Git) output(ctx context.Context, dir string, args ...string) ([]byte, er
 // Dir returns the directory of the named worktrees of a repository.
 func Dir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
-// Top returns the top directory of the repository that contains a directory; outside a repository it returns an
-// error.
+// Top returns the top directory of the repository that contains a directory; outside a repository it returns an error.
 func (g Git) Top(ctx context.Context, dir string) (string, error) {
 	return g.run(ctx, dir, "rev-parse", "--show-toplevel")
 }

@@ -1,8 +1,7 @@
 // Package localhttp runs an HTTP handler on a local address: it listens, announces the port, checks Host and
 // Origin, limits slow requests and shuts down gracefully.
 //
-// The port is announced only after the listener accepts connections, and Run returns only after the listener is
-// closed.
+// The port is announced only after the listener accepts connections, and Run returns only after the listener is closed.
 package localhttp
 
 import (

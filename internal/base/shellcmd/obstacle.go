@@ -104,8 +104,7 @@ func isCompound(cmd syntax.Command) bool {
 	return false
 }
 
-// substitutionObstacle depends on the context: a substitution in the value of an assignment
-// is judged by its commands.
+// substitutionObstacle depends on the context: a substitution in the value of an assignment is judged by its commands.
 func (r *scriptReader) substitutionObstacle() Obstacle {
 	for _, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {

@@ -44,8 +44,7 @@ func (c Command) ReadOnly() bool {
 		return true
 	}
 	if expands && c.Args[0] != "find" && c.Args[0] != "jq" {
-		// If options matter, text that looks like an expansion is refused even if
-		// it is quoted (observed with 2.1.330).
+		// If options matter, text that looks like an expansion is refused even if it is quoted (observed with 2.1.330).
 		return false
 	}
 	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic && (!isGrep(c.Args[0]) || !w.isGlob()) }) {

@@ -48,8 +48,7 @@ type Command struct {
 	IsTimed, Interleaved bool
 	// Redirected is true if the command begins with a redirection.
 	Redirected bool
-	// IsContinued is true if a line continuation separates the command from its pipe.
-	// Text then contains the backslash.
+	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
 }
 
@@ -89,8 +88,7 @@ func Parse(cmd string) (Script, error) {
 	return r.script, err
 }
 
-// mentionsHome reports whether a script may change HOME: it contains the name in other
-// places than $HOME and ${HOME}.
+// mentionsHome reports whether a script may change HOME: it contains the name in other places than $HOME and ${HOME}.
 func mentionsHome(cmd string) bool {
 	uses := strings.Count(cmd, "$HOME") + strings.Count(cmd, "${HOME}")
 	return strings.Count(cmd, "HOME") > uses || strings.Contains(cmd, "HOME+") || strings.Contains(cmd, "HOME[")

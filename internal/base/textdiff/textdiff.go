@@ -22,8 +22,7 @@ const noNewline = `\ No newline at end of file`
 // last difference is shown as replaced.
 const maxEdits = 1000
 
-// Hunks compares before and after with the given lines of context. For equal texts
-// it returns an empty, non-nil list.
+// Hunks compares before and after with the given lines of context. For equal texts it returns an empty, non-nil list.
 func Hunks(before, after string, context int) []Hunk {
 	a, b := split(before), split(after)
 	d := differ{a: a, b: b}

@@ -15,8 +15,7 @@ type Handshake struct {
 	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil means ask the server
 }
 
-// hostServers holds the state of the MCP servers inside the host: stored handshakes, and whether
-// messages may be sent.
+// hostServers holds the state of the MCP servers inside the host: stored handshakes, and whether messages may be sent.
 type hostServers struct {
 	mu               sync.Mutex
 	parkedHandshakes map[string]Handshake // stored handshakes by server name; each is used once

@@ -364,8 +364,7 @@ func permissionModes() []string {
 	return []string{"acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"}
 }
 
-// setPermissionMode accepts the modes as the real CLI and older scenarios write them:
-// bypass-permissions.
+// setPermissionMode accepts the modes as the real CLI and older scenarios write them: bypass-permissions.
 func setPermissionMode(target *string) func(string) error {
 	return func(value string) error {
 		mode := camelCase(value)

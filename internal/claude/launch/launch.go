@@ -1,8 +1,7 @@
 // Package launch resolves flags, environment, settings and scenario into one [Plan].
 //
-// All rules of precedence are in this package; code that receives a Plan does not read flags or the environment
-// again. Resolving a plan starts nothing and only reads from disk, except that it saves a copy of a broken
-// configuration file.
+// All rules of precedence are in this package; code that receives a Plan does not read flags or the environment again.
+// Resolving a plan starts nothing and only reads from disk, except that it saves a copy of a broken configuration file.
 package launch
 
 import (

@@ -153,8 +153,7 @@ func lastResult(events Events) (*protocol.Result, error) {
 	return last, nil
 }
 
-// withoutStreamKeys drops the keys that only stream-json shows (spec:
-// cli-observed 2).
+// withoutStreamKeys drops the keys that only stream-json shows (spec: cli-observed 2).
 func withoutStreamKeys(r *protocol.Result) *protocol.Result {
 	short := *r
 	short.ModelUsageSince = nil

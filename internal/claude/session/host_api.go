@@ -67,8 +67,7 @@ func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitSe
 // WaitStarted waits until the servers of Start have settled or its context is cancelled.
 func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
 
-// Background reports whether background work is running or needs a turn, and whether another turn is certain to
-// follow.
+// Background reports whether background work is running or needs a turn, and whether another turn is certain to follow.
 func (s *Session) Background() (busy, owesTurn bool) {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
@@ -152,8 +151,7 @@ func (s *Session) Connect(ctx context.Context, names []string) error {
 	return s.servers.connectPluginServers(ctx)
 }
 
-// SetServers replaces the servers of the host, from --mcp-config or later requests, by those of an
-// mcpServers object.
+// SetServers replaces the servers of the host, from --mcp-config or later requests, by those of an mcpServers object.
 func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	return s.servers.replaceHostServers(ctx, object)
 }

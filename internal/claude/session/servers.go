@@ -259,8 +259,7 @@ func (v *servers) setRoots(dirs []string) {
 	}
 }
 
-// sampler returns a function that answers sampling requests from the scenario; nil means the scenario
-// has no answers.
+// sampler returns a function that answers sampling requests from the scenario; nil means the scenario has no answers.
 func (a serverRequests) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	if len(a.scenario.MCP.Sampling) == 0 {
 		return nil

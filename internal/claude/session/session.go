@@ -191,8 +191,7 @@ func (c *conversation) setSimulator(sim *simulator.Simulator) {
 	c.sim = sim
 }
 
-// lockSimulator returns the simulator for queries between turns and prevents its replacement until
-// release is called.
+// lockSimulator returns the simulator for queries between turns and prevents its replacement until release is called.
 func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()) {
 	c.mu.Lock()
 	return c.sim, c.mu.Unlock

@@ -374,8 +374,7 @@ func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern st
 	return out, nil
 }
 
-// nestedInstructions tracks which instruction files each conversation has received and finds those
-// that its calls add.
+// nestedInstructions tracks which instruction files each conversation has received and finds those that its calls add.
 type nestedInstructions struct {
 	customization launch.Customization
 	cwd           string

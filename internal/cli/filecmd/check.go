@@ -1,5 +1,4 @@
-// Package filecmd implements the commands for claudeless's own file formats:
-// check and fixture.
+// Package filecmd implements the commands for claudeless's own file formats: check and fixture.
 package filecmd
 
 import (

@@ -24,8 +24,7 @@ type hubAccess struct {
 type tool struct {
 	name, doc string
 	params    []param
-	// run handles a call with checked arguments. It must not block; blocking work
-	// is returned as a wire.DeferredAnswer.
+	// run handles a call with checked arguments. It must not block; blocking work is returned as a wire.DeferredAnswer.
 	run func(ctx context.Context, f *hubAccess, a arguments) (any, error)
 }
 

@@ -60,8 +60,7 @@ func isInterpreter(name string) bool {
 	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, name)
 }
 
-// isCLIProgram reports whether a name in a package of the real CLI is that of a program rather than of a helper
-// script.
+// isCLIProgram reports whether a name in a package of the real CLI is that of a program rather than of a helper script.
 func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }

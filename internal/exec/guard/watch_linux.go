@@ -267,8 +267,7 @@ func (w *watch) decideConnect(who process, raw []byte) unix.Errno {
 	return unix.ENETUNREACH
 }
 
-// isNameService reports whether a socket file belongs to a name service, which would resolve names outside the
-// network.
+// isNameService reports whether a socket file belongs to a name service, which would resolve names outside the network.
 func isNameService(path string) bool {
 	path, _, _ = strings.Cut(path, "\x00")
 	return strings.HasSuffix(path, "/nscd/socket") || strings.Contains(path, "/systemd/resolve/")

@@ -53,8 +53,7 @@ type Real struct {
 	StaysParent bool
 }
 
-// variables returns the variables for claude: forced ones are always set, defaults only if the caller has not set
-// them.
+// variables returns the variables for claude: forced ones are always set, defaults only if the caller has not set them.
 func (s Setup) variables() (forced, defaults []string) {
 	forced = append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.ExtraVariables...)
 	if s.Scenario != "" {

@@ -434,8 +434,7 @@ func (t *transcriptReader) startingCall(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgents assigns agents without a known call to a call: its result contains their id, or it has the same
-// prompt.
+// assignAgents assigns agents without a known call to a call: its result contains their id, or it has the same prompt.
 func (b *builder) assignAgents() {
 	for key, a := range b.agents {
 		if !strings.HasPrefix(key, "agent:") {

@@ -15,8 +15,7 @@ type Expectation struct {
 	Got string `json:"got,omitempty"`
 }
 
-// Finding is a problem of the run: how the program treats claude (C…), the set-up
-// (S…), the guard (G…) or a gate (T…).
+// Finding is a problem of the run: how the program treats claude (C…), the set-up (S…), the guard (G…) or a gate (T…).
 type Finding struct {
 	// ID identifies the kind of finding.
 	ID string `json:"id"`
@@ -108,8 +107,7 @@ func MissingServer(server, reason string) Finding {
 	}
 }
 
-// UnreleasedGate returns the finding about a gate at which a step waited in vain; release describes how to release
-// it.
+// UnreleasedGate returns the finding about a gate at which a step waited in vain; release describes how to release it.
 func UnreleasedGate(gate, reason, release, file string, line int) Finding {
 	return Finding{
 		ID: "T01", Level: "error", Text: "the gate " + gate + " was not released: " + reason, File: file, Line: line,

@@ -21,8 +21,7 @@ import (
 type Options struct {
 	// Environ is an environment, as "K=V": values of variables with names that look secret are known secrets.
 	Environ []string
-	// Values are further known values. Values shorter than six bytes are ignored,
-	// because they would match too often.
+	// Values are further known values. Values shorter than six bytes are ignored, because they would match too often.
 	Values []string
 	// Personal is the personal data to redact; nil means none.
 	Personal *Personal

@@ -1,5 +1,4 @@
-// Package tree reads the source tree for the tests of its structure, its documents
-// and its scripts.
+// Package tree reads the source tree for the tests of its structure, its documents and its scripts.
 //
 // Paths are slash-separated and relative to the root of the tree.
 package tree
@@ -75,8 +74,7 @@ func parseAll(t *testing.T) []Source {
 	return all
 }
 
-// Files lists the files of the tree, slash-separated and sorted, without
-// .git, test data and build output.
+// Files lists the files of the tree, slash-separated and sorted, without .git, test data and build output.
 func Files(t *testing.T) []string {
 	t.Helper()
 	var files []string

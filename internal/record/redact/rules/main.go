@@ -45,9 +45,8 @@ func write(file string) error {
 
 package redact
 
-// The rule set of gitleaks, Copyright (c) 2019 Zachary Rice, used under the MIT
-// License: permission to use, copy, modify and distribute is granted provided
-// that this notice is kept; the software is provided as is, without warranty.
+// The rule set of gitleaks, Copyright (c) 2019 Zachary Rice, used under the MIT License: permission to use, copy,
+// modify and distribute is granted provided that this notice is kept; the software is provided as is, without warranty.
 var maintained = [...]rule{
 `)
 	for _, r := range c.Rules {
