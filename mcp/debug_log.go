@@ -62,13 +62,13 @@ func (l *debugLog) Hide(table map[string]string) {
 }
 
 // Message logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
-func (l *debugLog) Message(direction, what, id string) {
+func (l *debugLog) Message(direction, method, id string) {
 	switch {
 	case l == nil:
 	case id == "":
-		l.Printf("%s %s", direction, what)
+		l.Printf("%s %s", direction, method)
 	default:
-		l.Printf("%s %s id=%s", direction, what, id)
+		l.Printf("%s %s id=%s", direction, method, id)
 	}
 }
 

@@ -21,8 +21,8 @@ type dialResult struct {
 }
 
 // connect makes one attempt to connect. Transient failures of a remote server are retried up to retries times. The
-// connection lasts until life is cancelled; the attempt lasts until ctx is cancelled or the connect timeout expires.
-func (s *server) connect(life, ctx context.Context, retries int) dialResult {
+// connection lasts until lifetime is cancelled; the attempt lasts until ctx is cancelled or the connect timeout expires.
+func (s *server) connect(lifetime, ctx context.Context, retries int) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {
 		return dialResult{err: err}
@@ -43,7 +43,7 @@ func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 	}
 	var r dialResult
 	for attempt := range retries + 1 {
-		r = d.negotiate(life, limit)
+		r = d.negotiate(lifetime, limit)
 		if r.err == nil || attempt == retries || !errors.As(r.err, &connection.TransientError{}) ||
 			sleep(limit, s.options.Pauses.Retry<<attempt) != nil {
 			break
@@ -68,18 +68,18 @@ type dialer struct {
 }
 
 // negotiate connects with the protocol revision and transport that the server supports.
-func (d dialer) negotiate(life, limit context.Context) dialResult {
+func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
 	if n := d.negotiation(); n != connection.NegotiateLegacy {
-		r := d.dialOnce(life, limit, n)
+		r := d.dialOnce(lifetime, limit, n)
 		if !errors.Is(r.err, connection.ErrLegacy) {
 			return r
 		}
 	}
-	r := d.dialOnce(life, limit, connection.NegotiateLegacy)
+	r := d.dialOnce(lifetime, limit, connection.NegotiateLegacy)
 	if d.cfg.FallbackToSSE && errors.Is(r.err, connection.ErrNoEndpoint) {
 		d.log.Printf("no streamable HTTP here, trying sse")
 		d.cfg.Type = typeSSE
-		return d.dialOnce(life, limit, connection.NegotiateLegacy)
+		return d.dialOnce(lifetime, limit, connection.NegotiateLegacy)
 	}
 	return r
 }
@@ -98,7 +98,7 @@ func (d dialer) negotiation() connection.Negotiation {
 }
 
 // dialOnce dials, performs the handshake and fetches the lists, without retries.
-func (d dialer) dialOnce(life, limit context.Context, n connection.Negotiation) dialResult {
+func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiation) dialResult {
 	target, err := d.target(limit)
 	if err != nil {
 		return dialResult{err: err}
@@ -107,7 +107,7 @@ func (d dialer) dialOnce(life, limit context.Context, n connection.Negotiation) 
 	if d.options.OptionalSchemas {
 		defects = connection.DefectsWithoutSchema
 	}
-	c, err := connection.Dial(life, limit, connection.Options{
+	c, err := connection.Dial(lifetime, limit, connection.Options{
 		Target: target, Defects: defects, Handler: serverRequestHandler{d.shared, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
 		Version: d.options.ClientVersion, Sampling: d.options.Sample != nil,
 		Negotiation: n, Timeout: d.connectTimeout(), TimeoutError: d.timeoutError(), Reopen: d.options.Pauses.Reopen,
@@ -116,14 +116,14 @@ func (d dialer) dialOnce(life, limit context.Context, n connection.Negotiation) 
 		return dialResult{err: err}
 	}
 	var got lists
-	if err = c.Open(life, limit); err == nil {
+	if err = c.Open(lifetime, limit); err == nil {
 		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, lists{}, nil)
 		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() { // a process that exits now counts as connected (observed with 2.1.330)
 			got.err, err = err, nil
 		}
 	}
 	if err != nil {
-		return dialResult{err: c.Abandon(life, limit, err)}
+		return dialResult{err: c.Abandon(lifetime, limit, err)}
 	}
 	c.WaitListening(limit)
 	return dialResult{conn: c, lists: got}

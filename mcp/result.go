@@ -353,16 +353,16 @@ func (b *blockBuilder) addResource(raw json.RawMessage) {
 }
 
 // addBinaryNote adds a text instead of data that the model cannot see.
-func (b *blockBuilder) addBinaryNote(what, mime, data string) {
+func (b *blockBuilder) addBinaryNote(kind, mime, data string) {
 	size := base64.StdEncoding.DecodedLen(len(data))
 	if decoded, err := base64.StdEncoding.DecodeString(data); err == nil {
 		size = len(decoded)
 	}
 	if path := b.saveBlob(mime, data); path != "" {
-		b.text("[%s] Binary content (%s, %d bytes) saved to %s", what, mime, size, path)
+		b.text("[%s] Binary content (%s, %d bytes) saved to %s", kind, mime, size, path)
 		return
 	}
-	b.text("[%s] Binary content (%s, %d bytes)", what, mime, size)
+	b.text("[%s] Binary content (%s, %d bytes)", kind, mime, size)
 }
 
 // saveBlob stores base64 data as a file and returns the path; "" means not stored.

@@ -18,7 +18,7 @@ func (e *Engine) ExplainAll(r Request) []string {
 	return e.explain(r.Prompt, len(e.scenario.Responses))
 }
 
-func (e *Engine) explain(prompt string, most int) []string {
+func (e *Engine) explain(prompt string, limit int) []string {
 	lines := []string{"no rule of the scenario matches the prompt " + e.scenario.excerpts.shorten(prompt)}
 	if at := cmp.Or(e.active, e.endedSequence); at != nil && at.nextTurn < len(e.scenario.Responses[at.rule].Turns) {
 		turn := &e.scenario.Responses[at.rule].Turns[at.nextTurn]
@@ -32,8 +32,8 @@ func (e *Engine) explain(prompt string, most int) []string {
 		return append(lines, "the scenario has no [[responses]]")
 	}
 	for i, rule := range rankRules(e.scenario.Responses, prompt) {
-		if i == most {
-			return append(lines, fmt.Sprintf("and %d more", len(e.scenario.Responses)-most))
+		if i == limit {
+			return append(lines, fmt.Sprintf("and %d more", len(e.scenario.Responses)-limit))
 		}
 		lines = append(lines, fmt.Sprintf("%s (%s): %s", e.ruleRef(rule, -1), e.scenario.Responses[rule].Pattern.String(), e.explainRule(rule, prompt)))
 	}

@@ -136,7 +136,7 @@ type taggedKeys struct {
 
 // checkKeys reports missing and extra keys of a tagged table. Keys that do not exist for any type were reported
 // earlier.
-func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
+func checkKeys(v diag.Value, b *diag.Binding, subject string, t taggedKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
 		if f.Key != "type" && slices.Contains(t.knownKeys, f.Key) && !slices.Contains(known, f.Key) {
@@ -144,12 +144,12 @@ func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 			if len(known) > 0 {
 				hint = "its keys are " + strings.Join(known, ", ")
 			}
-			b.KeyHintf(f, hint, "unknown key `%s` in %s", f.Key, what)
+			b.KeyHintf(f, hint, "unknown key `%s` in %s", f.Key, subject)
 		}
 	}
 	for _, key := range t.required {
 		if _, ok := v.Field(key); !ok {
-			b.Errorf(v, "missing key `%s` in %s", key, what)
+			b.Errorf(v, "missing key `%s` in %s", key, subject)
 		}
 	}
 }

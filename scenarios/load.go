@@ -246,19 +246,19 @@ func (l *loader) bind(ix *diag.Index, tree map[string]any, s *Scenario) bool {
 // syntaxError returns the decoder's error. Its position is usually the first problem that the index found, because the
 // decoder reports some errors only at the next line or at the end of the file. If the decoder's position is much later,
 // that position is used.
-func syntaxError(ix *diag.Index, doubt diag.Diagnostic, err error) diag.Diagnostic {
+func syntaxError(ix *diag.Index, firstProblem diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
-	if !ok || strings.Contains(doubt.Message, "defined") || strings.Contains(doubt.Message, "not closed") {
-		doubt.Message = "invalid TOML: " + doubt.Message
-		return doubt
+	if !ok || strings.Contains(firstProblem.Message, "defined") || strings.Contains(firstProblem.Message, "not closed") {
+		firstProblem.Message = "invalid TOML: " + firstProblem.Message
+		return firstProblem
 	}
 	message := pe.Message
 	if message == "" {
 		message = pe.Error()
 	}
 	d := ix.DiagnosticAtLine(pe.Position.Line, pe.Position.Col, "")
-	if gap := d.Pos.Line - doubt.Pos.Line; gap == 0 || gap == 1 {
-		d, d.Hint = doubt, doubt.Message
+	if gap := d.Pos.Line - firstProblem.Pos.Line; gap == 0 || gap == 1 {
+		d, d.Hint = firstProblem, firstProblem.Message
 	}
 	d.Message = "invalid TOML: " + strings.TrimSuffix(message, ".")
 	return d

@@ -75,14 +75,14 @@ type Call struct {
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 }
 
-// addVariables adds the variables of the request to into.
-func (c Call) addVariables(into map[string]any) {
-	into["max_tokens"], into["stream"], into["attempt"], into["agent"] = c.MaxTokens, c.Stream, max(1, c.Attempt), c.Agent
-	into["betas"], into["headers"], into["attachments"] = c.Betas, c.Headers, c.Attachments
+// addVariables adds the properties of the request to variables.
+func (c Call) addVariables(variables map[string]any) {
+	variables["max_tokens"], variables["stream"], variables["attempt"], variables["agent"] = c.MaxTokens, c.Stream, max(1, c.Attempt), c.Agent
+	variables["betas"], variables["headers"], variables["attachments"] = c.Betas, c.Headers, c.Attachments
 	for name, raw := range map[string]json.RawMessage{
 		"tool_choice": c.ToolChoice, "thinking": c.Thinking, "output_config": c.OutputConfig, "metadata": c.Metadata,
 	} {
-		into[name] = fill.Decode(raw)
+		variables[name] = fill.Decode(raw)
 	}
 }
 

@@ -31,8 +31,8 @@ type unsupportedKeys struct {
 }
 
 // add reports the key at path, and what happens instead.
-func (l *unsupportedKeys) add(path diag.Path, what, instead string) {
-	d := l.src.Index.DiagnosticAt(path, what)
+func (l *unsupportedKeys) add(path diag.Path, key, instead string) {
+	d := l.src.Index.DiagnosticAt(path, key)
 	d.Hint, d.Warning = instead, true
 	l.list = append(l.list, d)
 }
@@ -141,7 +141,7 @@ func (l *unsupportedKeys) scenarioKeys() {
 		{"mcp", "`mcp` configures the CLI", "configure these servers in the client", len(l.s.MCP.Servers) > 0 || l.s.MCP.Elicitation != nil || len(l.s.MCP.Sampling) > 0},
 		{"permission_mode", "`permission_mode` is a setting of the CLI", client, l.s.PermissionMode != ""},
 		{"fault", "the `fault` of a scenario changes the output of the CLI", "claudeless serve plays only faults of rules and steps", l.s.Fault != ""},
-		{"pace", "`pace` is that of the CLI", "use `stream` and `timeouts`", l.s.Pace != ""},
+		{"pace", "`pace` applies only to the CLI", "use `stream` and `timeouts`", l.s.Pace != ""},
 		{"session_id", "`session_id` is set by the CLI", client, l.s.SessionID != ""},
 	} {
 		if k.set {

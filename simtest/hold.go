@@ -41,7 +41,7 @@ func (h *Hold) Reached(within time.Duration) {
 	case errors.Is(err, gate.ErrTimeout):
 		h.tb.Fatalf("simtest: no request for the answer within %v", within)
 	case err != nil:
-		h.tb.Fatalf("simtest: waiting for somebody to ask: %v", err)
+		h.tb.Fatalf("simtest: waiting for a request: %v", err)
 	}
 }
 
@@ -74,6 +74,6 @@ func (s *scenarioScript) hold(prompt any) *Hold {
 			return h
 		}
 	}
-	s.tb.Fatalf("simtest: Hold: no rule for %v: write its On first", prompt)
+	s.tb.Fatalf("simtest: Hold: no rule for %v: call On for it first", prompt)
 	return nil
 }

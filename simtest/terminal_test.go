@@ -78,7 +78,7 @@ func TestTerminalFails(t *testing.T) {
 			terminal.Press("C-c")
 			terminal.Press("C-c")
 			terminal.WaitFor("nothing")
-		}, []string{"waited for the text `nothing`, but the program ended: exit status 0", "the screen shows\n", "--resume"}},
+		}, []string{"waited for the text `nothing`, but the program exited: exit status 0", "the screen shows\n", "--resume"}},
 	} {
 		done := make(chan struct{})
 		go func() {

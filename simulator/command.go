@@ -85,31 +85,31 @@ func (k *localCommands) refuseBlank(ctx context.Context) error {
 }
 
 // emitAnswer ends the turn with the output of a command: it emits init and a synthetic assistant message.
-func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, said slash.Outcome, usage *slash.Context) error {
-	if said.IsPrompt {
+func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
+	if outcome.IsPrompt {
 		k.prompts.recordedContent = protocol.Content{Text: "/" + c.Name}
-	} else if !said.IsUnknown && said.Work == nil {
-		k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
+	} else if !outcome.IsUnknown && outcome.Work == nil {
+		k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(cmp.Or(outcome.Name, c.Name))}
 	}
-	if err := k.hooks.beginCommand(ctx, said.IsUnknown); err != nil {
+	if err := k.hooks.beginCommand(ctx, outcome.IsUnknown); err != nil {
 		return err
 	}
-	if said.Title != "" {
-		k.out.emitTitle(said.Title)
+	if outcome.Title != "" {
+		k.out.emitTitle(outcome.Title)
 	}
 	var work []protocol.Event
-	if said.Work != nil {
+	if outcome.Work != nil {
 		var err error
-		if said.Text, work, err = k.runWork(ctx, said.Work); err != nil {
+		if outcome.Text, work, err = k.runWork(ctx, outcome.Work); err != nil {
 			return err
 		}
 	}
 	k.prompts.emitInit(ctx)
 	k.background.emitWithUsage(work)
-	if said.Model != nil {
-		k.sim.options.State.SetModel(*said.Model)
+	if outcome.Model != nil {
+		k.sim.options.State.SetModel(*outcome.Model)
 	}
-	return k.emitReply(c, said, usage)
+	return k.emitReply(c, outcome, usage)
 }
 
 // runWork runs the agent of a skill. The frames of its task are emitted at once; the returned events follow init.
@@ -145,16 +145,16 @@ func (k *localCommands) runWork(ctx context.Context, work func(context.Context) 
 	}
 }
 
-func (k *localCommands) emitReply(c slash.Call, said slash.Outcome, usage *slash.Context) error {
-	ev := k.outputMessage(slash.Call{Name: cmp.Or(said.Name, c.Name), Args: c.Args}, said.Text)
-	if said.IsUnknown {
+func (k *localCommands) emitReply(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
+	ev := k.outputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, outcome.Text)
+	if outcome.IsUnknown {
 		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.CommandOutcome{Kind: "unavailable_headless"}
 	}
-	if said.Failed {
-		ev.LocalCommandSource = slash.ErrorOutput(said.Text)
+	if outcome.Failed {
+		ev.LocalCommandSource = slash.ErrorOutput(outcome.Text)
 		ev.LocalCommandOutcome = &protocol.CommandOutcome{Kind: "failed"}
 	}
-	if said.Work != nil || said.IsPrompt {
+	if outcome.Work != nil || outcome.IsPrompt {
 		ev.LocalCommandRun = nil
 	}
 	if usage != nil {
@@ -164,12 +164,12 @@ func (k *localCommands) emitReply(c slash.Call, said slash.Outcome, usage *slash
 		}
 		ev.ContextUsage = raw
 	}
-	end := endWithoutModel(said.Text)
-	if said.IsSilent {
+	end := endWithoutModel(outcome.Text)
+	if outcome.IsSilent {
 		end = endWithoutModel("")
 	}
-	if !said.IsUnknown {
-		end.localCommand = strings.Trim(strings.ReplaceAll(cmp.Or(said.Result, c.Name), "-", "_"), "_")
+	if !outcome.IsUnknown {
+		end.localCommand = strings.Trim(strings.ReplaceAll(cmp.Or(outcome.Result, c.Name), "-", "_"), "_")
 	}
 	k.out.emit(ev)
 	return end
@@ -278,13 +278,13 @@ func (k *localCommands) runCompact(ctx context.Context, c slash.Call) error {
 	return k.emitSummary(shown, sum.hookReports)
 }
 
-// endFailedCompaction reports why the conversation was not compacted: problem is the text for hosts, said the text
+// endFailedCompaction reports why the conversation was not compacted: problem is the text for hosts, outcome the text
 // for users.
-func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, problem string, said slash.Outcome, work compaction) error {
+func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, problem string, outcome slash.Outcome, work compaction) error {
 	work.emitStatus("failed", problem)
 	k.prompts.emitInit(ctx)
 	k.out.emit(k.prompts.commandAccepted())
-	return k.emitReply(c, said, nil)
+	return k.emitReply(c, outcome, nil)
 }
 
 // emitSummary emits the summary that replaces the conversation, and the output of the command.

@@ -304,15 +304,15 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 }
 
 // emitAssistant emits the complete block.
-func (m *message) emitAssistant(b protocol.Block, more func(*protocol.Assistant)) {
+func (m *message) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
 	m.flushRefusal()
-	ev := m.assistantEvent(b, more)
+	ev := m.assistantEvent(b, modify)
 	m.assistantEvents++
 	m.out.emit(ev)
 }
 
 // assistantEvent makes the assistant event of a complete block.
-func (m *message) assistantEvent(b protocol.Block, more func(*protocol.Assistant)) *protocol.Assistant {
+func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assistant)) *protocol.Assistant {
 	final := m.final
 	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, m.thinking)
 	ev := &protocol.Assistant{
@@ -328,8 +328,8 @@ func (m *message) assistantEvent(b protocol.Block, more func(*protocol.Assistant
 		ev.Message.StopReason, ev.Message.Usage = &m.stopReason, finalUsage(m.usage, m.thinking)
 	}
 	m.prompts.labelMessage(ev)
-	if more != nil {
-		more(ev)
+	if modify != nil {
+		modify(ev)
 	}
 	return ev
 }

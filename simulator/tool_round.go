@@ -151,10 +151,10 @@ const mergeWindow = time.Millisecond
 // nextFinished waits for the next calls to finish, and emits task events and heartbeats in the meantime. Calls that
 // finish simultaneously are sorted: denied ones first, then in call order. This makes the order of quick calls
 // stable. If the output must be repeatable it waits for all calls.
-func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *heartbeat) ([]executedCall, error) {
+func (d *toolRound) nextFinished(done <-chan executedCall, remaining int, alive *heartbeat) ([]executedCall, error) {
 	var batch []executedCall
 	var late <-chan time.Time // nil until a call has finished, or if it waits for all calls
-	for len(batch) < left {
+	for len(batch) < remaining {
 		select {
 		case r := <-done:
 			if batch = append(batch, r); len(batch) == 1 && !d.sim.options.Display.OrderedResults {
@@ -168,7 +168,7 @@ func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *hear
 			d.out.emitAll([]protocol.Event{e.event})
 			close(e.shown)
 		case <-late:
-			left = len(batch)
+			remaining = len(batch)
 		}
 		if err := d.out.checkOpen(); err != nil {
 			return nil, err
@@ -350,10 +350,10 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown 
 
 // endMidMessage ends the turn before all calls of a message have run. If the user refused a call and stopped the
 // turn, each remaining call gets a result that does not count as a denial.
-func (d *toolRound) endMidMessage(rest []preparedCall, begun int, stop executor.StopTurn) error {
+func (d *toolRound) endMidMessage(rest []preparedCall, startedCount int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
-			d.emitResult(c, executedCall{index: begun + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
+			d.emitResult(c, executedCall{index: startedCount + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
 		}
 	}
 	return d.turnEnd(stop)

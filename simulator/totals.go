@@ -118,16 +118,16 @@ func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 
 // RefreshTotals updates results that were held back with the session's current totals, as the real
 // CLI does: the first of them gets the usage since the last result that was shown.
-func (s *Simulator) RefreshTotals(held []*protocol.Result) {
+func (s *Simulator) RefreshTotals(results []*protocol.Result) {
 	var between sessionTotals
 	between.start(nil)
-	for _, r := range held {
+	for _, r := range results {
 		if r.ModelUsageSince != nil {
 			between.addModels(*r.ModelUsageSince)
 		}
 	}
 	between.addModels(s.totals.takeModelsSinceResult())
-	for _, r := range held {
+	for _, r := range results {
 		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.totalUSD(), s.totals.byModel()
 		r.ModelUsageSince = new(between.takeModelsSinceResult())
 		if s.main.Tasks != nil {

@@ -312,8 +312,8 @@ func (t *turn) emitResult(end *turnEndError) {
 }
 
 // crashResult returns the result of a session that fails with an error.
-func (t *turn) crashResult(why string) *protocol.Result {
-	r := FailedResult(why, "[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none")
+func (t *turn) crashResult(reason string) *protocol.Result {
+	r := FailedResult(reason, "[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none")
 	r.SessionID, r.UUID, r.ResultIndex = t.sim.options.State.SessionID(), t.sim.options.Clock.NewID(), t.sim.history.results
 	r.ModelUsageSince = &map[string]protocol.ModelUsage{}
 	return r

@@ -163,8 +163,8 @@ func describeMessage(in *tool.Keys) bool {
 }
 
 // cannedRun returns a Run for calls that only a scenario can answer.
-func cannedRun(why string) tool.Run {
+func cannedRun(reason string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
-		return tool.ResultOf(tool.NeedsResult(call.Name, why))
+		return tool.ResultOf(tool.NeedsResult(call.Name, reason))
 	}
 }

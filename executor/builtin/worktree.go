@@ -311,14 +311,14 @@ func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (
 }
 
 // pluralize formats a number of things; "" for zero.
-func pluralize(n int, what string) string {
+func pluralize(n int, noun string) string {
 	switch n {
 	case 0:
 		return ""
 	case 1:
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func joinNonEmpty(a, b string) string {

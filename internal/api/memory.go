@@ -52,8 +52,8 @@ type lastConversation struct {
 
 	// The last request, the state before it, and how often it failed (0 means that it was answered). If the request
 	// is repeated after a cut, the conversation continues from that state.
-	lastAsked   history.Digest
-	beforeAsked *state
+	lastRequest history.Digest
+	stateBefore *state
 	failures    int
 }
 
@@ -70,11 +70,11 @@ type historyRoot struct {
 // scriptKey identifies the script of a sub-agent by the first prompt that it will receive.
 type scriptKey struct{ session, prompt string }
 
-// subagentScript is the script of a sub-agent and the sub-agent that took it.
+// subagentScript is the script of a sub-agent and the conversation that uses it.
 type subagentScript struct {
-	call    string // id of the tool call
-	engine  *scenarios.Engine
-	takenBy string // the conversation that took this state; "" means none yet
+	call   string // id of the tool call
+	engine *scenarios.Engine
+	owner  string // the conversation that uses the script; "" means none yet
 }
 
 // attemptKey returns the key of a history within its conversation: attempts of sessions and

@@ -337,7 +337,7 @@ times = 1
 	for _, tt := range []struct{ kind, body, want string }{
 		{"title", `{"model":"h","max_tokens":9,"system":"You are naming a coding session from what is said.","messages":[{"role":"user","content":"<session>\nhello one two three four five six\n</session>\nName it."}],"output_config":{"format":{"type":"json_schema","schema":{"properties":{"title":{}}}}}}`, `200 {"title":"hello one two three four"}`},
 		{"probe", `{"model":"h","max_tokens":1,"messages":[{"role":"user","content":"hello"}]}`, `200 scripted probe`},
-		{"compact", `{"model":"h","max_tokens":9,"tools":[{"name":"Bash"}],"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"x"},{"role":"user","content":"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."}]}`, "200 <summary>\nThe conversation so far went as the scenario has it.\n</summary>"},
+		{"compact", `{"model":"h","max_tokens":9,"tools":[{"name":"Bash"}],"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"x"},{"role":"user","content":"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."}]}`, "200 <summary>\nThe conversation so far followed the scenario.\n</summary>"},
 		{"other", `{"model":"h","max_tokens":9,"messages":[{"role":"user","content":"hello"}],"output_config":{"format":{"type":"json_schema","schema":{"properties":{"risk":{}}}}}}`, `200 OK`},
 	} {
 		if got := ask(tt.body); got != tt.want {

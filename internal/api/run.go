@@ -201,10 +201,10 @@ func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup
 }
 
 // orderResults returns tool results in the order of their calls.
-func (f *replay) orderResults(came []*history.Result, uses []history.ToolUse) []scenarios.Result {
-	out := make([]scenarios.Result, 0, len(came))
+func (f *replay) orderResults(results []*history.Result, uses []history.ToolUse) []scenarios.Result {
+	out := make([]scenarios.Result, 0, len(results))
 	for _, u := range uses {
-		for _, r := range came {
+		for _, r := range results {
 			if r.ID != u.ID {
 				continue
 			}

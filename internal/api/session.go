@@ -62,8 +62,8 @@ func (f *replay) findCut(known *lastConversation) (historyRoot, int) {
 	if from > 0 {
 		r.cutAfter = f.groups[from-1].key
 	}
-	if known.failures > 0 && known.lastAsked == f.groups[from].questionKey() {
-		r.state, r.retryKey, r.failures = known.beforeAsked, f.Key(), known.failures
+	if known.failures > 0 && known.lastRequest == f.groups[from].questionKey() {
+		r.state, r.retryKey, r.failures = known.stateBefore, f.Key(), known.failures
 	}
 	return r, from
 }
@@ -117,7 +117,7 @@ func (f *replay) rememberConversation(st *state) {
 	t := f.conversationKey()
 	if known, ok := f.memory.lastConversations.Get(t); ok {
 		next := *known
-		next.state, next.beforeAsked, next.lastAsked, next.failures = st, f.stateBeforeLast, f.groups[len(f.groups)-1].questionKey(), 0
+		next.state, next.stateBefore, next.lastRequest, next.failures = st, f.stateBeforeLast, f.groups[len(f.groups)-1].questionKey(), 0
 		f.memory.lastConversations.Put(t, &next)
 	}
 }
@@ -164,8 +164,8 @@ func (f *replay) subagentEngine() *scenarios.Engine {
 	}
 	waiting, _ := f.memory.scripts.Get(scriptKey{f.request.Session, prompt})
 	for _, c := range waiting {
-		if c.takenBy == "" {
-			c.takenBy = f.request.Agent
+		if c.owner == "" {
+			c.owner = f.request.Agent
 			f.memory.agents.Put(t, c.engine)
 			return c.engine
 		}

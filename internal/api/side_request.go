@@ -19,7 +19,7 @@ func (s *service) sideRequestText(kind string, last *history.Message) string {
 			return string(title)
 		}
 	case "compact":
-		return "<summary>\nThe conversation so far went as the scenario has it.\n</summary>"
+		return "<summary>\nThe conversation so far followed the scenario.\n</summary>"
 	}
 	return "OK"
 }

@@ -206,7 +206,7 @@ func (p *breakpointSet) SetReplacement(name, tool string) error {
 	if tool != "" {
 		a, b := p.tools.functions[p.tools.canonical(name)].Signature, p.tools.functions[p.tools.canonical(tool)].Signature
 		if a == "" || a != b {
-			return NewError(CodeSignatureMismatch, "a replacement needs the same schema",
+			return NewError(CodeSignatureMismatch, "the replacement tool must have the same schema",
 				"function_name", name, "replacement_function", tool)
 		}
 	}

@@ -123,9 +123,9 @@ func ParseInlineServers(text string) (mcp.ServerConfig, error) {
 }
 
 // MergeServers adds servers to a list. A server with the name of an earlier one replaces it.
-func MergeServers(list, more []mcp.ServerConfig) []mcp.ServerConfig {
+func MergeServers(list, added []mcp.ServerConfig) []mcp.ServerConfig {
 	list = slices.Clone(list)
-	for _, cfg := range more {
+	for _, cfg := range added {
 		at := slices.IndexFunc(list, func(c mcp.ServerConfig) bool { return c.Name == cfg.Name })
 		if at >= 0 {
 			list[at] = cfg

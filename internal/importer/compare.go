@@ -88,9 +88,9 @@ func (t *reporter) addCall(indent string, c *session.Call) {
 	t.add(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
-// Truncate cuts a text to at most most bytes and appends the number of omitted bytes.
-func Truncate(s string, most int) string {
-	return strings.ToValidUTF8(s[:most], "") + truncationMark + strconv.Itoa(len(s)-most) + " bytes; --big keeps them]"
+// Truncate cuts a text to at most limit bytes and appends the number of omitted bytes.
+func Truncate(s string, limit int) string {
+	return strings.ToValidUTF8(s[:limit], "") + truncationMark + strconv.Itoa(len(s)-limit) + " bytes; --big keeps them]"
 }
 
 // truncationMark begins the note that [Truncate] appends.

@@ -104,12 +104,12 @@ func (s *section) isAfterRules() bool {
 
 // keepEdited returns the edited sections that the new text no longer contains. It adds a note for every section that is
 // kept or removed.
-func keepEdited(name string, left map[string]*section, order []section, notes *[]string) string {
+func keepEdited(name string, remaining map[string]*section, order []section, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
 		s := &order[i]
 		switch {
-		case left[s.key] == nil || s.isAfterRules():
+		case remaining[s.key] == nil || s.isAfterRules():
 		case s.isEdited():
 			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session but edited by hand; kept", name, s.line))
 			b.WriteString(s.text())

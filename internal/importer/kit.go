@@ -106,14 +106,14 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 // maxFileName leaves room for a number and an extension in the 255 bytes of a name.
 const maxFileName = 200
 
-// uniqueName returns name, with a number appended if taken contains it, and adds the result to taken. It ignores
+// uniqueName returns name, with a number appended if used contains it, and adds the result to used. It ignores
 // case, as some file systems do.
-func uniqueName(name string, taken map[string]bool) string {
+func uniqueName(name string, used map[string]bool) string {
 	unique := name
-	for n := 2; taken[strings.ToLower(unique)]; n++ {
+	for n := 2; used[strings.ToLower(unique)]; n++ {
 		unique = fmt.Sprintf("%s-%d", name, n)
 	}
-	taken[strings.ToLower(unique)] = true
+	used[strings.ToLower(unique)] = true
 	return unique
 }
 

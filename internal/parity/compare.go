@@ -62,8 +62,8 @@ func namedFiles(files map[string]string, n *Normaliser) map[string]string {
 	return named
 }
 
-func textIf(there bool, text string) string {
-	if there {
+func textIf(present bool, text string) string {
+	if present {
 		return text
 	}
 	return ""
@@ -191,8 +191,8 @@ type comparison struct {
 // differenceForm is equal for differences that count as one: it contains the position, and the side that has no value
 // there.
 type differenceForm struct {
-	path               string
-	oursGone, realGone bool
+	path                         string
+	missingInOurs, missingInReal bool
 }
 
 func (c *comparison) addDifference(path, ours, theirs string) {

@@ -192,7 +192,7 @@ func member(e event, key string) string {
 // sortByAgent sorts the events of parallel agents by the order of their calls, together with its call and its result,
 // because the real CLI starts the first agent before the rest of the message has arrived. It returns false if there are
 // no such agents.
-func sortByAgent(events []event, rank map[string]int) (several bool) {
+func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {
 		if id := member(e, "task_id"); e.kind == "system/task_started" {
@@ -221,19 +221,19 @@ func sortByAgent(events []event, rank map[string]int) (several bool) {
 			}
 		}
 		if len(begun) > 1 {
-			several = true
+			hasParallelAgents = true
 			slices.SortStableFunc(events[i:j], func(a, b event) int { return rank[callOf(a)] - rank[callOf(b)] })
 		}
 		i = max(j, i+1)
 	}
-	return several
+	return hasParallelAgents
 }
 
 // modelRequests returns the requests of the model. The order of requests from
 // parallel agents is random, so consecutive prompts are sorted by text.
-func modelRequests(requests []json.RawMessage, several bool) []event {
+func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
 	events := eventsFrom(requests)
-	if !several {
+	if !hasParallelAgents {
 		return events
 	}
 	for i := 0; i < len(events); {

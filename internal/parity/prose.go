@@ -35,7 +35,7 @@ func proseValues() []proseValue {
 		{"attachment/edited_text_file", "rendered[].content", reminder},
 		{"attachment/silent_turn_reminder", "rendered[].content", reminder},
 		{"attachment/silent_turn_reminder", "attachment.text", reminder},
-		{"attachment/skill_listing", "attachment.digests[]", "hashes over texts that hold the CLI's own words"},
+		{"attachment/skill_listing", "attachment.digests[]", "hashes of texts that contain prose of the CLI"},
 		{"attachment/prompt_snapshot", "attachment.systemPrompt", prompt},
 		{"attachment/prompt_snapshot", "attachment.cliPrefix", prompt},
 		{"attachment/prompt_snapshot", "attachment.tools[].description", tools},

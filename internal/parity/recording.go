@@ -59,15 +59,15 @@ type Difference struct {
 }
 
 // TimedOut describes which of two recordings reached a time limit; nil means neither.
-func TimedOut(ours, theirs *Recording) (why []string) {
+func TimedOut(ours, theirs *Recording) (reasons []string) {
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
 			if p.Kind == "timeout" {
-				why = append(why, p.Text)
+				reasons = append(reasons, p.Text)
 			}
 		}
 	}
-	return why
+	return reasons
 }
 
 // Refused returns the error with which both programs refuse to start; "" means at least one of them starts.

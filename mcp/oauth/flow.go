@@ -296,7 +296,7 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 		return "", "", cliError(fmt.Sprintf("Dynamic Client Registration rejected (HTTP %d): %s", resp.StatusCode, excerpt(answer)))
 	}
 	if json.Unmarshal(answer, &client) != nil || client.ID == "" {
-		return "", "", errors.New("the answer to the registration names no client_id")
+		return "", "", errors.New("the response to the registration has no client_id")
 	}
 	return client.ID, client.Secret, nil
 }
@@ -354,7 +354,7 @@ func (d documentCache) client() *http.Client {
 }
 
 // read reads a metadata document; found is false if the document is missing.
-func (d documentCache) read(ctx context.Context, at string, into any) (found bool, err error) {
+func (d documentCache) read(ctx context.Context, at string, target any) (found bool, err error) {
 	body, ok := d.known[at]
 	if !ok {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
@@ -378,7 +378,7 @@ func (d documentCache) read(ctx context.Context, at string, into any) (found boo
 	if body == nil {
 		return false, nil
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	if err := json.Unmarshal(body, target); err != nil {
 		return false, fmt.Errorf("the metadata at %s is not JSON of the expected shape", at)
 	}
 	return true, nil

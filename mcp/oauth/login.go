@@ -164,7 +164,7 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	case q.Has("iss") && q.Get("iss") != issuer:
 		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerpt([]byte(q.Get("iss")))))
 	case !q.Has("iss") && l.flow.metadata.SendsIssuer:
-		return fmt.Errorf("the answer does not name the authorization server (iss), although %q says that its answers do", issuer)
+		return fmt.Errorf("the response does not contain the authorization server (iss), although %q announces that its responses do", issuer)
 	case q.Has("error"):
 		return errors.New(excerpt([]byte(transport.OAuthError{ErrorCode: q.Get("error"), ErrorDescription: q.Get("error_description")}.Error())))
 	}

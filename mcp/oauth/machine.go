@@ -48,7 +48,7 @@ func signAssertion(o *clientcredentials.Config, issuer string, now time.Time) (s
 	block, _ := pem.Decode([]byte(o.ClientSecret))
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return "", errors.New("the client secret is a private key that is not in the form PKCS #8")
+		return "", errors.New("the client secret is a private key, but not in PKCS #8 form")
 	}
 	algorithm := jose.EdDSA
 	switch k := key.(type) {

@@ -136,7 +136,7 @@ func (c *callCounts) countLines(input json.RawMessage) {
 }
 
 // describeActivity describes a call for task_progress; it shortens paths below cwd.
-func describeActivity(use protocol.ToolUse, cwd, otherwise string) string {
+func describeActivity(use protocol.ToolUse, cwd, fallback string) string {
 	var in struct {
 		Description string `json:"description"`
 		Command     string `json:"command"`
@@ -146,7 +146,7 @@ func describeActivity(use protocol.ToolUse, cwd, otherwise string) string {
 		Pattern     string `json:"pattern"`
 	}
 	if json.Unmarshal(use.Input, &in) != nil {
-		return otherwise
+		return fallback
 	}
 	path := cmp.Or(in.Path, in.Notebook)
 	if short, ok := strings.CutPrefix(path, cwd+"/"); ok && cwd != "" {
@@ -170,7 +170,7 @@ func describeActivity(use protocol.ToolUse, cwd, otherwise string) string {
 	case "Grep":
 		return "Searching for " + in.Pattern
 	}
-	return otherwise
+	return fallback
 }
 
 // output is the tool_use_result of a finished agent; nil lists are omitted (spec: cli-shapes, Agent).

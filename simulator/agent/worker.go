@@ -227,8 +227,8 @@ func (w *agentRun) stoppedEnd() task.End {
 	return task.End{Status: task.StatusKilled, Summary: w.summary("was stopped"), Usage: w.progress.currentUsage(w.task)}
 }
 
-func (w *agentRun) failureEnd(why string) task.End {
-	return task.End{Status: task.StatusFailed, Summary: w.summary("failed: " + why), Usage: w.progress.currentUsage(w.task)}
+func (w *agentRun) failureEnd(reason string) task.End {
+	return task.End{Status: task.StatusFailed, Summary: w.summary("failed: " + reason), Usage: w.progress.currentUsage(w.task)}
 }
 
 // modelFailureEnd returns how the task ends if the agent's model failed or gave no result, and notifies observers.

@@ -40,8 +40,8 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 
 // ExpandText returns the text of a custom command or a skill for the model, including the
 // output of its shell commands. The error is shown to the user.
-func ExpandText(ctx context.Context, sh Shell, live *simulator.SessionState, k catalog.Command, args string) (string, error) {
-	text, err := slash.FillWithShell(withVariables(k, sh.ProjectDir(), live.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
+func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k catalog.Command, args string) (string, error) {
+	text, err := slash.FillWithShell(withVariables(k, sh.ProjectDir(), state.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
 		return sh.Print(ctx, k.Tools, command, pattern)
 	})
 	if err == nil && k.Skill {

@@ -159,8 +159,8 @@ func (t *Trace) attachStop(c *hookCall, reason string) {
 	}
 }
 
-func (t *Trace) addStop(c *hookCall, reason, otherwise string) {
-	reason = cmp.Or(reason, otherwise)
+func (t *Trace) addStop(c *hookCall, reason, fallback string) {
+	reason = cmp.Or(reason, fallback)
 	t.attachText(c, "hook_stopped_continuation", "message", reason)
 	t.setRendered(c.name + " hook stopped continuation: " + reason)
 }

@@ -343,13 +343,13 @@ func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 	}
 }
 
-// refusePrompt stops a prompt before it is sent to the model. more is appended to the reason.
-func (o *Outcome) refusePrompt(c *hookCall, reason, more string, outcome protocol.PromptOutcome) {
+// refusePrompt stops a prompt before it is sent to the model. suffix is appended to the reason.
+func (o *Outcome) refusePrompt(c *hookCall, reason, suffix string, outcome protocol.PromptOutcome) {
 	if !o.Block {
 		o.Reason = reason
 	}
 	o.Block = true
-	text := c.event + " operation blocked by hook:\n" + reason + more
+	text := c.event + " operation blocked by hook:\n" + reason + suffix
 	o.Texts = append(o.Texts, text)
 	o.Notices = append(o.Notices, promptRefusedEvent(c, text, outcome))
 }

@@ -108,7 +108,7 @@ type shapeError struct{ path, problem string }
 
 func (e *shapeError) Error() string { return e.path + e.problem }
 
-func newShapeError(path, what string) error { return &shapeError{path, what} }
+func newShapeError(path, problem string) error { return &shapeError{path, problem} }
 
 // checkObject checks an object at a path, which is "" or ends with a dot.
 func checkObject(path, form string, object map[string]any) error {

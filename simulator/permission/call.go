@@ -422,9 +422,9 @@ func (j *judge) isAccessible(tool, path string) bool {
 	return j.resolver.isInWorkingDir(path) || j.rules.coversPath(BehaviorAllow, tool, path)
 }
 
-func (s *ruleset) denyingSource(about func(rule) bool) string {
+func (s *ruleset) denyingSource(appliesTo func(rule) bool) string {
 	for _, r := range s.rules {
-		if r.Behavior == BehaviorDeny && about(r) {
+		if r.Behavior == BehaviorDeny && appliesTo(r) {
 			if r.Source == "userSettings" || r.Source == "localSettings" {
 				return "user_reject"
 			}

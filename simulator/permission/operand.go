@@ -82,28 +82,28 @@ func printsFiles(name string) bool {
 }
 
 // addRedirects adds the files of redirections.
-func (l wordResolver) addRedirects(to fileAccess, redirects []shellcmd.Redirect) fileAccess {
+func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redirect) fileAccess {
 	for _, r := range redirects {
 		if r.ReadsFile && !r.WritesFile {
-			to.read = append(slices.Clip(to.read), l.resolveOperand(r.Target, r.Word))
+			access.read = append(slices.Clip(access.read), l.resolveOperand(r.Target, r.Word))
 		}
 		if r.WritesFile {
-			to.changes = append(slices.Clip(to.changes), l.resolveOperand(r.Target, r.Word))
+			access.changes = append(slices.Clip(access.changes), l.resolveOperand(r.Target, r.Word))
 		}
 	}
-	return to
+	return access
 }
 
 // directoriesAfterCD returns the possible directories of the shell after it changes to one of the operands.
-func (l wordResolver) directoriesAfterCD(places []string, to []fileOperand) []string {
-	for _, place := range slices.Clone(places) {
-		for _, path := range pathsOf(to) {
-			if next := l.absFrom(place, path); !slices.Contains(places, next) && len(places) < maxDirectories {
-				places = append(places, next)
+func (l wordResolver) directoriesAfterCD(directories []string, operands []fileOperand) []string {
+	for _, place := range slices.Clone(directories) {
+		for _, path := range pathsOf(operands) {
+			if next := l.absFrom(place, path); !slices.Contains(directories, next) && len(directories) < maxDirectories {
+				directories = append(directories, next)
 			}
 		}
 	}
-	return places
+	return directories
 }
 
 // wordResolver resolves the words of a command line to files.

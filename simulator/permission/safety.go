@@ -63,13 +63,13 @@ func (c *call) suspiciousRead() *Verdict {
 }
 
 // isOwnSettings reports whether the CLI itself reads this part of .claude.
-func isOwnSettings(below []string) bool {
-	if len(below) == 0 {
+func isOwnSettings(elements []string) bool {
+	if len(elements) == 0 {
 		return true
 	}
-	switch below[0] {
+	switch elements[0] {
 	case "settings.json", "settings.local.json":
-		return len(below) == 1
+		return len(elements) == 1
 	case "commands", "agents", "skills":
 		return true
 	}

@@ -60,15 +60,15 @@ func hidesPaths(k shellcmd.ObstacleKind) bool {
 }
 
 // isDeniedIn reports whether one of the files is denied, relative to any of the directories.
-func (c commandLine) isDeniedIn(places []string, to fileAccess) bool {
+func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {
-			return slices.ContainsFunc(places, func(place string) bool {
+			return slices.ContainsFunc(directories, func(place string) bool {
 				return c.judge.rules.coversPath(BehaviorDeny, tool, c.judge.resolver.absFrom(place, path))
 			}) || hasParentStep(path) && c.judge.rules.coversPath(BehaviorDeny, tool, c.judge.resolver.followLinks(path))
 		}
 	}
-	return slices.ContainsFunc(plainPaths(to.read), denied("Read")) || slices.ContainsFunc(plainPaths(to.changes), denied("Edit"))
+	return slices.ContainsFunc(plainPaths(access.read), denied("Read")) || slices.ContainsFunc(plainPaths(access.changes), denied("Edit"))
 }
 
 // denialAfterCD refuses a command that reads below a directory that a cd has entered.

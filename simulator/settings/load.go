@@ -265,7 +265,7 @@ type decoder struct {
 	keys     map[string]json.RawMessage
 }
 
-func decode[T any](d decoder, key string, into *T) {
+func decode[T any](d decoder, key string, target *T) {
 	raw, found := d.keys[key]
 	if !found {
 		return
@@ -276,7 +276,7 @@ func decode[T any](d decoder, key string, into *T) {
 		return
 	}
 	if value != nil {
-		*into = *value
+		*target = *value
 	}
 }
 
@@ -297,10 +297,10 @@ func (d decoder) appendStrings(have []string, key string) []string {
 }
 
 // decodeDisable reads a key whose only valid value is "disable".
-func (d decoder) decodeDisable(key string, into *bool) {
+func (d decoder) decodeDisable(key string, target *bool) {
 	var value string
 	decode(d, key, &value)
-	*into = *into || value == "disable"
+	*target = *target || value == "disable"
 }
 
 func (d decoder) decodeEnv() {

@@ -38,28 +38,28 @@ func (s *Settings) Merged() map[string]any {
 	return merged
 }
 
-func mergeInto(into, from map[string]any) {
-	for key, value := range from {
+func mergeInto(target, source map[string]any) {
+	for key, value := range source {
 		switch value := value.(type) {
 		case map[string]any:
-			sub, ok := into[key].(map[string]any)
+			sub, ok := target[key].(map[string]any)
 			if !ok {
 				sub = map[string]any{}
-				into[key] = sub
+				target[key] = sub
 			}
 			mergeInto(sub, value)
 		case []any:
-			list, _ := into[key].([]any)
-			into[key] = joinLists(list, value)
+			list, _ := target[key].([]any)
+			target[key] = joinLists(list, value)
 		default:
-			into[key] = value
+			target[key] = value
 		}
 	}
 }
 
-func joinLists(have, more []any) []any {
-	out := slices.Clone(have)
-	for _, v := range more {
+func joinLists(list, added []any) []any {
+	out := slices.Clone(list)
+	for _, v := range added {
 		if !slices.ContainsFunc(out, func(o any) bool { return reflect.DeepEqual(o, v) }) {
 			out = append(out, v)
 		}

@@ -188,21 +188,21 @@ func (l *contextAttachments) changeAttachments(agentID string, now SessionContex
 }
 
 // directoryReminder tells the model which additional directories were added or removed; nil means none.
-func (th *conversation) directoryReminder(before, now []string) *protocol.AttachmentLine {
-	change := environmentChange{"additionalWorkingDirectories", missingFrom(before, now), missingFrom(now, before)}
+func (th *conversation) directoryReminder(before, after []string) *protocol.AttachmentLine {
+	change := environmentChange{"additionalWorkingDirectories", missingFrom(before, after), missingFrom(after, before)}
 	if len(change.Added)+len(change.Removed) == 0 {
 		return nil
 	}
 	m := th.options.Machine
 	line := th.reminderLine("", environmentAttachment{
-		"environment", m.snapshot(th.options.CWD, now, m.IsWorktree), []environmentChange{change},
-	}, "The additional working directories are now: "+strings.Join(now, ", "))
+		"environment", m.snapshot(th.options.CWD, after, m.IsWorktree), []environmentChange{change},
+	}, "The additional working directories are now: "+strings.Join(after, ", "))
 	return &line
 }
 
-// missingFrom returns the elements of all that have does not contain, never nil.
-func missingFrom(have, all []string) []string {
-	return slices.DeleteFunc(append([]string{}, all...), func(s string) bool { return slices.Contains(have, s) })
+// missingFrom returns the elements of all that known does not contain, never nil.
+func missingFrom(known, all []string) []string {
+	return slices.DeleteFunc(append([]string{}, all...), func(s string) bool { return slices.Contains(known, s) })
 }
 
 func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) snapshot {

@@ -225,10 +225,10 @@ func (t *parsedTranscript) count(e entry, keys map[string]json.RawMessage) {
 }
 
 // decodeKey decodes the value of a key if it is present and has the right type.
-func decodeKey[T any](keys map[string]json.RawMessage, key string, into *T) {
+func decodeKey[T any](keys map[string]json.RawMessage, key string, target *T) {
 	var value T
 	if raw, found := keys[key]; found && json.Unmarshal(raw, &value) == nil {
-		*into = value
+		*target = value
 	}
 }
 

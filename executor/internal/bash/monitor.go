@@ -156,16 +156,16 @@ func (m *watcher) watch(ctx context.Context) task.End {
 }
 
 // taskEnd returns the end of the task; event holds the lines that were not reported yet.
-func (m *watcher) taskEnd(ctx context.Context, event string, told int) task.End {
+func (m *watcher) taskEnd(ctx context.Context, event string, reported int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		if event != "" {
 			m.task.ReportEvent(event)
-			told++
+			reported++
 		}
-		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.limit), told))
+		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.limit), reported))
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description, KnownToModel: true}
 	case ctx.Err() != nil:
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description}
@@ -173,7 +173,7 @@ func (m *watcher) taskEnd(ctx context.Context, event string, told int) task.End 
 		return task.End{Status: task.StatusFailed, Summary: head + "could not be started: " + m.err.Error()}
 	case m.exitCode != 0:
 		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sscript failed (exit %d)", head, m.exitCode), Event: event}
-	case event == "" && told == 0:
+	case event == "" && reported == 0:
 		return task.End{Status: task.StatusCompleted, Summary: head + "ended without producing output (exit 0)"}
 	}
 	return task.End{Status: task.StatusCompleted, Summary: head + "stream ended", Event: event}

@@ -38,27 +38,27 @@ func patternErrorText(pattern string, err error) string {
 }
 
 // braceError finds the first brace that is not a valid repetition.
-func braceError(whole string) *patternError {
+func braceError(source string) *patternError {
 	item := false // an item can be repeated
-	for i := 0; i < len(whole); i++ {
-		switch whole[i] {
+	for i := 0; i < len(source); i++ {
+		switch source[i] {
 		case '\\':
-			if strings.HasPrefix(whole[i+1:], "Q") { // Go's engine supports it
+			if strings.HasPrefix(source[i+1:], "Q") { // Go's engine supports it
 				return &patternError{i, i + 2, "unrecognized escape sequence"}
 			}
-			i = cmp.Or(wordBoundaryEnd(whole, i), escapeEnd(whole, i))
+			i = cmp.Or(wordBoundaryEnd(source, i), escapeEnd(source, i))
 			item = true
 		case '[':
-			i, item = classEnd(whole, i), true
+			i, item = classEnd(source, i), true
 		case '(':
-			i, item = groupStart(whole, i), false
+			i, item = groupStart(source, i), false
 		case '|':
 			item = false
 		case '{':
 			if !item {
 				return &patternError{i, i + 1, "repetition operator missing expression"}
 			}
-			end, f := countEnd(whole, i)
+			end, f := countEnd(source, i)
 			if f != nil {
 				return f
 			}
@@ -71,10 +71,10 @@ func braceError(whole string) *patternError {
 }
 
 // escapeEnd returns the last byte of the escape at i, including the braces of \p{…} and \x{…}.
-func escapeEnd(whole string, i int) int {
-	i = min(i+1, len(whole)-1)
-	if strings.IndexByte("pPxuU", whole[i]) >= 0 && strings.HasPrefix(whole[i+1:], "{") {
-		if n := strings.IndexByte(whole[i:], '}'); n > 0 {
+func escapeEnd(source string, i int) int {
+	i = min(i+1, len(source)-1)
+	if strings.IndexByte("pPxuU", source[i]) >= 0 && strings.HasPrefix(source[i+1:], "{") {
+		if n := strings.IndexByte(source[i:], '}'); n > 0 {
 			return i + n
 		}
 	}
@@ -92,15 +92,15 @@ func wordBoundaryEnd(pattern string, i int) int {
 }
 
 // classEnd returns the last byte of the class at i.
-func classEnd(whole string, i int) int {
-	if strings.HasPrefix(whole[i+1:], "^") {
+func classEnd(source string, i int) int {
+	if strings.HasPrefix(source[i+1:], "^") {
 		i++
 	}
-	if strings.HasPrefix(whole[i+1:], "]") {
+	if strings.HasPrefix(source[i+1:], "]") {
 		i++
 	}
-	for i++; i < len(whole) && whole[i] != ']'; i++ {
-		if whole[i] == '\\' {
+	for i++; i < len(source) && source[i] != ']'; i++ {
+		if source[i] == '\\' {
 			i++
 		}
 	}
@@ -108,9 +108,9 @@ func classEnd(whole string, i int) int {
 }
 
 // groupStart returns the last byte of the opening of a group, with its name and flags.
-func groupStart(whole string, i int) int {
-	if strings.HasPrefix(whole[i+1:], "?") {
-		if n := strings.IndexAny(whole[i:], ":>)"); n > 0 {
+func groupStart(source string, i int) int {
+	if strings.HasPrefix(source[i+1:], "?") {
+		if n := strings.IndexAny(source[i:], ":>)"); n > 0 {
 			return i + n
 		}
 	}
@@ -118,10 +118,10 @@ func groupStart(whole string, i int) int {
 }
 
 // countEnd returns the last byte of the count in braces at i.
-func countEnd(whole string, i int) (end int, f *patternError) {
+func countEnd(source string, i int) (end int, f *patternError) {
 	digits := func(at int) int {
-		at += len(whole[at:]) - len(strings.TrimLeft(whole[at:], " "))
-		return at + len(whole[at:]) - len(strings.TrimLeft(whole[at:], "0123456789"))
+		at += len(source[at:]) - len(strings.TrimLeft(source[at:], " "))
+		return at + len(source[at:]) - len(strings.TrimLeft(source[at:], "0123456789"))
 	}
 	noNumber := func(at int) (int, *patternError) {
 		return 0, &patternError{at, at + 1, "repetition quantifier expects a valid decimal"}
@@ -130,23 +130,23 @@ func countEnd(whole string, i int) (end int, f *patternError) {
 	if at == from {
 		return noNumber(at)
 	}
-	if _, err := strconv.ParseUint(strings.TrimSpace(whole[from:at]), 10, 32); err != nil {
+	if _, err := strconv.ParseUint(strings.TrimSpace(source[from:at]), 10, 32); err != nil {
 		return 0, &patternError{from, at, "decimal literal invalid"}
 	}
-	if strings.HasPrefix(whole[at:], ",") && !strings.HasPrefix(whole[at:], ",}") {
+	if strings.HasPrefix(source[at:], ",") && !strings.HasPrefix(source[at:], ",}") {
 		if from, at = at+1, digits(at+1); at == from {
 			return noNumber(at)
 		}
-	} else if strings.HasPrefix(whole[at:], ",}") {
+	} else if strings.HasPrefix(source[at:], ",}") {
 		at++
 	}
-	if !strings.HasPrefix(whole[at:], "}") {
+	if !strings.HasPrefix(source[at:], "}") {
 		return 0, &patternError{i, at, "unclosed counted repetition"}
 	}
 	return at, nil
 }
 
-func locateError(pattern, whole string, err error) patternError {
+func locateError(pattern, source string, err error) patternError {
 	var e *syntax.Error
 	if !errors.As(err, &e) {
 		return patternError{problem: err.Error()}
@@ -154,10 +154,10 @@ func locateError(pattern, whole string, err error) patternError {
 	at := func(n int, what string) patternError { return patternError{n, n + 1, what} }
 	switch e.Code {
 	case syntax.ErrMissingParen, syntax.ErrTrailingBackslash:
-		unclosed, _ := unbalancedGroups(whole)
+		unclosed, _ := unbalancedGroups(source)
 		return at(unclosed, "unclosed group")
 	case syntax.ErrUnexpectedParen:
-		_, unopened := unbalancedGroups(whole)
+		_, unopened := unbalancedGroups(source)
 		return at(unopened, "unopened group")
 	case syntax.ErrMissingBracket:
 		return at(len(groupOpening)+len(pattern)-len(e.Expr), "unclosed character class")
@@ -231,19 +231,19 @@ func errorEnd(pattern string, fault syntax.Error) int {
 }
 
 // unbalancedGroups returns the position of the unclosed group and of the unmatched closing parenthesis.
-func unbalancedGroups(whole string) (unclosed, unopened int) {
+func unbalancedGroups(source string) (unclosed, unopened int) {
 	var open []int
 	class := false
-	for i := 0; i < len(whole); i++ {
-		switch c := whole[i]; {
+	for i := 0; i < len(source); i++ {
+		switch c := source[i]; {
 		case c == '\\':
 			i++
 		case class:
 			class = c != ']'
 		case c == '[':
 			class = true
-			if rest := strings.TrimPrefix(whole[i+1:], "^"); strings.HasPrefix(rest, "]") {
-				i = len(whole) - len(rest) // a literal bracket
+			if rest := strings.TrimPrefix(source[i+1:], "^"); strings.HasPrefix(rest, "]") {
+				i = len(source) - len(rest) // a literal bracket
 			}
 		case c == '(':
 			open = append(open, i)
@@ -257,15 +257,15 @@ func unbalancedGroups(whole string) (unclosed, unopened int) {
 }
 
 // pointAt formats the pattern with marks below the error. The lines of a multi-line pattern are numbered.
-func (f patternError) pointAt(whole string) string {
-	if !strings.Contains(whole, "\n") {
-		return "    " + whole + "\n" + f.marks(whole, 4, 0)
+func (f patternError) pointAt(source string) string {
+	if !strings.Contains(source, "\n") {
+		return "    " + source + "\n" + f.marks(source, 4, 0)
 	}
 	rule := strings.Repeat("~", 79) + "\n"
 	var b strings.Builder
 	b.WriteString(rule)
 	start := 0
-	for i, line := range strings.Split(whole, "\n") {
+	for i, line := range strings.Split(source, "\n") {
 		head := fmt.Sprintf("%d: ", i+1)
 		b.WriteString(head + line + "\n")
 		if start <= f.from && f.from <= start+len(line) {

@@ -83,10 +83,10 @@ func TooSmall(origin string, least int, path []any) Issue {
 }
 
 // tooBig returns the issue for a value above its maximum.
-func tooBig(origin string, most int, path []any) Issue {
+func tooBig(origin string, maximum int, path []any) Issue {
 	return Issue{
-		Origin: origin, Code: "too_big", Maximum: most, Inclusive: true, Path: path,
-		Message: fmt.Sprintf("Too big: expected %s <=%d%s", expectationVerb(origin), most, unitOf(origin)),
+		Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path,
+		Message: fmt.Sprintf("Too big: expected %s <=%d%s", expectationVerb(origin), maximum, unitOf(origin)),
 	}
 }
 

@@ -46,8 +46,8 @@ func Fail(format string, args ...any) protocol.ToolResult {
 }
 
 // NeedsResult returns the result of a call that only a scenario can answer.
-func NeedsResult(name, why string) protocol.ToolResult {
-	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, why)
+func NeedsResult(name, reason string) protocol.ToolResult {
+	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, reason)
 }
 
 // FormatSize formats a number of bytes: 12KB, 1.5MB.

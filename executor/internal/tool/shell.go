@@ -224,13 +224,13 @@ func (c *ShellCommand) End() int {
 
 // addBackgroundJob stores the background processes of a finished command and drops those that have exited. It returns
 // false if the shell is closed.
-func (s *Shell) addBackgroundJob(left *proc.Job) bool {
+func (s *Shell) addBackgroundJob(job *proc.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.backgroundJobs = append(slices.DeleteFunc(s.backgroundJobs, (*proc.Job).AllEnded), left)
+	s.backgroundJobs = append(slices.DeleteFunc(s.backgroundJobs, (*proc.Job).AllEnded), job)
 	return true
 }
 

@@ -17,8 +17,8 @@ type RefusalError struct {
 func (e *RefusalError) Error() string { return strconv.Itoa(e.Status) + " " + e.Message }
 
 // InvalidRequest returns the error for a wrong value at a place in the request.
-func InvalidRequest(at, what string) *RefusalError {
-	return &RefusalError{Status: 400, Message: at + ": " + what}
+func InvalidRequest(at, problem string) *RefusalError {
+	return &RefusalError{Status: 400, Message: at + ": " + problem}
 }
 
 // wrongTypeError describes a value that could not be decoded.

@@ -159,8 +159,8 @@ func isIgnoredKey(key string) bool {
 }
 
 // decodeField decodes the value of one key. A null leaves the field as it is.
-func decodeField(key string, value []byte, into any, what string) error {
-	if err := json.Unmarshal(value, into); err != nil {
+func decodeField(key string, value []byte, target any, what string) error {
+	if err := json.Unmarshal(value, target); err != nil {
 		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return errSyntax
 		}

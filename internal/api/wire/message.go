@@ -136,8 +136,8 @@ func (m *Message) TrimPrefill(prefill string) {
 
 // Truncate cuts the text at a stop sequence and at a number of tokens; negative means no limit. The rest of the text
 // is dropped.
-func (m *Message) Truncate(most int, stops []string) {
-	left := most
+func (m *Message) Truncate(maxTokens int, stops []string) {
+	left := maxTokens
 	for i, b := range m.Blocks {
 		text, ok := b.(protocol.TextBlock)
 		if !ok {
@@ -154,7 +154,7 @@ func (m *Message) Truncate(most int, stops []string) {
 			said = said[:cut]
 		}
 		switch {
-		case most >= 0 && said != "" && scenarios.Tokens(len(said)) > left:
+		case maxTokens >= 0 && said != "" && scenarios.Tokens(len(said)) > left:
 			m.Blocks = append(slices.Clone(m.Blocks[:i]), protocol.Text(firstBytes(said, 4*left)))
 			m.StopReason, m.StopSequence = "max_tokens", nil
 			return

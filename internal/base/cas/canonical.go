@@ -34,7 +34,7 @@ func Canonical(data []byte) ([]byte, error) {
 	return plainjson.Marshal(v)
 }
 
-func tooDeep(v any, left int) bool {
+func tooDeep(v any, remaining int) bool {
 	var inner iter.Seq[any]
 	switch x := v.(type) {
 	case map[string]any:
@@ -42,14 +42,14 @@ func tooDeep(v any, left int) bool {
 	case []any:
 		inner = slices.Values(x)
 	default:
-		return left < 0
+		return remaining < 0
 	}
 	for e := range inner {
-		if tooDeep(e, left-1) {
+		if tooDeep(e, remaining-1) {
 			return true
 		}
 	}
-	return left < 0
+	return remaining < 0
 }
 
 // PutJSON stores a JSON value in canonical form and returns its CID and that form.

@@ -32,9 +32,9 @@ type guard struct {
 // member of the group, the guard keeps the group id from being reused.
 func startGuard(pgid int) guard { return newGuard(pgid, groupScript) }
 
-// watchOver starts a guard of a group without joining it, so that the group's remaining processes can be counted.
+// startExternalGuard starts a guard of a group without joining it, so that the group's remaining processes can be counted.
 // It may be used until shortly after the leader was waited for.
-func watchOver(pgid int) guard { return newGuard(0, outsideScript, strconv.Itoa(pgid)) }
+func startExternalGuard(pgid int) guard { return newGuard(0, outsideScript, strconv.Itoa(pgid)) }
 
 // watchDir starts a guard of a directory, in its own group.
 func watchDir(dir string) guard { return newGuard(0, dirScript, dir) }

@@ -58,7 +58,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 		return nil, err
 	}
 	j.pid = cmd.Process.Pid
-	j.guard = watchOver(j.pid)
+	j.guard = startExternalGuard(j.pid)
 	_, _ = input.WriteString("\n") // it may already have exited
 	input.Close()
 	return j, nil
@@ -107,7 +107,7 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	outside := watchOver(j.pid)
+	outside := startExternalGuard(j.pid)
 	j.guard.end() // otherwise the guard would be counted as a member of the group
 	if groupRuns(j.pid) {
 		j.guard = startGuard(j.pid)
@@ -174,15 +174,15 @@ func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	return nil, err
 }
 
-// start starts the command after way has changed its attributes.
-func (o AttachOptions) start(way func(*syscall.SysProcAttr)) (*Attached, error) {
+// start starts the command after configure has changed its attributes.
+func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, error) {
 	cmd, err := o.build()
 	if err != nil {
 		return nil, err
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = o.Stdin, o.Stdout, o.Stderr, o.Files
 	cmd.WaitDelay = groupWaitLimit
-	way(cmd.SysProcAttr)
+	configure(cmd.SysProcAttr)
 	a := &Attached{cmd: cmd}
 	switch in, ok := o.Stdin.(*os.File); {
 	case o.OwnTerminal:

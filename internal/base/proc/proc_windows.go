@@ -60,7 +60,7 @@ type guard struct{}
 
 func startGuard(int) guard { return guard{} }
 
-func watchOver(int) guard { return guard{} }
+func startExternalGuard(int) guard { return guard{} }
 
 func watchDir(string) guard { return guard{} }
 

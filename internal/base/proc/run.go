@@ -126,13 +126,13 @@ func startFollowed(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 }
 
 // noteOf reads the note of a command that has exited. A process that left the group may still have the pipe open.
-func noteOf(aside *os.File) []byte {
-	if aside == nil {
+func noteOf(noteFile *os.File) []byte {
+	if noteFile == nil {
 		return nil
 	}
-	defer time.AfterFunc(groupWaitLimit, func() { aside.Close() }).Stop()
+	defer time.AfterFunc(groupWaitLimit, func() { noteFile.Close() }).Stop()
 	left := make([]byte, noteLimit)
-	n, _ := aside.Read(left) // an error means that the command wrote no note
+	n, _ := noteFile.Read(left) // an error means that the command wrote no note
 	return left[:n]
 }
 

@@ -1,7 +1,7 @@
 package shellcmd
 
 // gitGrammar returns the known options of a git subcommand.
-func gitGrammar(sub string) (g optionGrammar, ok bool) {
+func gitGrammar(subcommand string) (g optionGrammar, ok bool) {
 	const (
 		commits = " oneline graph all decorate no-decorate abbrev-commit no-abbrev-commit reverse merges no-merges first-parent " +
 			"follow date format pretty topo-order date-order author-date-order left-right no-walk cherry-pick branches tags remotes " +
@@ -10,7 +10,7 @@ func gitGrammar(sub string) (g optionGrammar, ok bool) {
 	)
 	const counts = " oneline decorate no-decorate abbrev-commit first-parent relative-date stat numstat shortstat name-only name-status color no-color " +
 		"patch no-patch no-ext-diff "
-	switch sub {
+	switch subcommand {
 	case "status":
 		return optionGrammar{
 			flags: "sbv", flagsWithValue: "uM", longNames: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ",

@@ -207,24 +207,24 @@ func hasUnknownFormat(args []string) bool {
 }
 
 // isReadOnlyGitSubcommand allows nested subcommands that only read.
-func isReadOnlyGitSubcommand(sub string, args []string) bool {
+func isReadOnlyGitSubcommand(subcommand string, args []string) bool {
 	inner := ""
-	if len(args) > 0 && (sub != "reflog" || !strings.HasPrefix(args[0], "-")) {
+	if len(args) > 0 && (subcommand != "reflog" || !strings.HasPrefix(args[0], "-")) {
 		inner = args[0]
 		args = args[1:]
 	}
 	diff, _ := gitGrammar("diff")
 	list := optionGrammar{allowsDigits: true, numeric: "n", longNames: " oneline graph all decorate ", longWithValue: " date max-count ", longWithNumber: " max-count "}
 	switch {
-	case sub == "stash" && inner == "list", sub == "reflog" && (inner == "" || inner == "show"):
+	case subcommand == "stash" && inner == "list", subcommand == "reflog" && (inner == "" || inner == "show"):
 		return list.allows(args)
-	case sub == "reflog" && inner == "list":
+	case subcommand == "reflog" && inner == "list":
 		return len(args) == 0
-	case sub == "stash" && inner == "show":
+	case subcommand == "stash" && inner == "show":
 		return diff.allows(args)
-	case sub == "worktree" && inner == "list":
+	case subcommand == "worktree" && inner == "list":
 		return !slices.ContainsFunc(args, func(a string) bool { return !slices.Contains([]string{"--porcelain", "-v", "--verbose", "-z"}, a) })
-	case sub == "config" && inner == "--get":
+	case subcommand == "config" && inner == "--get":
 		return optionGrammar{}.allows(args)
 	}
 	return false

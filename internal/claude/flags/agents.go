@@ -101,10 +101,10 @@ func typeFault(want string) func(json.RawMessage) string {
 	}
 }
 
-func stringWith(fault string, good func(string) bool) func(json.RawMessage) string {
+func stringWith(fault string, isValid func(string) bool) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		var text string
-		if err := json.Unmarshal(value, &text); err == nil && plainjson.TypeOf(value) == "string" && !good(text) {
+		if err := json.Unmarshal(value, &text); err == nil && plainjson.TypeOf(value) == "string" && !isValid(text) {
 			return ": " + fault
 		}
 		return typeFault("string")(value)

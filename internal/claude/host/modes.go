@@ -68,14 +68,14 @@ func modelError(name string) (code, text string) {
 
 // reportModelChange writes the message about a changed model if a turn has started (spec: cli-observed 5). asked is the
 // requested name, which is reported in addition to the model's name; it may be empty.
-func (r *requestServer) reportModelChange(before, asked string) {
+func (r *requestServer) reportModelChange(before, requested string) {
 	now := r.identity.Model()
 	if !r.conn.TurnStarted() || now == before {
 		return
 	}
 	shown := now
-	if asked != "" && asked != now {
-		shown = asked + " (" + now + ")"
+	if requested != "" && requested != now {
+		shown = requested + " (" + now + ")"
 	}
 	yes, text := true, "<local-command-stdout>Set model to `"+strings.ReplaceAll(shown, "`", "")+"`</local-command-stdout>"
 	r.conn.WriteEvent(&protocol.User{

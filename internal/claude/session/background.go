@@ -39,8 +39,8 @@ type tempDir struct {
 }
 
 // newBackground prepares agents and tasks. It starts nothing.
-func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t *toolbox, l *skillLibrary) *background {
-	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: live}
+func newBackground(plan launch.Plan, state *simulator.SessionState, p *policy, t *toolbox, l *skillLibrary) *background {
+	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: state}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.IsRepeatable()})
 	b.model = newScriptedModel(scriptedModelOptions{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,

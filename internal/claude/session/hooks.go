@@ -34,8 +34,8 @@ type hooks struct {
 }
 
 // newHooks reads the hooks of the settings (spec: cli-contract 5.5).
-func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *policy) *hooks {
-	h := &hooks{state: live, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled()}
+func newHooks(plan launch.Plan, state *simulator.SessionState, b workspace, p *policy) *hooks {
+	h := &hooks{state: state, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled()}
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),

@@ -31,9 +31,9 @@ type inventory struct {
 	answersUserTools bool                    // a host or the scenario answers the tools that question the user
 }
 
-func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
+func newInventory(plan launch.Plan, state *simulator.SessionState) *inventory {
 	v := &inventory{
-		state: live, hiddenTools: plan.RustCompat || plan.Scenario.Compat.HiddenTools,
+		state: state, hiddenTools: plan.RustCompat || plan.Scenario.Compat.HiddenTools,
 		plan: plan.Tools, customization: plan.Customization, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
 		answersUserTools: plan.Permission.PromptTool != "" || answersUserTools(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
 	}

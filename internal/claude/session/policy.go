@@ -178,17 +178,17 @@ const maxDanglingLinks = 40
 // dangling links, because a write through them creates the target.
 func resolveLinks(path string) string { return followLinks(path, maxDanglingLinks) }
 
-func followLinks(path string, most int) string {
+func followLinks(path string, maxLinks int) string {
 	rest := ""
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if target, err := filepath.EvalSymlinks(dir); err == nil {
 			return filepath.Join(target, rest)
 		}
-		if to, err := os.Readlink(dir); err == nil && most > 0 {
+		if to, err := os.Readlink(dir); err == nil && maxLinks > 0 {
 			if !filepath.IsAbs(to) {
-				to = filepath.Join(followLinks(filepath.Dir(dir), most-1), to)
+				to = filepath.Join(followLinks(filepath.Dir(dir), maxLinks-1), to)
 			}
-			return followLinks(filepath.Join(to, rest), most-1)
+			return followLinks(filepath.Join(to, rest), maxLinks-1)
 		}
 		if dir == filepath.Dir(dir) {
 			return path

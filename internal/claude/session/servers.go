@@ -72,9 +72,9 @@ type dynamicServers struct {
 	pluginServers []mcp.ServerConfig
 }
 
-func newServers(plan launch.Plan, live *simulator.SessionState, host Host, r *recorder) *servers {
+func newServers(plan launch.Plan, state *simulator.SessionState, host Host, r *recorder) *servers {
 	return &servers{
-		plan: plan.Servers, inventory: newInventory(plan, live), records: r,
+		plan: plan.Servers, inventory: newInventory(plan, state), records: r,
 		requests: serverRequests{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: resultStore{r, plan.Clock},
 		progress: plan.Progress, dynamic: &dynamicServers{settled: make(chan struct{})},
 		warnsOfMissing: !plan.AsClaude && !plan.Servers.Required,
@@ -405,7 +405,7 @@ func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, er
 }
 
 // fileName returns a file name for the result of a server's tool.
-func (r resultStore) fileName(server, what, ext string) string {
-	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, what), "mcp__"), "__", "-", 1)
+func (r resultStore) fileName(server, kind, ext string) string {
+	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, kind), "mcp__"), "__", "-", 1)
 	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)
 }

@@ -26,18 +26,18 @@ import (
 
 // toolbox holds the tools of the session and the middleware around their calls.
 type toolbox struct {
-	executor.Executor // the chain
-	builtin           *builtin.Tools
-	servers           *servers
-	policy            *policy
-	inventory         *inventory
-	callGates         callGates
-	instructions      *nestedInstructions
-	aliases           map[string]string // tools that the host substitutes for others
-	sequentialAgents  bool              // agents run one after another, for a repeatable run
-	options           builtin.Options   // options of the built-in tools
-	refusesAtOnce     func(protocol.ToolUse) bool
-	isolated          isolatedTools
+	executor.Executor  // the chain
+	builtin            *builtin.Tools
+	servers            *servers
+	policy             *policy
+	inventory          *inventory
+	callGates          callGates
+	instructions       *nestedInstructions
+	aliases            map[string]string // tools that the host substitutes for others
+	sequentialAgents   bool              // agents run one after another, for a repeatable run
+	options            builtin.Options   // options of the built-in tools
+	refusesImmediately func(protocol.ToolUse) bool
+	isolated           isolatedTools
 }
 
 // toolParts are the parts of the session that the toolbox needs.
@@ -81,7 +81,7 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.prompter(p.host)
 	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.UserModified), Files: newSettingsFiles(plan, t.servers.records)}
-	t.refusesAtOnce = func(call protocol.ToolUse) bool {
+	t.refusesImmediately = func(call protocol.ToolUse) bool {
 		return layer.RefusesImmediately(t.policy.Policy, p.hooks.Runner, host, call)
 	}
 	t.Executor = executor.Chain(base,
@@ -133,7 +133,7 @@ func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simul
 	case writes:
 	case refused != nil:
 		return simulator.AfterBlockStop
-	case t.refusesAtOnce(call):
+	case t.refusesImmediately(call):
 		return simulator.InNextBlock
 	}
 	return simulator.AfterMessage

@@ -61,11 +61,11 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 }
 
 // countWithNoun returns a number and its noun, such as "2 shells".
-func countWithNoun(n int, thing string) string {
+func countWithNoun(n int, noun string) string {
 	if n != 1 {
-		thing += "s"
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %s", n, thing)
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // receive applies an event of a task. It returns the text that reports the end of an agent; empty means nothing to report.

@@ -280,9 +280,9 @@ func (s *startup) serverDialog(name string) *dialog {
 	return d
 }
 
-func (s *startup) saveServers(on, off []string) {
+func (s *startup) saveServers(enabled, disabled []string) {
 	s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
-		return withNames(withNames(o, "enabledMcpjsonServers", on), "disabledMcpjsonServers", off)
+		return withNames(withNames(o, "enabledMcpjsonServers", enabled), "disabledMcpjsonServers", disabled)
 	})
 }
 

@@ -248,9 +248,9 @@ func (t *Terminal) press(k key) {
 	s.menu.update(s.composer.text())
 }
 
-// pressInField handles a key that neither a dialog nor the menu uses. again is true if the same key was just pressed,
+// pressInField handles a key that neither a dialog nor the menu uses. repeated is true if the same key was just pressed,
 // so that it has its announced second effect.
-func (t *Terminal) pressInField(k key, again bool) {
+func (t *Terminal) pressInField(k key, repeated bool) {
 	s := &t.console.screen
 	pasted := s.lastPaste
 	s.showShortcuts, s.lastPaste = false, ""
@@ -277,14 +277,14 @@ func (t *Terminal) pressInField(k key, again bool) {
 			s.deletedAt = t.plan.Clock.Now()
 		}
 	case keyEscape:
-		t.pressEscape(again)
+		t.pressEscape(repeated)
 	case keyBackTab:
 		t.cycleMode()
 	case keyCtrlC:
-		t.pressCtrlC(again)
+		t.pressCtrlC(repeated)
 	case keyCtrlD:
 		switch {
-		case again:
+		case repeated:
 			t.quit = true
 		case s.composer.isEmpty():
 			t.armKey(keyCtrlD, exitWindow).notice = "Press Ctrl-D again to exit"
@@ -306,10 +306,10 @@ func (t *Terminal) pressUp() {
 }
 
 // pressEscape interrupts the turn, else clears the draft when it is pressed twice.
-func (t *Terminal) pressEscape(again bool) {
+func (t *Terminal) pressEscape(repeated bool) {
 	switch s := &t.console.screen; {
 	case t.interruptWork():
-	case again:
+	case repeated:
 		s.composer.remember()
 	case !s.composer.isEmpty():
 		t.armKey(keyEscape, clearWindow).aboveInput = "esc again to clear"
@@ -317,10 +317,10 @@ func (t *Terminal) pressEscape(again bool) {
 }
 
 // pressCtrlC interrupts the turn. Without a turn, it clears the draft and announces that a second press exits.
-func (t *Terminal) pressCtrlC(again bool) {
+func (t *Terminal) pressCtrlC(repeated bool) {
 	s := &t.console.screen
 	switch {
-	case again:
+	case repeated:
 		t.quit = true
 	case t.interruptWork():
 	default:

@@ -54,12 +54,12 @@ type Identity struct {
 }
 
 // Identify describes the running binary. Path is empty if it cannot be determined.
-func Identify(s *process.System, ours, claude string) Identity {
+func Identify(s *process.System, version, claude string) Identity {
 	path, err := s.Executable()
 	if err != nil {
 		path = ""
 	}
-	return Identity{Claudeless: ours, Claude: claude, Simulated: true, Path: path, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
+	return Identity{Claudeless: version, Claude: claude, Simulated: true, Path: path, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
 }
 
 // Line returns the identity as one line of text.

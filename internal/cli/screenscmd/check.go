@@ -165,7 +165,7 @@ func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, li
 	a := reply{text: strings.TrimSpace(string(res.Stdout))}
 	switch {
 	case res.TimedOut:
-		a.cause = fmt.Sprintf("it did not end within %s", limit)
+		a.cause = fmt.Sprintf("it did not exit within %s", limit)
 	case res.Truncated:
 		a = reply{cause: "it wrote more than 1 MB"}
 	case res.Exit.Code != 0 && a.text == "":

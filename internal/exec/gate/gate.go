@@ -54,14 +54,14 @@ func Reach(dir, name string) error { return createMarker(dir, name, "reached") }
 // Release opens a gate permanently, whether a step waits at it or not.
 func Release(dir, name string) error { return createMarker(dir, name, "released") }
 
-func createMarker(dir, name, what string) error {
+func createMarker(dir, name, kind string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("marking the gate %s: %w", name, err)
 	}
-	return os.WriteFile(filepath.Join(dir, name+"."+what), nil, 0o600)
+	return os.WriteFile(filepath.Join(dir, name+"."+kind), nil, 0o600)
 }
 
 // CheckName reports invalid gate names.

@@ -140,18 +140,18 @@ func (l *Log) RecordRequest(addr, agent string) {
 
 // recordConnection records that a process tried to connect to an external address. name is empty if only the address is
 // known. own distinguishes shims from a real claude.
-func (l *Log) recordConnection(who process, name, addr string, own OwnFiles) {
+func (l *Log) recordConnection(caller process, name, addr string, own OwnFiles) {
 	to := addr
 	if name != "" {
 		_, port := cutAtLast(addr, ":")
 		to = name + ":" + port
 	}
-	b := Breach{Kind: KindUnreachable, PID: int(who), Text: fmt.Sprintf("%s was blocked for %s", to, who)}
+	b := Breach{Kind: KindUnreachable, PID: int(caller), Text: fmt.Sprintf("%s was blocked for %s", to, caller)}
 	switch {
-	case who.isClaude(own):
-		b.Kind, b.Text = KindRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, who)
+	case caller.isClaude(own):
+		b.Kind, b.Text = KindRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, caller)
 	case isVendor(name) || isVendorAddr(addr):
-		b.Kind, b.Text = KindVendor, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, who)
+		b.Kind, b.Text = KindVendor, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, caller)
 	}
 	l.add(b)
 }

@@ -233,17 +233,17 @@ func (w *watch) decide(c *call) unix.Errno {
 }
 
 // resolveAt returns the path of a file that is given relative to a descriptor of a process.
-func resolveAt(who process, fd uint64, path string) string {
+func resolveAt(caller process, fd uint64, path string) string {
 	at := int32(uint32(fd))
 	if at == unix.AT_FDCWD || filepath.IsAbs(path) {
 		return path
 	}
-	dir, _ := os.Readlink(who.file(fmt.Sprintf("fd/%d", at))) // the process is blocked in the call
+	dir, _ := os.Readlink(caller.file(fmt.Sprintf("fd/%d", at))) // the process is blocked in the call
 	return filepath.Join(dir, path)
 }
 
 // decideConnect decides about a connection to a socket address.
-func (w *watch) decideConnect(who process, raw []byte) unix.Errno {
+func (w *watch) decideConnect(caller process, raw []byte) unix.Errno {
 	if len(raw) < 2 {
 		return 0 // the kernel itself rejects it
 	}
@@ -262,7 +262,7 @@ func (w *watch) decideConnect(who process, raw []byte) unix.Errno {
 		return 0
 	}
 	if at.Port() > 0 && !w.ExpectsReal {
-		w.Log.recordConnection(who.threadLeader(), w.resolver.nameOf(at.Addr()), at.String(), w.OwnFiles)
+		w.Log.recordConnection(caller.threadLeader(), w.resolver.nameOf(at.Addr()), at.String(), w.OwnFiles)
 	}
 	return unix.ENETUNREACH
 }
@@ -286,28 +286,28 @@ func (p process) threadLeader() process {
 }
 
 // programStarted examines a program that is being started: argv is an address in the memory of the calling process.
-func (w *watch) programStarted(who process, path string, argv uint64) {
+func (w *watch) programStarted(caller process, path string, argv uint64) {
 	if w.ExpectsReal {
 		return
 	}
-	dir, _ := os.Readlink(who.file("cwd")) // the process is blocked in the call
+	dir, _ := os.Readlink(caller.file("cwd")) // the process is blocked in the call
 	words := []string{path}
 	for i := uint64(1); i < maxWords; i++ {
-		ptr := readMemory(who, argv+i*8, 8)
+		ptr := readMemory(caller, argv+i*8, 8)
 		if len(ptr) < 8 || binary.NativeEndian.Uint64(ptr) == 0 {
 			break
 		}
-		words = append(words, readString(who, binary.NativeEndian.Uint64(ptr)))
+		words = append(words, readString(caller, binary.NativeEndian.Uint64(ptr)))
 	}
 	if file := w.programs.realProgram(w.OwnFiles, words, dir); file != "" {
-		who = who.threadLeader()
-		w.Log.add(Breach{Kind: KindRealClaude, PID: int(who), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, who)})
+		caller = caller.threadLeader()
+		w.Log.add(Breach{Kind: KindRealClaude, PID: int(caller), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, caller)})
 	}
 }
 
 // readMemory reads up to n bytes of a process's memory.
-func readMemory(who process, at uint64, n int) []byte {
-	file, err := os.Open(who.file("mem"))
+func readMemory(caller process, at uint64, n int) []byte {
+	file, err := os.Open(caller.file("mem"))
 	if err != nil {
 		return nil
 	}
@@ -318,7 +318,7 @@ func readMemory(who process, at uint64, n int) []byte {
 }
 
 // readString reads a NUL-terminated string of a process.
-func readString(who process, at uint64) string {
-	s, _, _ := strings.Cut(string(readMemory(who, at, unix.PathMax)), "\x00")
+func readString(caller process, at uint64) string {
+	s, _, _ := strings.Cut(string(readMemory(caller, at, unix.PathMax)), "\x00")
 	return s
 }

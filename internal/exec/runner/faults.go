@@ -177,9 +177,9 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Durati
 }
 
 // classifyExit classifies the exit of a command that did not hang under a fault.
-func classifyExit(f procio.Fault, exit proc.Exit, said string) string {
+func classifyExit(f procio.Fault, exit proc.Exit, stderr string) string {
 	switch {
-	case exit.Signal != "" || exit.Code >= 128 || looksCrashed(said):
+	case exit.Signal != "" || exit.Code >= 128 || looksCrashed(stderr):
 		return "crashed"
 	case exit.Code != 0:
 		return "failed"
@@ -190,9 +190,9 @@ func classifyExit(f procio.Fault, exit proc.Exit, said string) string {
 }
 
 // looksCrashed reports whether the output contains an uncaught error.
-func looksCrashed(said string) bool {
+func looksCrashed(stderr string) bool {
 	for _, sign := range []string{"Traceback (most recent call last)", "\nNode.js v", "panic: ", "goroutine 1 [", "Unhandled promise rejection", "thread 'main' panicked"} {
-		if strings.Contains(said, sign) {
+		if strings.Contains(stderr, sign) {
 			return true
 		}
 	}

@@ -71,9 +71,9 @@ func Sweep(run string, in *verdict.Input) {
 }
 
 // endProcesses waits up to grace for processes that were signalled, and kills the rest.
-func endProcesses(left []leftoverProcess, grace time.Duration) {
-	waitForExit(left, grace)
-	for _, p := range left {
+func endProcesses(processes []leftoverProcess, grace time.Duration) {
+	waitForExit(processes, grace)
+	for _, p := range processes {
 		if !guard.HasEnded(p.pid) {
 			p.signal(syscall.SIGKILL)
 		}
@@ -81,11 +81,11 @@ func endProcesses(left []leftoverProcess, grace time.Duration) {
 }
 
 // waitForExit waits until all processes have exited, but at most for limit.
-func waitForExit(left []leftoverProcess, limit time.Duration) {
+func waitForExit(processes []leftoverProcess, limit time.Duration) {
 	over := time.After(limit)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for slices.ContainsFunc(left, func(p leftoverProcess) bool { return !guard.HasEnded(p.pid) }) {
+	for slices.ContainsFunc(processes, func(p leftoverProcess) bool { return !guard.HasEnded(p.pid) }) {
 		select {
 		case <-tick.C:
 		case <-over:
@@ -102,9 +102,9 @@ func (p leftoverProcess) signal(sig os.Signal) {
 }
 
 // leftoverFindings returns C06 and C15 for processes that outlived the command.
-func leftoverFindings(left []leftoverProcess) []verdict.Finding {
+func leftoverFindings(processes []leftoverProcess) []verdict.Finding {
 	var found []verdict.Finding
-	for _, p := range left {
+	for _, p := range processes {
 		switch {
 		case p.role == "mcp":
 			found = append(found, verdict.Finding{

@@ -138,17 +138,17 @@ func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 
 // deferVerdict writes to the journal the facts that a later verdict needs: the findings of the guard and the leftover
 // processes.
-func (r *run) deferVerdict(left []leftoverProcess) error {
-	report := verdict.Report{Findings: append(leftoverFindings(left), r.api.guardFindings()...)}
+func (r *run) deferVerdict(leftovers []leftoverProcess) error {
+	report := verdict.Report{Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
 	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: postponed; run claudeless verify %s\n", r.Capture)
 	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
 // judge reads the journal, checks the run against the scenario, and appends the verdict to the journal. It also
 // returns the input of the check.
-func (r *run) judge(left []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
-	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(left), r.api.guardFindings()...)}
-	for _, p := range left {
+func (r *run) judge(leftovers []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
+	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
+	for _, p := range leftovers {
 		in.Killed = append(in.Killed, p.pid)
 	}
 	if err := in.ReadFiles([]string{r.journal}, r.Setup.Scenario); err != nil {

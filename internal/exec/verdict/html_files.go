@@ -60,8 +60,8 @@ func (f OutputFiles) WritePage(r *Report, entries []journal.Entry) error {
 	})
 }
 
-func writeToFile(name string, how int, write func(io.Writer) error) error {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|how, 0o644)
+func writeToFile(name string, flags int, write func(io.Writer) error) error {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|flags, 0o644)
 	if err != nil {
 		return fmt.Errorf("writing a report: %w", err)
 	}

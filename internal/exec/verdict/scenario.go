@@ -129,7 +129,7 @@ func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
 
 // rejection returns the reason if the tool rejected the input: recognized by the messages of the built-in tools and
 // of our fixtures, and by the JSON-RPC code of an MCP server.
-func rejection(c scriptedCall) (why string, ok bool) {
+func rejection(c scriptedCall) (reason string, ok bool) {
 	if _, issue, found := strings.Cut(c.result, "<tool_use_error>InputValidationError: "); found {
 		_, issue, _ = strings.Cut(strings.TrimSuffix(issue, "</tool_use_error>"), ":\n")
 		return strings.ReplaceAll(strings.TrimSpace(issue), "\n", "; "), true

@@ -200,9 +200,9 @@ func (p *process) attribute(f Finding) Finding {
 }
 
 // hostAction returns the journal line for an action of the host; nil means that there is none.
-func (p *process) hostAction(what string) *journal.Host {
+func (p *process) hostAction(action string) *journal.Host {
 	for _, h := range p.host {
-		if h.What == what {
+		if h.What == action {
 			return h
 		}
 	}

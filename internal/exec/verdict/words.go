@@ -12,11 +12,11 @@ func location(file string, line int) string {
 	return fmt.Sprintf("%s:%d: ", file, line)
 }
 
-func withReason(got string) string {
-	if got == "" {
+func withReason(actual string) string {
+	if actual == "" {
 		return ""
 	}
-	return ", but " + got
+	return ", but " + actual
 }
 
 func processID(pid int) string {

@@ -233,8 +233,8 @@ func (t *transcriptReader) intern(text string) string {
 }
 
 // decode parses a line; members of an unexpected type are skipped.
-func decode(raw []byte, into any) error {
-	err := json.Unmarshal(raw, into)
+func decode(raw []byte, target any) error {
+	err := json.Unmarshal(raw, target)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return errors.New("not valid JSON: " + syntax.Error())
 	}

@@ -164,7 +164,7 @@ func (f *File) recordLines() (problems diag.List) {
 	}{{"files", f.Files}, {"home", f.Home}} {
 		for _, name := range slices.Sorted(maps.Keys(table.files)) {
 			if !filepath.IsLocal(filepath.FromSlash(name)) || path.Clean(name) != name {
-				problems = append(problems, f.index.DiagnosticAt(diag.Path{table.key, name}, "the path of a file must be in its shortest form and inside the directory"))
+				problems = append(problems, f.index.DiagnosticAt(diag.Path{table.key, name}, "the path of a file must be inside the directory and contain no . or .. elements"))
 			}
 		}
 	}

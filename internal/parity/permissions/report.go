@@ -57,8 +57,8 @@ func (g *Group) Judge(ours, theirs []Outcome) []*Verdict {
 }
 
 // NotCompared returns the verdicts of a group that could not be played.
-func (g *Group) NotCompared(why string) []*Verdict {
-	none := slices.Repeat([]Outcome{{Missing: why}}, len(g.Calls))
+func (g *Group) NotCompared(reason string) []*Verdict {
+	none := slices.Repeat([]Outcome{{Missing: reason}}, len(g.Calls))
 	return g.Judge(none, none)
 }
 

@@ -44,7 +44,7 @@ func (h *host) step(s parity.CaseStep, text string) string {
 		}
 	case "allow", "deny":
 		if !h.wait("control_request/can_use_tool") {
-			return "claude asked for no permission within the time limit"
+			return "claude requested no permission within the time limit"
 		}
 		h.respond(h.permissionAnswer(s.Verb, text))
 	case "refuse":

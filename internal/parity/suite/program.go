@@ -51,7 +51,7 @@ var versionLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 // identify runs a program with --version.
 func identify(ctx context.Context, s *process.System, path string) (Program, error) {
-	res, err := printed(ctx, s, path, "--version")
+	res, err := runOption(ctx, s, path, "--version")
 	if err != nil {
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
 	}
@@ -67,8 +67,8 @@ func identify(ctx context.Context, s *process.System, path string) (Program, err
 	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, truncate(said))
 }
 
-// printed runs a program with one option in an empty home directory and returns its output.
-func printed(ctx context.Context, s *process.System, path, option string) (proc.Result, error) {
+// runOption runs a program with one option in an empty home directory and returns its output.
+func runOption(ctx context.Context, s *process.System, path, option string) (proc.Result, error) {
 	home, err := proc.MakeTempDir("claudeless-parity-")
 	if err != nil {
 		return proc.Result{}, err
@@ -86,7 +86,7 @@ var helpWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // help.
 func readHelp(ctx context.Context, s *process.System, p Program) parity.CommandLine {
 	line := parity.CommandLine{Version: p.Version, Words: map[string][]string{}}
-	res, err := printed(ctx, s, p.Path, "--help")
+	res, err := runOption(ctx, s, p.Path, "--help")
 	if err != nil || res.TimedOut {
 		return line
 	}

@@ -133,8 +133,8 @@ func (r *caseRunner) verdict(c *parity.Case) *parity.Verdict {
 	}
 }
 
-// runCase runs a case and compares its lanes. before is the previous verdict.
-func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, before *parity.Verdict) *parity.Verdict {
+// runCase runs a case and compares its lanes. previous is the verdict of the previous attempt.
+func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previous *parity.Verdict) *parity.Verdict {
 	v := r.verdict(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
 		v.Status, v.Reasons = parity.StatusNotComparable, c.Incomparable
@@ -167,8 +167,8 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, before 
 	if refusal := parity.Refused(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
 		v.Status, v.Reasons = parity.StatusNotCompared, []string{refusal}
 	}
-	if before.Status == parity.StatusDiffers && v.Status != parity.StatusDiffers {
-		v.Flaky = before.Unexcused()
+	if previous.Status == parity.StatusDiffers && v.Status != parity.StatusDiffers {
+		v.Flaky = previous.Unexcused()
 	}
 	return v
 }

@@ -171,7 +171,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 		if _, ok := after[label]; ok {
 			common = append(common, label)
 		} else {
-			c.addChange(ChangedOptions, b, "option %q is gone%s", label, numberedLabel(o))
+			c.addChange(ChangedOptions, b, "option %q was removed%s", label, numberedLabel(o))
 		}
 	}
 	if !slices.Equal(order, common) {

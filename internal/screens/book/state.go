@@ -97,11 +97,11 @@ func CheckState(p *Page) string {
 	case slices.Contains(waiting, kind) && len(p.Options) == 0 && p.State != "dialog/auto" && !strings.Contains(p.Text, "[ ]") && !strings.Contains(p.Text, "[✔]"):
 		return "a dialog without options"
 	case kind == "busy" && p.Tmux && !working && !spinner.MatchString(p.Text):
-		return "busy, but nothing on the screen says so"
+		return "busy, but nothing on the screen indicates it"
 	case kind == "busy" && !p.Tmux && !IsBusy(p.Title):
-		return "busy, but the title does not say so: " + p.Title
+		return "busy, but the title does not indicate it: " + p.Title
 	case kind == "idle" && IsBusy(p.Title):
-		return "idle, but the title says otherwise: " + p.Title
+		return "idle, but the title indicates work: " + p.Title
 	}
 	return ""
 }

@@ -161,11 +161,11 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 }
 
 // savePage writes a page to the book. A page with a wrong label gets another suffix.
-func (s *tapeRun) savePage(taken tape.Page, r *Result) error {
-	p := book.Page{Tape: s.tape.Name, Name: taken.Name, State: taken.State, Enter: taken.Enter, Key: s.book.Key, Offset: taken.Offset}
+func (s *tapeRun) savePage(page tape.Page, r *Result) error {
+	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, Key: s.book.Key, Offset: page.Offset}
 	texts := map[string]string{"dir": s.dir()}
 	maps.Copy(texts, s.tape.Slots)
-	p.SetScreen(taken.Screen, texts)
+	p.SetScreen(page.Screen, texts)
 	if effect := enterEffect(p.Options); effect != "" && p.Enter != "" {
 		p.Enter = effect // versions select another option than the tape expects
 	}

@@ -82,7 +82,7 @@ func (r *Playback) stepFailure(err error, what string, s *Step) error {
 		return failure(fmt.Sprintf("%s for %s", what, s.timeout()))
 	case errors.Is(err, io.EOF):
 		<-r.Program.Done() // the program has closed its terminal, so it will exit
-		return failure(fmt.Sprintf("%s, but the program ended: %s", what, r.Program.Exit()))
+		return failure(fmt.Sprintf("%s, but the program exited: %s", what, r.Program.Exit()))
 	}
 	return err
 }
@@ -195,12 +195,12 @@ func (r *Playback) awaitExit(ctx context.Context, s *Step) error {
 	select {
 	case <-r.Program.Done():
 	case <-r.Clock.After(s.timeout()):
-		return failure(fmt.Sprintf("waited %s for the program to end", s.timeout()))
+		return failure(fmt.Sprintf("waited %s for the program to exit", s.timeout()))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if exit := r.Program.Exit(); exit.Code != *s.Exit {
-		return failure(fmt.Sprintf("the program ended with %s, expected exit status %d", exit, *s.Exit))
+		return failure(fmt.Sprintf("the program exited with %s, expected exit status %d", exit, *s.Exit))
 	}
 	return nil
 }

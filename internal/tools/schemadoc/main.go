@@ -22,12 +22,12 @@ func main() {
 	}
 }
 
-func run(dir, root, head string, to [2]string) error {
+func run(dir, root, head string, outputs [2]string) error {
 	f, err := parse(dir, root)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", dir, err)
 	}
-	for path, generate := range f.generators(head, to) {
+	for path, generate := range f.generators(head, outputs) {
 		if path == "" {
 			continue
 		}

@@ -12,14 +12,14 @@ import (
 
 // generators returns the generators of a format's files, by path. With a head, the format is a list of lines instead of
 // a table: each field of the root is one type of line, and its type has the keys that follow the head.
-func (f *format) generators(head string, to [2]string) map[string]func() ([]byte, error) {
-	f.schemaFile = filepath.Base(to[0])
+func (f *format) generators(head string, outputs [2]string) map[string]func() ([]byte, error) {
+	f.schemaFile = filepath.Base(outputs[0])
 	if head == "" {
-		return map[string]func() ([]byte, error){to[0]: f.schema, to[1]: f.page}
+		return map[string]func() ([]byte, error){outputs[0]: f.schema, outputs[1]: f.page}
 	}
 	return map[string]func() ([]byte, error){
-		to[0]: func() ([]byte, error) { return f.lineSchema(head) },
-		to[1]: func() ([]byte, error) { return f.linePage(head) },
+		outputs[0]: func() ([]byte, error) { return f.lineSchema(head) },
+		outputs[1]: func() ([]byte, error) { return f.linePage(head) },
 	}
 }
 

@@ -27,8 +27,8 @@ func limitResponseBody(ctx context.Context, resp *http.Response, limit int) {
 
 // withFailureHandler stores a callback in the context of a request. It is called if the response is too long, or is an
 // event stream that breaks off. The callback is needed because mcp-go does not report why a body could not be read.
-func withFailureHandler(ctx context.Context, failed func(why error)) context.Context {
-	return context.WithValue(ctx, failureKey{}, failed)
+func withFailureHandler(ctx context.Context, onFailure func(why error)) context.Context {
+	return context.WithValue(ctx, failureKey{}, onFailure)
 }
 
 type failureKey struct{}

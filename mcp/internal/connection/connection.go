@@ -77,15 +77,15 @@ type session struct {
 }
 
 // Dial creates the transport to a server and a client that uses it. It sends no message. The transport lasts until
-// life is cancelled; limit bounds the time to create it.
-func Dial(life, limit context.Context, o Options) (*Conn, error) {
+// lifetime is cancelled; limit bounds the time to create it.
+func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		transportBase: transportBase{
 			interceptor: newInterceptor(in, o.Debug), closeReason: &closeReason{lost: make(chan struct{})}, notifications: in,
 			debug: o.Debug, tasks: o.Tasks,
 		},
-		timeoutError: o.TimeoutError, released: life.Done(), options: o, stopListening: func() {},
+		timeoutError: o.TimeoutError, released: lifetime.Done(), options: o, stopListening: func() {},
 	}
 	c.interceptor.negotiation.mode, c.interceptor.sampling, c.interceptor.defects = o.Negotiation, o.Sampling, o.Defects
 	c.session.initialize.Params.ClientInfo = wire.Implementation{
@@ -93,7 +93,7 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 		WebsiteURL: "https://claude.com/claude-code",
 	}
 	var err error
-	if c.interceptor.Interface, c.transport, err = o.Target.dial(life, limit, &c.transportBase); err != nil {
+	if c.interceptor.Interface, c.transport, err = o.Target.dial(lifetime, limit, &c.transportBase); err != nil {
 		return nil, err
 	}
 	c.process, _ = c.transport.(*process)
@@ -196,10 +196,10 @@ func (c *Conn) rediscover(limit context.Context) error {
 
 // Abandon closes a connection whose Open failed with err, and returns the reason: ErrLegacy, an error that wraps
 // ErrNoEndpoint, a TransientError or a *DialError.
-func (c *Conn) Abandon(life, limit context.Context, err error) error {
+func (c *Conn) Abandon(lifetime, limit context.Context, err error) error {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && c.interceptor.negotiation.diedDuringProbe()
 	explained := c.explainFailure(limit, err)
-	c.Close(context.WithoutCancel(life))
+	c.Close(context.WithoutCancel(lifetime))
 	switch {
 	case died || errors.Is(err, ErrLegacy):
 		return ErrLegacy

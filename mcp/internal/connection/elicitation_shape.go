@@ -13,7 +13,7 @@ func checkElicitation(params json.RawMessage, isModern bool) error {
 		params = nil
 	}
 	if issues := elicitation(isModern)(params); issues != nil {
-		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + describe(within("params", issues))}
+		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + describe(prefixIssues("params", issues))}
 	}
 	return nil
 }

@@ -114,16 +114,16 @@ func (f *lineFilter) tooLongReply(l *droppedLine) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, CodeInternalError, why.Error())
 }
 
-func (f *lineFilter) dropLine(what string) {
+func (f *lineFilter) dropLine(reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	const shown = 10
 	f.skippedLines++
 	if f.skippedLines == 1 {
-		f.firstSkipped = what
+		f.firstSkipped = reason
 	}
 	if f.skippedLines <= shown && f.options.Log {
-		f.options.Owner.debug.Printf("not a message, skipped: %s", what)
+		f.options.Owner.debug.Printf("not a message, skipped: %s", reason)
 	}
 }
 

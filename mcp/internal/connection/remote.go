@@ -29,10 +29,10 @@ type Remote struct {
 }
 
 // dial creates the transport.
-func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
+func (t Remote) dial(lifetime, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
 	e := &endpoint{roundTripper: t.roundTripper(), address: t.address()}
 	if t.SSE {
-		sse, err := e.openSSE(life, limit, t, b)
+		sse, err := e.openSSE(lifetime, limit, t, b)
 		return sse, e, err
 	}
 	e.roundTripper.sessionStream = &sessionStream{listening: make(chan struct{}), answered: make(chan struct{})}

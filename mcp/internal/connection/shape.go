@@ -96,7 +96,7 @@ func object(members ...member) shape {
 		}
 		for _, m := range members {
 			if value, exists := found[m.name]; exists || !m.isOptional {
-				all = append(all, within(m.name, m.shape(value))...)
+				all = append(all, prefixIssues(m.name, m.shape(value))...)
 			}
 		}
 		return all
@@ -111,7 +111,7 @@ func recordOf(value shape) shape {
 		}
 		members, _ := plainjson.Parse(v) // the caller has checked that it is an object
 		for _, m := range members {
-			all = append(all, within(m.Key, value(m.Value))...)
+			all = append(all, prefixIssues(m.Key, value(m.Value))...)
 		}
 		return all
 	}
@@ -125,7 +125,7 @@ func listOf(item shape) shape {
 			return wrongType("array", v)
 		}
 		for i, value := range items {
-			all = append(all, within(i, item(value))...)
+			all = append(all, prefixIssues(i, item(value))...)
 		}
 		return all
 	}
@@ -162,8 +162,8 @@ func onlyContent(issues []issue) bool {
 	return true
 }
 
-// within adds the key of a member or an item to the paths of its defects.
-func within(key any, issues []issue) []issue {
+// prefixIssues adds the key of a member or an item to the paths of its defects.
+func prefixIssues(key any, issues []issue) []issue {
 	for i := range issues {
 		issues[i].Path = append([]any{key}, issues[i].Path...)
 	}

@@ -29,9 +29,9 @@ type sseClient struct {
 }
 
 // openSSE opens the stream and waits for its endpoint event. limit bounds the time to open it. The stream stays open
-// until life is cancelled.
-func (e *endpoint) openSSE(life, limit context.Context, to Remote, b *transportBase) (*sseClient, error) {
-	stream, stop := context.WithCancel(life)
+// until lifetime is cancelled.
+func (e *endpoint) openSSE(lifetime, limit context.Context, to Remote, b *transportBase) (*sseClient, error) {
+	stream, stop := context.WithCancel(lifetime)
 	defer context.AfterFunc(limit, stop)()
 	sse := &sseClient{client: &http.Client{Transport: e.roundTripper}, stop: stop}
 	err := sse.open(stream, to, b)

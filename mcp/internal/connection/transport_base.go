@@ -10,8 +10,8 @@ import (
 
 // Target is a server and how to reach it: [Process], [Remote] or [Hosted].
 type Target interface {
-	// dial creates the transport before limit ends; it lasts until life is cancelled.
-	dial(life, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error)
+	// dial creates the transport before limit ends; it lasts until lifetime is cancelled.
+	dial(lifetime, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error)
 }
 
 // messageTransport is the part of a connection below the client: a process, an endpoint or a host.

@@ -239,7 +239,7 @@ func (c client) checkNothingLeft(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(time.Second)
 	for {
-		left := c.leftProcesses()
+		left := c.remainingProcesses()
 		if len(left) == 0 {
 			return
 		}
@@ -251,7 +251,7 @@ func (c client) checkNothingLeft(t *testing.T) {
 	}
 }
 
-func (c client) leftProcesses() (left []string) {
+func (c client) remainingProcesses() (left []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range all {
 		environ, err := os.ReadFile(path)

@@ -22,8 +22,8 @@ const (
 	typescript2Version = "2.4.0"
 )
 
-// behindOAuth returns a fixture that requires OAuth and supports one revision. refresh is the value of its key refresh.
-func behindOAuth(refresh, revision string) string {
+// oauthFixtureText returns a fixture that requires OAuth and supports one revision. refresh is the value of its key refresh.
+func oauthFixtureText(refresh, revision string) string {
 	return `name = "rows"
 seed = 7
 protocol = ["` + revision + `"]
@@ -88,7 +88,7 @@ func TestOAuthClients(t *testing.T) {
 			for _, revision := range tt.revisions {
 				t.Run(revision, func(t *testing.T) {
 					dir := t.TempDir()
-					url := serveFixture(t, binary, dir, behindOAuth(tt.refresh, revision))
+					url := serveFixture(t, binary, dir, oauthFixtureText(tt.refresh, revision))
 					argv, _ := command("client", 0)
 					ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 					defer stop()
