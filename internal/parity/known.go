@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// KnownDifference is an entry that excuses differences.
+// KnownDifference is an entry that accepts differences.
 type KnownDifference struct {
 	// Path of the differences; `*` matches any text.
 	Path Globs `toml:"path,required"`
@@ -93,8 +93,8 @@ func LoadKnown(name string) (*KnownFile, error) {
 	return f, found.Err()
 }
 
-// Excuse marks the differences of a case that are known.
-func (f *KnownFile) Excuse(name, file, version string, found []Difference) {
+// Accept marks the differences of a case that are known.
+func (f *KnownFile) Accept(name, file, version string, found []Difference) {
 	for _, k := range f.Known {
 		cases := k.matchingWords(name, file)
 		if !k.appliesTo(version) || cases == nil {

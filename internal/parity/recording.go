@@ -54,7 +54,7 @@ type Difference struct {
 	Event int `json:"event,omitempty"`
 	// Count is the number of occurrences.
 	Count int `json:"count,omitempty"`
-	// Known is the reason of the entry that excuses it.
+	// Known is the reason of the entry that accepts it.
 	Known string `json:"known,omitempty"`
 }
 

@@ -19,7 +19,7 @@ type Status string
 // The statuses.
 const (
 	StatusSame          Status = "same"
-	StatusExcused       Status = "known" // all its differences are known
+	StatusKnown       Status = "known" // all its differences are known
 	StatusDiffers       Status = "differ"
 	StatusNotComparable Status = "not comparable"
 	// StatusNotCompared means that a case has no result: interrupted, killed at its
@@ -54,12 +54,12 @@ func (v *Verdict) Judge() {
 			v.Status = StatusDiffers
 			return
 		}
-		v.Status = StatusExcused
+		v.Status = StatusKnown
 	}
 }
 
-// Unexcused returns the paths that differ and are not known.
-func (v *Verdict) Unexcused() (paths []string) {
+// UnknownDifferences returns the paths that differ and are not known.
+func (v *Verdict) UnknownDifferences() (paths []string) {
 	for _, d := range v.Differences {
 		if d.Known == "" {
 			paths = append(paths, d.Path)
@@ -121,7 +121,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		noun = "case"
 	}
 	fmt.Fprintf(&b, "%d %s, %d same, %d known, %d differ, %d not comparable",
-		len(r.Cases), noun, r.Count(StatusSame), r.Count(StatusExcused), r.Count(StatusDiffers), r.Count(StatusNotComparable))
+		len(r.Cases), noun, r.Count(StatusSame), r.Count(StatusKnown), r.Count(StatusDiffers), r.Count(StatusNotComparable))
 	if n := r.Count(StatusNotCompared); n > 0 {
 		fmt.Fprintf(&b, ", %d not compared", n)
 	}
@@ -135,7 +135,7 @@ func (v *Verdict) describe() string {
 	var b strings.Builder
 	at := fmt.Sprintf("%s (%s:%d)", v.Case, v.File, v.Line)
 	switch v.Status {
-	case StatusSame, StatusExcused:
+	case StatusSame, StatusKnown:
 		if len(v.Flaky) > 0 {
 			fmt.Fprintf(&b, "flaky: %s, claude %s: differed once, then matched: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
 		}
@@ -191,7 +191,7 @@ func (r *Report) writeTable(b *strings.Builder) {
 	for _, l := range order {
 		n := counts[l]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", l.area, l.version,
-			n[StatusSame]+n[StatusExcused]+n[StatusDiffers]+n[StatusNotComparable]+n[StatusNotCompared], n[StatusSame], n[StatusExcused], n[StatusDiffers], n[StatusNotComparable])
+			n[StatusSame]+n[StatusKnown]+n[StatusDiffers]+n[StatusNotComparable]+n[StatusNotCompared], n[StatusSame], n[StatusKnown], n[StatusDiffers], n[StatusNotComparable])
 	}
 	_ = t.Flush() // into memory
 }
@@ -231,7 +231,7 @@ func (r *Report) JUnit(w io.Writer) error {
 	for _, v := range r.Cases {
 		c := junit.Case{Name: v.Case, Class: v.Area + "." + v.Version, File: v.File, Line: v.Line, Time: junit.Seconds(time.Duration(v.OursMS+v.RealMS) * time.Millisecond)}
 		switch v.Status {
-		case StatusSame, StatusExcused:
+		case StatusSame, StatusKnown:
 		case StatusDiffers:
 			c.Failure = &junit.Failure{Message: "claudeless and the real claude differ", Type: string(StatusDiffers), Text: v.describe()}
 		case StatusNotCompared:

@@ -36,7 +36,7 @@ func TestCompatibilityStates(t *testing.T) {
 	all := parityCases(t)
 	placed, left := map[string]bool{}, map[string]string{}
 	for _, name := range all {
-		left[name] = excusedDifferences(known, name)
+		left[name] = acceptedDifferences(known, name)
 	}
 	for _, row := range rows {
 		area, state := row[1], row[2]
@@ -50,7 +50,7 @@ func TestCompatibilityStates(t *testing.T) {
 				placed[name] = placed[name] || glob != "*"
 				if left[name] != "" && state == "full" {
 					state = "partial"
-					t.Errorf("docs/compatibility.md: %s: the page says full, but in the case %s known.toml excuses %s: say partial, and what differs (-update says partial)", area, name, left[name])
+					t.Errorf("docs/compatibility.md: %s: the page says full, but in the case %s known.toml accepts %s: say partial, and what differs (-update says partial)", area, name, left[name])
 					rewriteRow(t, row[0], strings.Replace(row[0], "| full |", "| partial |", 1))
 				}
 			}
@@ -81,16 +81,16 @@ func parityCases(t *testing.T) (names []string) {
 	return names
 }
 
-// excusedDifferences returns the differences that known.toml accepts in this case but not in all cases; empty means
+// acceptedDifferences returns the differences that known.toml accepts in this case but not in all cases; empty means
 // none. It ignores transcripts and estimated tokens, which have separate rows.
-func excusedDifferences(all *parity.KnownFile, name string) string {
+func acceptedDifferences(all *parity.KnownFile, name string) string {
 	for _, k := range all.Known {
 		if len(k.Case) == 0 || slices.Contains(k.Case, "*") {
 			continue
 		}
 		one := &parity.KnownFile{Known: []*parity.KnownDifference{{Path: parity.Globs{"*"}, Case: k.Case, Reason: k.Reason}}}
 		found := []parity.Difference{{}}
-		one.Excuse(name, "tests/parity/"+name+".txtar", "", found)
+		one.Accept(name, "tests/parity/"+name+".txtar", "", found)
 		if found[0].Known == "" {
 			continue
 		}

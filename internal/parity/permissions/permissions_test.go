@@ -137,9 +137,9 @@ func TestKnownDecisions_A11(t *testing.T) {
 		wantOne, wantTwo permissions.Status
 		wantStale        bool
 	}{
-		{"it excuses every group", "", deny, deny, permissions.StatusExcused, permissions.StatusExcused, false},
-		{"it excuses the group that it names", "group = 'two'", deny, deny, permissions.StatusStricter, permissions.StatusExcused, false},
-		{"it excuses nothing", "", allow, allow, permissions.StatusSame, permissions.StatusSame, true},
+		{"it accepts every group", "", deny, deny, permissions.StatusKnown, permissions.StatusKnown, false},
+		{"it accepts the group that it names", "group = 'two'", deny, deny, permissions.StatusStricter, permissions.StatusKnown, false},
+		{"it accepts nothing", "", allow, allow, permissions.StatusSame, permissions.StatusSame, true},
 		{"its group is decided the same", "group = 'one'", allow, deny, permissions.StatusSame, permissions.StatusStricter, true},
 		{"a call was not compared", "", allow, permissions.Outcome{}, permissions.StatusSame, permissions.StatusNotCompared, false},
 		{"a call of another group was not compared", "group = 'one'", allow, permissions.Outcome{}, permissions.StatusSame, permissions.StatusNotCompared, true},
@@ -167,7 +167,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 // Only decisions that differ without a known reason are printed as differences and fail in the JUnit report.
 func TestReports_A11(t *testing.T) {
 	r := &permissions.Report{}
-	for _, s := range []permissions.Status{permissions.StatusSame, permissions.StatusLooser, permissions.StatusStricter, permissions.StatusExcused, permissions.StatusNotCompared} {
+	for _, s := range []permissions.Status{permissions.StatusSame, permissions.StatusLooser, permissions.StatusStricter, permissions.StatusKnown, permissions.StatusNotCompared} {
 		r.Calls = append(r.Calls, &permissions.Verdict{File: "f.toml", Line: 1, Group: "g", Call: string(s) + "\x1bcall", Status: s})
 	}
 	var text, junit strings.Builder

@@ -22,7 +22,7 @@ const (
 	StatusSame        Status = "same"
 	StatusLooser      Status = "looser"   // claudeless is less strict: it allows a call that needs a question in the real CLI, or does not deny a call that the real CLI denies
 	StatusStricter    Status = "stricter" // the opposite
-	StatusExcused     Status = "known"    // looser or stricter for a known reason
+	StatusKnown     Status = "known"    // looser or stricter for a known reason
 	StatusNotCompared Status = "not compared"
 )
 
@@ -35,7 +35,7 @@ type Verdict struct {
 	Status Status  `json:"status"`
 	Ours   Outcome `json:"ours"`
 	Real   Outcome `json:"real"`
-	// Known is the reason of the entry that excuses the difference.
+	// Known is the reason of the entry that accepts the difference.
 	Known string `json:"known,omitempty"`
 }
 
@@ -48,7 +48,7 @@ func (g *Group) Judge(ours, theirs []Outcome) []*Verdict {
 		v.Status = compareDecisions(ours[i].Decision, theirs[i].Decision)
 		if v.Status == StatusLooser || v.Status == StatusStricter {
 			if v.Known = g.file.reasonFor(g.Name, c); v.Known != "" {
-				v.Status = StatusExcused
+				v.Status = StatusKnown
 			}
 		}
 		all = append(all, v)
@@ -125,7 +125,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		b.WriteString(parity.OneScreen(texts))
 	}
 	fmt.Fprintf(&b, "%d calls, %d same, %d looser, %d stricter, %d known, %d not compared\n",
-		len(r.Calls), r.Count(StatusSame), r.Count(StatusLooser), r.Count(StatusStricter), r.Count(StatusExcused), r.Count(StatusNotCompared))
+		len(r.Calls), r.Count(StatusSame), r.Count(StatusLooser), r.Count(StatusStricter), r.Count(StatusKnown), r.Count(StatusNotCompared))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -166,7 +166,7 @@ func (r *Report) JUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "claudeless parity --permissions"}
 	for _, v := range r.Calls {
 		c := junit.Case{Name: v.Call, Class: v.Group, File: v.File, Line: v.Line}
-		if v.Status != StatusSame && v.Status != StatusExcused {
+		if v.Status != StatusSame && v.Status != StatusKnown {
 			c.Failure = &junit.Failure{Message: string(v.Status), Type: string(v.Status), Text: v.text()}
 		}
 		suite.Cases = append(suite.Cases, c)

@@ -121,7 +121,7 @@ func (d *DecisionReport) ExitCode() int {
 	switch {
 	case d.Unreadable.Err() != nil:
 		return ExitUnreadable
-	case d.Count(permissions.StatusSame)+d.Count(permissions.StatusExcused) < len(d.Calls), len(d.Stale) > 0:
+	case d.Count(permissions.StatusSame)+d.Count(permissions.StatusKnown) < len(d.Calls), len(d.Stale) > 0:
 		return ExitDiffers
 	}
 	return 0

@@ -26,7 +26,7 @@ type Options struct {
 	// Left and Right are the lanes; the zero value is claudeless.
 	Left, Right Program
 	// Known is the file of known differences between claudeless and the real CLI.
-	// Differences between two versions of the real CLI are never excused.
+	// Differences between two versions of the real CLI are never accepted.
 	Known string
 	// ShowNormalised prints the compared recordings on stdout.
 	ShowNormalised bool
@@ -162,13 +162,13 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known.Excuse(c.Name, c.File, r.Right.Version, v.Differences)
+	r.known.Accept(c.Name, c.File, r.Right.Version, v.Differences)
 	v.Judge()
 	if refusal := parity.Refused(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
 		v.Status, v.Reasons = parity.StatusNotCompared, []string{refusal}
 	}
 	if previous.Status == parity.StatusDiffers && v.Status != parity.StatusDiffers {
-		v.Flaky = previous.Unexcused()
+		v.Flaky = previous.UnknownDifferences()
 	}
 	return v
 }
@@ -203,7 +203,7 @@ const (
 	ExitNoClaude   = 77
 )
 
-// ExitCode returns 0 if all cases are the same or excused.
+// ExitCode returns 0 if all cases are equal or known.
 func (res *Result) ExitCode() int {
 	switch {
 	case len(res.Unreadable) > 0:
