@@ -19,7 +19,7 @@ type Status string
 // The statuses.
 const (
 	StatusSame          Status = "same"
-	StatusKnown       Status = "known" // all its differences are known
+	StatusKnown         Status = "known" // all its differences are known
 	StatusDiffers       Status = "differ"
 	StatusNotComparable Status = "not comparable"
 	// StatusNotCompared means that a case has no result: interrupted, killed at its

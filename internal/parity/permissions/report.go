@@ -22,7 +22,7 @@ const (
 	StatusSame        Status = "same"
 	StatusLooser      Status = "looser"   // claudeless is less strict: it allows a call that needs a question in the real CLI, or does not deny a call that the real CLI denies
 	StatusStricter    Status = "stricter" // the opposite
-	StatusKnown     Status = "known"    // looser or stricter for a known reason
+	StatusKnown       Status = "known"    // looser or stricter for a known reason
 	StatusNotCompared Status = "not compared"
 )
 
