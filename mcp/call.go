@@ -54,13 +54,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	if err != nil {
 		res = failedResult(errorText(err))
 	} else {
-		view := m.resultViewFor(tool.Server)
-		if s, err := m.findServer(tool.Server); err == nil {
-			if st, _ := s.snapshot(); st.initResult.ProtocolVersion == connection.ModernVersion {
-				view.Modern = s
-			}
-		}
-		res = view.Result(tool, c.ToolUseID, result)
+		res = m.resultViewFor(tool.Server).Result(tool, c.ToolUseID, result)
 	}
 	res.Server = tool.Server
 	return res, nil
@@ -85,17 +79,17 @@ func errorText(err error) string {
 	return cmp.Or(err.Error(), "Command failed with no output")
 }
 
-func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.RawMessage, error) {
+func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, result json.RawMessage, err error) {
 	if m.isClosed() {
-		return protocol.Tool{}, nil, ErrClosed
+		return tool, nil, ErrClosed
 	}
-	tool, err := m.Resolve(c.Tool)
+	tool.Tool, err = m.Resolve(c.Tool)
 	if err != nil { // the tool may be in a list that is being fetched
 		m.waitFresh(ctx, maxListWait)
-		tool, err = m.Resolve(c.Tool)
+		tool.Tool, err = m.Resolve(c.Tool)
 	}
 	if err != nil && m.TryReconnect(ctx, c.Tool) {
-		tool, err = m.Resolve(c.Tool)
+		tool.Tool, err = m.Resolve(c.Tool)
 	}
 	if err != nil {
 		return tool, nil, err
@@ -108,7 +102,8 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if err != nil {
 		return tool, nil, err
 	}
-	if _, err := s.outputSchema(tool.RawName); err != nil {
+	tool.modern = conn.IsModern()
+	if tool.output, err = s.outputSchema(tool.RawName); err != nil {
 		return tool, nil, err
 	}
 	limit := orDefault(s.cfg.Timeout, m.options.ToolTimeout)
@@ -123,7 +118,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if m.options.Records != nil {
 		began = m.options.Records.Now()
 	}
-	result, err := conn.Call(ctx, k, c.OnProgress)
+	result, err = conn.Call(ctx, k, c.OnProgress)
 	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
 		err = &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
 	}
@@ -138,7 +133,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	}
 	err = unwrapRPCError(err)
 	if m.options.Records != nil {
-		m.options.Records.Add(callRecord(tool, k, began, result, err))
+		m.options.Records.Add(callRecord(tool.Tool, k, began, result, err))
 	}
 	return tool, result, err
 }

@@ -241,9 +241,11 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 		if errors.Is(err, oauth.ErrNeedsLogin) {
 			return nil, a.needsLogin()
 		}
+		if oauth.IsIncompatible(err) {
+			return nil, &connection.DialError{Reason: err.Error(), Wire: err.Error()}
+		}
 		text := fmt.Sprintf("HTTP %d: authorization required, and %v", r.Status, err)
-		needsAuth := !oauth.IsIncompatible(err)
-		return nil, &connection.DialError{Reason: text, Wire: text, NeedsAuth: needsAuth, NeedsLogin: needsAuth}
+		return nil, &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}
 	}
 	return a.headers(value), err
 }

@@ -109,7 +109,7 @@ func TestHTTP(t *testing.T) {
 	for _, test := range []struct{ tool, want string }{
 		{"echo", `[{"type":"text","text":"ok"}]`},
 		{"sse", `[{"type":"text","text":"streamed"}]`},
-		{"wrong", `isError: "answer to request 4 came for request 77"`},
+		{"wrong", `isError: "MCP server \"s\" tool \"wrong\" timed out after 0s"`},
 		{"hang", `isError: "MCP server \"s\" tool \"hang\" timed out after 0s"`},
 		{"echo", `[{"type":"text","text":"ok"}]`},
 	} {

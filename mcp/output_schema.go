@@ -7,7 +7,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 	"github.com/claudeless/claudeless/simulator/outputschema"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
+
+// calledTool is a tool and what its results must match.
+type calledTool struct {
+	protocol.Tool
+	modern bool                 // results are those of revision 2026-07-28
+	output *outputschema.Schema // nil means any structured content
+}
 
 // outputSchema returns the schema that the results of a tool must match; nil means any result, as for servers of older
 // revisions. A tool with an invalid schema is not called, and the error has the text of the real CLI.
@@ -30,19 +38,16 @@ func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 	return nil, nil
 }
 
-// outputDefect returns, in the words of the real CLI, why a successful result does not match the output schema of its
-// tool; "" means that it matches.
-func (s *server) outputDefect(tool string, structured json.RawMessage) string {
-	schema, err := s.outputSchema(tool)
+// outputDefect returns, in the words of the real CLI, why the structured content of a successful result does not match the
+// output schema of its tool; "" means that it matches.
+func (t calledTool) outputDefect(structured json.RawMessage) string {
 	switch {
-	case err != nil:
-		return err.Error()
-	case schema == nil:
+	case t.output == nil:
 		return ""
 	case structured == nil:
-		return fmt.Sprintf("Tool %s has an output schema but did not return structured content", tool)
+		return fmt.Sprintf("Tool %s has an output schema but did not return structured content", t.RawName)
 	}
-	if err := schema.Validate(structured); err != nil {
+	if err := t.output.Validate(structured); err != nil {
 		return "Structured content does not match the tool's output schema: " + err.Error()
 	}
 	return ""

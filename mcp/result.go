@@ -59,23 +59,20 @@ type resultView struct {
 	Files     Files     // nil means nothing is stored
 	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 means not set
 	Log       *debugLog // required
-	// Modern is a server of revision 2026-07-28: results need content, and fit the output schema of their tool. nil means an
-	// older revision.
-	Modern *server
 }
 
 // Result converts the result of an MCP call for the model and the event stream.
-func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMessage) protocol.ToolResult {
+func (v resultView) Result(tool calledTool, useID string, result json.RawMessage) protocol.ToolResult {
 	var r callResult
 	if err := json.Unmarshal(result, &r); err != nil {
 		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
-	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && v.Modern == nil {
+	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && !tool.modern {
 		text := textOrJSON(old)
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
 	check := connection.ToolResult
-	if v.Modern != nil {
+	if tool.modern {
 		check = connection.ModernToolResult
 	}
 	if defects := check(result); defects != "" {
@@ -90,12 +87,10 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 	if string(r.IsError) == "true" {
 		return b.failureResult(nilIfNull(r.StructuredContent))
 	}
-	if v.Modern != nil {
-		if defect := v.Modern.outputDefect(tool.RawName, r.StructuredContent); defect != "" {
-			return failedResult(defect)
-		}
+	if defect := tool.outputDefect(r.StructuredContent); defect != "" {
+		return failedResult(defect)
 	}
-	return v.limitSize(tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
+	return v.limitSize(tool.Tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
 }
 
 // failureResult converts a result with isError.

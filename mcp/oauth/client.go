@@ -188,7 +188,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	}
 	c.credentials.Discovery = f.state
 	if old == "" && c.credentials.RefreshToken == "" {
-		return errors.Join(c.recordRefusal(ctx, f), ErrNeedsLogin)
+		return c.recordRefusal(ctx, f)
 	}
 	if f.metadata.isForMachines() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
 		return c.flowError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))

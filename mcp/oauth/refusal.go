@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,17 +43,19 @@ func (c *Client) WasRefused() bool {
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// recordRefusal stores that the server refused a request without a token. If the authorization server has no metadata,
-// a client is registered immediately, as the real CLI does. The caller must have locked the file.
+// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If the authorization
+// server has no metadata, a client is registered immediately, as the real CLI does; a failure of that is not a refusal. The
+// file is locked.
 func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
 		id, secret, err := c.options.register(ctx, f, defaultRedirectURI, f.resource.Scopes)
-		if err == nil { // after an error, the login tries again
-			c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer, c.credentials.RedirectURI = id, secret, f.issuer(), defaultRedirectURI
+		if err != nil {
+			return err
 		}
+		c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer, c.credentials.RedirectURI = id, secret, f.issuer(), defaultRedirectURI
 	}
-	return errors.Join(c.save(), c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now()))
+	return cmp.Or(errors.Join(c.save(), c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now())), ErrNeedsLogin)
 }
 
 // forgetRefusal removes the server from the file of refusals.

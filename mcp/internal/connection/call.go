@@ -53,7 +53,7 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 		})
 	}
 	result, err := withProgress(w.queue, on, send)
-	if errors.Is(err, transport.ErrSessionTerminated) {
+	if errors.Is(err, transport.ErrSessionTerminated) && !c.IsModern() {
 		if err = c.renewSession(ctx); err == nil {
 			result, err = withProgress(w.queue, on, send)
 		}

@@ -187,6 +187,10 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 		l.track(req.ID)
 	}
 	resp, err := l.Interface.SendRequest(withFailureHandler(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
+	if err == nil && resp != nil && !resp.ID.IsNil() && resp.ID.String() != req.ID.String() { // the real CLI still waits for the answer
+		<-ctx.Done()
+		err = ctx.Err()
+	}
 	if why := l.untrack(req.ID); why != nil {
 		err = why
 	}
@@ -201,8 +205,6 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 		return nil, err
 	case resp == nil, resp.ID.IsNil() && resp.Error == nil && len(resp.Result) == 0:
 		return nil, errNoResult
-	case resp.ID.String() != req.ID.String() && (resp.Error == nil || !resp.ID.IsNil()):
-		return nil, fmt.Errorf("answer to request %v came for request %v", req.ID.Value(), resp.ID.Value())
 	case resp.Error != nil:
 		l.debug.Message("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), idText(req.ID))
 		return nil, &Error{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
