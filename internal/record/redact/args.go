@@ -46,9 +46,6 @@ func (r *Redactor) withValues(args []string) *Redactor {
 			option = arg
 		}
 	}
-	if len(values.forms) == 0 {
-		return r
-	}
 	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.formFinder()}
 }
 

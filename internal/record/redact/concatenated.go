@@ -29,9 +29,6 @@ const seamContext = 200
 func seamSpans(s string) [][2]int {
 	var parts [][2]int
 	for i := 1; i+1 < len(s); i++ {
-		if c := s[i]; c != '"' && c != '\'' && c != '\\' && c != '\n' {
-			continue
-		}
 		n := seamLength(s, i)
 		if n == 0 {
 			continue

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// findEncoded finds secrets in base64 strings and in words with percent escapes.
+// findEncoded finds encoded secrets: in base64 strings and in words with percent escapes.
 func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Finding {
 	var found []Finding
 	for _, w := range encodedWords(s) {
@@ -37,7 +37,7 @@ const (
 	isUpper = 1 << iota
 	isLower
 	isPercent
-	isOther // may be inside a word but not at its start
+	isOther // may be inside a word but does not start one
 )
 
 // wordLetters returns the class of each byte.
@@ -61,11 +61,8 @@ var wordLetters = func() (kind [256]byte) {
 // characters with letters of both cases, and words with a percent escape.
 func encodedWords(s string) [][2]int {
 	var words [][2]int
-	for i := 0; i < len(s); i++ {
-		// Every sufficiently long word contains one of these positions.
-		if next := i + minEncodedWord - 1; next >= len(s) {
-			break
-		} else if wordLetters[s[next]] == 0 {
+	for i := 0; i+minEncodedWord <= len(s); i++ {
+		if next := i + minEncodedWord - 1; wordLetters[s[next]] == 0 { // no word of sufficient length contains it
 			i = next
 			continue
 		}

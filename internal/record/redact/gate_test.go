@@ -61,7 +61,7 @@ func TestNamesAreFoundBackwards(t *testing.T) {
 			want := whole.FindAllStringSubmatchIndex(text, -1)
 			got := s.compiled(n).FindAllStringSubmatchIndex(text, -1)
 			for _, m := range got {
-				m[0] = rule.nameStart(text, m[0])
+				m[0] = nameStart(text, m[0])
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s in %q: %s", rule.id, text, d)

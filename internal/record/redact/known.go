@@ -96,7 +96,7 @@ func newKnownValues(environ, values []string) knownValues {
 		if nameLooksSecret(name) || variableLooksSecret(name, value) {
 			k.add(value, kindOf(name))
 		}
-		if u, err := url.Parse(value); err == nil && strings.Contains(value, "@") {
+		if u, err := url.Parse(value); err == nil {
 			password, _ := u.User.Password()
 			k.add(password, kindOf(name))
 		}

@@ -70,9 +70,6 @@ func idEnd(s string, i int) int {
 
 // findKnownIDs finds known ids, delimited by bytes that ids do not contain or by hyphens.
 func (p *personalFinder) findKnownIDs(s string) []Finding {
-	if len(p.ids) == 0 {
-		return nil
-	}
 	var found []Finding
 	for i := 0; i < len(s); i++ {
 		end := idEnd(s, i)
@@ -139,7 +136,7 @@ func isEmailByte(b byte) bool {
 // findEmails finds addresses such as me@host.tld, except git@ and noreply@.
 func findEmails(s string) []Finding {
 	var found []Finding
-	for i := strings.IndexByte(s, '@'); i >= 0 && i < len(s); {
+	for i := strings.IndexByte(s, '@'); i >= 0; {
 		start, end := i, i+1
 		for start > 0 && isEmailByte(s[start-1]) {
 			start--
@@ -171,21 +168,16 @@ func findIPAddresses(s string) []Finding {
 		if s[i] < '0' || s[i] > '9' || i > 0 && (isLetterOrDigit(s[i-1]) || s[i-1] == '.' || s[i-1] == '-') {
 			continue
 		}
-		end, dots := i, 0
+		end := i
 		for end < len(s) && (s[end] >= '0' && s[end] <= '9' || s[end] == '.') {
-			if s[end] == '.' {
-				dots++
-			}
 			end++
 		}
-		const shortestIP = 7
-		if dots >= 3 && end-i >= shortestIP && (end == len(s) || !isLetterOrDigit(s[end]) && s[end] != '-') {
+		if end == len(s) || !isLetterOrDigit(s[end]) && s[end] != '-' {
 			a, err := netip.ParseAddr(strings.TrimRight(s[i:end], "."))
 			if err == nil && !a.IsLoopback() && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 				found = append(found, Finding{Kind: "IP", Start: i, End: i + len(strings.TrimRight(s[i:end], "."))})
 			}
 		}
-		i = end
 	}
 	return found
 }

@@ -70,6 +70,10 @@ func TestString(t *testing.T) {
 		{"escapes of a quoted text", `"a\nsshpass -p hunter2 x\tcurl -b \"session=abc\" h"`, `"a\nsshpass -p [redacted] x\tcurl -b \"session=[redacted]\" h"`},
 		{"words after bearer and basic", "the bearer of a token, basic operations", "the bearer of a token, basic operations"},
 		{"JSON in a string", `{"a":"{\"password\":\"pa55\"}"}`, `{"a":"{\"password\":\"[redacted]\"}"}`},
+		{"token of a bot after a dot", ". " + joinParts("MTk4NjIyNDgzNDcxOTI1MjQ4", ".Cl2FMQ.", "ZnCjm1XVW7vRze4b7Cq4se7kKWs"), ". [redacted]"},
+		{"too little entropy", "key p8e-" + strings.Repeat("ab", 16) + " x", "key p8e-" + strings.Repeat("ab", 16) + " x"},
+		{"nothing follows", "password =", "password ="},
+		{"a challenge", "Bearer authentication, bearer credentials", "Bearer authentication, bearer credentials"},
 		{"prose", "The token bucket limits the basic operations; see secret sharing and api keys.", "The token bucket limits the basic operations; see secret sharing and api keys."},
 		{"code", "token := strings.TrimSpace(password)\nfunc (k *key) secret() string { return k.token }", "token := strings.TrimSpace(password)\nfunc (k *key) secret() string { return k.token }"},
 		{"usage", `{"input_tokens":123456,"max_tokens":"100000"}`, `{"input_tokens":123456,"max_tokens":"100000"}`},
@@ -86,11 +90,12 @@ func TestJSON(t *testing.T) {
 	r := redact.New(redact.Options{Environ: []string{`A_SECRET=say "hi"`}})
 	for _, c := range []struct{ in, want string }{
 		{`{ "api_key" : "abc", "n": 1.50, "z": null }`, `{ "api_key" : "[redacted]", "n": 1.50, "z": null }`},
-		{`{"token":["a","b"],"token_type":"bearer"}`, `{"token":["a","b"],"token_type":"bearer"}`},
+		{`{"token":["abc","def"],"token_type":"bearer"}`, `{"token":["abc","def"],"token_type":"bearer"}`},
 		{`{"password":7,"secret":"","apiKeyHelper":"cat /k"}`, `{"password":7,"secret":"","apiKeyHelper":"[redacted]"}`},
 		{`["say \"hi\"","\u0073ay \"hi\""]`, `["[redacted]","[redacted]"]`},
 		{`{"a":"x","b":"\u2028<&"}`, `{"a":"x","b":"\u2028<&"}`},
 		{`not json, token=abc123`, `not json, token=abc123`},
+		{`{"not": json --token abcd1234`, `{"not": json --token [redacted]`},
 	} {
 		if diff := cmp.Diff(c.want, string(r.JSON(json.RawMessage(c.in)))); diff != "" {
 			t.Errorf("JSON(%s) (-want +got):\n%s", c.in, diff)
@@ -116,6 +121,7 @@ func TestArgsOfCommands(t *testing.T) {
 		{[]string{"curl", "-b", "a=1; session=xyz", "https://h"}, []string{"curl", "-b", "a=[redacted]", "https://h"}},
 		{[]string{"mysql", "-phunter2", "-p", "db"}, []string{"mysql", "-p[redacted]", "-p", "db"}},
 		{[]string{"env", "MY_TOKEN=hunter22", "claude", "-p", "use hunter22"}, []string{"env", "MY_TOKEN=[redacted]", "claude", "-p", "use [redacted]"}},
+		{[]string{"echo", "API_KEY", "=", "abc123def"}, []string{"echo", "API_KEY", "=", "abc123def"}},
 		{[]string{"--token", "$TOKEN", "-u", "me:", "--password=", "x"}, []string{"--token", "$TOKEN", "-u", "me:", "--password=", "x"}},
 		{[]string{"--settings", `{"api_key":"hunter22 \"x"}`, "--", "[x]", "h\xffllo"}, []string{"--settings", `{"api_key":"[redacted]"}`, "--", "[x]", "h\xffllo"}},
 	} {
@@ -141,9 +147,29 @@ func TestVariables(t *testing.T) {
 			t.Errorf("%s: hidden %v, want %v", variable, got, secret)
 		}
 	}
-	r := redact.New(redact.Options{Environ: []string{"DATABASE_URL=postgres://me:hunter2hunter@db/x"}})
+	r := redact.New(redact.Options{Environ: []string{"DATABASE_URL=postgres://me:hunter2hunter@db/x", "BROKEN=http://me:pw@%zz", "PLAIN=http://h"}})
 	if got := r.String("psql -W hunter2hunter"); got != "psql -W [redacted]" {
 		t.Errorf("the password of a URL in a variable: %q", got)
+	}
+}
+
+// Secrets are found at any distance from each other.
+func TestDistances(t *testing.T) {
+	ghp := joinParts("ghp", "_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8")
+	r := redact.New(redact.Options{})
+	for n := 500; n < 800; n += 10 {
+		space := strings.Repeat(" ", n)
+		if got := r.String(ghp + space + ghp + space + ghp); got != "[redacted]"+space+"[redacted]"+space+"[redacted]" {
+			t.Errorf("%d bytes: %q", n, got)
+		}
+	}
+}
+
+// Personal data is hidden like secrets.
+func TestPersonalOption(t *testing.T) {
+	r := redact.New(redact.Options{Personal: &redact.Personal{Users: []string{"somebody"}}})
+	if got := r.String("somebody at 192.0.2.1"); got != "[redacted] at [redacted]" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -152,12 +178,12 @@ func TestLines(t *testing.T) {
 	r := redact.New(redact.Options{})
 	var lines redact.Lines
 	var got []string
-	for line := range strings.SplitSeq(joinParts("a\nx -----BEGIN RSA ", "PRIVATE KEY-----\nMIIEabc\nabc\n-----END RSA ", "PRIVATE KEY----- b\nc\n-----BEGIN ", "PRIVATE KEY-----z-----END ", "PRIVATE KEY-----\nd"), "\n") {
+	for line := range strings.SplitSeq(joinParts("a\nx -----BEGIN RSA ", "PRIVATE KEY-----\nMIIEabc\nabc\n-----END RSA ", "PRIVATE KEY----- b\nc\n-----BEGIN ", "PRIVATE KEY-----z-----END ", "PRIVATE KEY-----\nd\n-----BEGIN ", "PRIVATE KEY-----\nMIIE\n-----END ", "PRIVATE KEY-----\ne"), "\n") {
 		if text, shown := lines.Next(line); shown {
 			got = append(got, r.String(text))
 		}
 	}
-	if diff := cmp.Diff([]string{"a", "x [redacted]", " b", "c", "[redacted]", "d"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a", "x [redacted]", " b", "c", "[redacted]", "d", "[redacted]", "e"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

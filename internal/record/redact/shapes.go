@@ -160,12 +160,11 @@ func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 			return s.matchIn(text, n, [2]int{span[0], min(span[1]+more, len(text))})
 		}
 		start, end := r.secretSpan(m)
-		m[0] = r.nameStart(part, m[0])
 		secret := part[start:end]
-		if isPlaceholder(secret) || r.entropy > 0 && entropy(secret) < r.entropy {
+		if isPlaceholder(secret) || entropy(secret) < r.entropy {
 			continue
 		}
-		if r.isGuess && s.isHarmless(r, part[m[0]:m[1]], secret) || r.id == "bearer" && isBearerProse(secret) {
+		if r.isGuess && s.isHarmless(r, part[nameStart(part, m[0]):m[1]], secret) || r.id == "bearer" && isBearerProse(secret) {
 			continue
 		}
 		found = append(found, Finding{Kind: kindOf(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.isGuess && (!r.usesContext || !isWord(secret))})
@@ -207,8 +206,8 @@ func (r rule) secretSpan(m []int) (start, end int) {
 	if r.group > 0 {
 		return m[2*r.group], m[2*r.group+1]
 	}
-	for i := 2; i+1 < len(m); i += 2 {
-		if m[i] >= 0 && m[i] < m[i+1] {
+	for i := 2; i < len(m); i += 2 {
+		if m[i] < m[i+1] {
 			return m[i], m[i+1]
 		}
 	}
@@ -233,10 +232,7 @@ func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 const nameBefore = `(?i)[\w.-]{0,50}?`
 
 // nameStart returns the start of the name that precedes a match.
-func (r rule) nameStart(part string, start int) int {
-	if !strings.HasPrefix(r.expr, nameBefore) {
-		return start
-	}
+func nameStart(part string, start int) int {
 	const longest = 50
 	from := start
 	for from > 0 && start-from < longest && (isLetterOrDigit(part[from-1]) || part[from-1] == '.' || part[from-1] == '-') {
