@@ -128,7 +128,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	e.running = newResponse(h)
 	reply, err := e.running.next(ctx)
 	if err != nil {
-		return Reply{}, &ScriptError{h.ref, err}
+		return Reply{}, e.failedStep(e.running, err)
 	}
 	if h.rule >= 0 && h.turn < 0 && reply.Fault == "" {
 		reply.Fault = e.scenario.Responses[h.rule].Fault
@@ -213,7 +213,7 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	sc.Vars, sc.Results = vars, append(sc.Results, e.convertResults(r.Results)...)
 	reply, err := run.next(ctx)
 	if err != nil {
-		return Reply{}, &ScriptError{run.rule.ref, err}
+		return Reply{}, e.failedStep(run, err)
 	}
 	return reply, nil
 }
@@ -346,16 +346,32 @@ func (e *Engine) defaultRef() RuleRef {
 
 // ruleRef returns the name of a rule, or of one of its turns if turn is not negative.
 func (e *Engine) ruleRef(rule, turn int) RuleRef {
-	r := &e.scenario.Responses[rule]
 	ref := RuleRef{Name: ruleName(rule)}
-	path := diag.Path{"responses", r.index}
 	if turn >= 0 {
 		ref.Name += ".turns[" + strconv.Itoa(turn) + "]"
-		path = append(path, "turns", turn)
 	}
-	pos := r.source.Index.Pos(path)
+	pos := e.position(rule, turn)
 	ref.File, ref.Line = pos.File, pos.Line
 	return ref
+}
+
+// position returns the position of a rule, or of one of its turns if turn is not negative, or of a part of it.
+func (e *Engine) position(rule, turn int, part ...any) diag.Position {
+	r := &e.scenario.Responses[rule]
+	path := diag.Path{"responses", r.index}
+	if turn >= 0 {
+		path = append(path, "turns", turn)
+	}
+	return r.source.Index.Pos(append(path, part...))
+}
+
+// failedStep returns the error of the last step of a response, with the line of this step.
+func (e *Engine) failedStep(run *activeResponse, err error) error {
+	ref := run.rule.ref
+	if run.rule.rule >= 0 {
+		ref.Line = e.position(run.rule.rule, run.rule.turn, "response", "steps", run.nextStep-1).Line
+	}
+	return &ScriptError{ref, err}
 }
 
 // convertResults converts results for expressions. Their content is decoded only if an expression uses it.
@@ -402,7 +418,7 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}}
 	if s != nil {
 		if sc, ok := s.Steps.(*script); ok && len(sc.steps) > 0 {
-			sub.subagentScript = &matchedRule{ref: sc.ref, response: &Response{Steps: sc.steps}, scope: sc.scope}
+			sub.subagentScript = &matchedRule{ref: sc.ref, rule: -1, turn: -1, response: &Response{Steps: sc.steps}, scope: sc.scope}
 		}
 	}
 	e.agents.mu.Lock()

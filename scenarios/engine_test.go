@@ -281,7 +281,7 @@ func TestConversations(t *testing.T) {
 			"a failing expression is an error",
 			ruleTOML(`any`, `"{{ results[0].text }}"`),
 			[]string{"x"},
-			[]string{`error s.toml:1: responses[0]: template "{{ results[0].text }}": index out of range: 0 (array length is 0)`},
+			[]string{`error s.toml:3: responses[0]: template "{{ results[0].text }}": index out of range: 0 (array length is 0)`},
 		},
 		{
 			"extra pattern types",

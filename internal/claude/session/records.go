@@ -113,8 +113,8 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 			r.explainUnmatched(ev)
 		}
 	case *protocol.ToolExecuted:
-		if ev.Result.UnknownTool && r.journal == nil && !r.scenario.scenario.ExpectsTool(ev.Use.Name) {
-			r.Hint("the script calls the tool " + ev.Use.Name + ", which does not exist here")
+		if r.journal == nil {
+			r.explainCall(ev)
 		}
 	case *protocol.Init:
 		r.lastInit.Store(ev)
@@ -134,6 +134,17 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	}
 	if r.journal != nil || r.scenario.hasExpectations() {
 		r.writeLines(journal.Lines(ev))
+	}
+}
+
+// explainCall explains a call that did not run because of a mistake in the script.
+func (r *recorder) explainCall(ev *protocol.ToolExecuted) {
+	rejected := ev.Result.IsError && strings.HasPrefix(ev.Result.Content.Plain(), "<tool_use_error>InputValidationError: ")
+	switch {
+	case ev.Result.UnknownTool && !r.scenario.scenario.ExpectsTool(ev.Use.Name):
+		r.Hint("the script calls the tool " + ev.Use.Name + ", which does not exist here")
+	case rejected && !r.scenario.scenario.ExpectsInput(ev.Use.Name, ev.Use.Input):
+		r.Hint("the tool " + ev.Use.Name + " rejected its scripted input")
 	}
 }
 
