@@ -223,3 +223,45 @@ func TestDebuggerMCPFlags(t *testing.T) {
 		})
 	}
 }
+
+// The debugger shows the values of a paused call unchanged and does not receive the environment of its caller. The
+// journal of the run hides both, and the debugger writes no file.
+func TestDebuggerSecrets(t *testing.T) {
+	t.Parallel()
+	d := startDebugger(t, nil)
+	dir := t.TempDir()
+	scenario, journal := filepath.Join(dir, "s.toml"), filepath.Join(dir, "journal.jsonl")
+	if err := os.WriteFile(scenario, []byte("[[responses]]\npattern = { type = \"any\" }\nresponse = { tool_calls = [{ tool = \"Bash\", input = { command = \"echo hunter2hunter\", description = \"x\" } }], text = \"done\" }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.ask("POST", "/api/breakpoints", `{"function_name": "Bash", "behavior": "stop", "after_behavior": "go"}`)
+	cmd := exec.CommandContext(t.Context(), "claudeless", "-p", "use hunter2hunter", "--scenario", scenario, "--capture", journal, "--allowedTools", "Bash", "--debugger", d.url)
+	cmd.Env = append(os.Environ(), "HOME="+dir, "MY_TOKEN=hunter2hunter", "OTHER_TOKEN=zorkmid99zork")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var paused string
+	waitUntil(t, "the pause", func() bool {
+		_, paused = d.ask("GET", "/api/paused", "")
+		return strings.Contains(paused, `"id"`)
+	})
+	answer, _ := d.ask("GET", "/api/paused", "")
+	id, _ := answer["paused"].([]any)[0].(map[string]any)["id"].(string)
+	d.ask("POST", "/api/paused/"+id+"/continue", `{"action": "continue"}`)
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	_, calls := d.ask("GET", "/api/calls", "")
+	for name, text := range map[string]string{"paused": paused, "calls": calls} {
+		if !strings.Contains(text, "hunter2hunter") || strings.Contains(text, "zorkmid99zork") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	written, err := os.ReadFile(journal)
+	if err != nil || !strings.Contains(string(written), `"type":"breakpoint"`) || strings.Contains(string(written), "hunter2hunter") {
+		t.Errorf("journal: %s, %v", written, err)
+	}
+	if out, err := os.ReadFile(d.stdout); err != nil || strings.Contains(string(out), "hunter2hunter") {
+		t.Errorf("output: %s, %v", out, err)
+	}
+}

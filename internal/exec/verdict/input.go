@@ -51,6 +51,8 @@ type Input struct {
 	parts []verdictPart
 	// digests of the journals read so far.
 	digests [][sha256.Size]byte
+	// idle are the journals among them in which nothing ran.
+	idle []string
 }
 
 // ReadFiles adds the lines of journals, ordered by time if there are several, and loads the named scenario, or else the
@@ -104,6 +106,9 @@ func (in *Input) read(name string) error {
 		in.Entries = in.Entries[:first]
 	} else {
 		in.digests, in.UnreadableLines = append(in.digests, digest), in.UnreadableLines+torn
+		if !started(in.Entries[first:]) {
+			in.idle = append(in.idle, name)
+		}
 	}
 	return nil
 }

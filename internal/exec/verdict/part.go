@@ -107,9 +107,17 @@ func (in *Input) splitByScenario() []Input {
 	return all
 }
 
-// checkCounts returns S18 findings: the number of runs or journals is not the required one.
+// checkCounts returns S18 findings: the number of runs or journals is not the required one. If only some journals have
+// runs, it returns an S10 finding for each of the others.
 func (in *Input) checkCounts(runs int) []Finding {
 	var found []Finding
+	if len(in.idle) < len(in.digests) && !in.AllowNoRuns && !in.Lenient {
+		for _, name := range in.idle {
+			nothing := NoRuns()
+			nothing.Text += " in the run of the journal " + name
+			found = append(found, nothing)
+		}
+	}
 	for _, demand := range []struct {
 		want, got int
 		noun      string

@@ -71,8 +71,10 @@ func (in *Input) Interactive() bool {
 }
 
 // Started reports whether a process ran as claude, or a client sent a request to the API.
-func (in *Input) Started() bool {
-	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool {
+func (in *Input) Started() bool { return started(in.Entries) }
+
+func started(entries []journal.Entry) bool {
+	return slices.ContainsFunc(entries, func(e journal.Entry) bool {
 		return e.Start != nil || e.Run != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil
 	})
 }
