@@ -113,6 +113,15 @@ func (in *Input) read(name string) error {
 	return nil
 }
 
+// Started reports whether a process ran as claude, or a client sent a request to the API.
+func (in *Input) Started() bool { return started(in.Entries) }
+
+func started(entries []journal.Entry) bool {
+	return slices.ContainsFunc(entries, func(e journal.Entry) bool {
+		return e.Start != nil || e.Run != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil
+	})
+}
+
 // fromVerdict reports whether a line was written by an earlier verdict, not by a process itself.
 func fromVerdict(e journal.Entry) bool {
 	return e.Finding != nil && e.Finding.Time != "" || e.Expectation != nil && e.SessionID == ""

@@ -113,9 +113,10 @@ func (in *Input) checkCounts(runs int) []Finding {
 	var found []Finding
 	if len(in.idle) < len(in.digests) && !in.AllowNoRuns && !in.Lenient {
 		for _, name := range in.idle {
-			nothing := NoRuns()
-			nothing.Text += " in the run of the journal " + name
-			found = append(found, nothing)
+			found = append(found, Finding{
+				ID: "S10", Level: levelError, Text: "claude was never started in the run of the journal " + name,
+				Advice: "check the log of this shard; --allow-no-runs accepts a run without claude",
+			})
 		}
 	}
 	for _, demand := range []struct {

@@ -70,15 +70,6 @@ func (in *Input) Interactive() bool {
 	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool { return e.Run != nil && e.Run.Interactive })
 }
 
-// Started reports whether a process ran as claude, or a client sent a request to the API.
-func (in *Input) Started() bool { return started(in.Entries) }
-
-func started(entries []journal.Entry) bool {
-	return slices.ContainsFunc(entries, func(e journal.Entry) bool {
-		return e.Start != nil || e.Run != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil
-	})
-}
-
 // checkOnceRules adds an S02 finding for each rule with once that answered a second prompt. The server does not prevent
 // this, because requests to the Messages API do not identify their run.
 func (l *findings) checkOnceRules() {
