@@ -152,7 +152,7 @@ func (a *continuation) outputLimitFailure(stop string) apiFailure {
 func (a *continuation) emitRefusalRetry() {
 	a.out.emitInformational(a.modelName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
 	text := a.companionMessage(retryText)
-	text.RefusedMessageID = a.exchange.lastReply.messageID
+	text.RefusedMessageID, text.RefusalRetry = a.exchange.lastReply.messageID, true
 	a.out.emit(text)
 }
 

@@ -86,6 +86,8 @@ type failureContext struct {
 	Retries     int    // retries of a failed request in this session
 	HasReply    bool   // the conversation has a reply, so it can be compacted
 	GatewayHost string // host of an API that is not the vendor's; empty means the vendor's API
+	// DescribesJSON reports invalid JSON like other malformed responses.
+	DescribesJSON bool
 }
 
 // describeFailure describes a scripted failure as the real CLI does.
@@ -106,7 +108,7 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 		api.SilentRetries = max(1, api.SilentRetries) // retried immediately, without streaming
 		return api
 	case scenarios.FailMalformedJSON:
-		return malformedResponse(f.Raw)
+		return malformedResponse(f.Raw, w.DescribesJSON)
 	default:
 		api := w.describeStatus(f.APIError())
 		api.RetryAfter = time.Duration(f.RetryAfter) * time.Second

@@ -1,6 +1,8 @@
 package simulator
 
 import (
+	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -9,7 +11,14 @@ import (
 
 // Replies that are not a message, with the texts of the real CLI (observed with 2.1.329 and 2.1.330).
 func TestMalformed(t *testing.T) {
-	const proxy = "API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request."
+	described := func(body, cause string) string {
+		return "API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request. Response: content-type json, " + body +
+			" bytes, request-id \x00, intermediary headers anthropic-*. This was the non-streaming retry of streaming request \x00, which failed with: " + cause
+	}
+	const (
+		syntaxError = "other, SyntaxError; 0 stream events received."
+		noEvents    = "no_events, StreamNoEventsError; 1 stream event received, first after 60 ms, none in the final 2 ms."
+	)
 	for raw, want := range map[string]string{
 		"<html>":   "JSON Parse error: Unrecognized token '<'",
 		"{":        "JSON Parse error: Expected '}'",
@@ -17,8 +26,11 @@ func TestMalformed(t *testing.T) {
 		"hello":    `JSON Parse error: Unexpected identifier "hello"`,
 		"[1,]":     "JSON Parse error: Unexpected comma at the end of array expression",
 		"{'a':1}":  "JSON Parse error: Single quotes (') are not allowed in JSON",
-		"":         proxy,
-		"null":     proxy,
+		"   ":      "JSON Parse error: Unexpected EOF",
+		"":         described("empty body, 0", syntaxError),
+		"null":     described("empty body, 0", "other, TypeError; 0 stream events received."),
+		"{}":       described("body is JSON but not a Message, 2", noEvents),
+		`"str"`:    described("body is unrecognized text, 3", noEvents),
 	} {
 		t.Run(raw, func(t *testing.T) {
 			api := describeFailure(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failureContext{})
@@ -26,8 +38,13 @@ func TestMalformed(t *testing.T) {
 				t.Errorf("%+v", api)
 			}
 			said := "Could not parse message into JSON: " + raw + "\nFrom chunk: [ \"event: message_start\", "
-			if raw == "null" {
+			if json.Valid([]byte(raw)) {
 				said = ""
+			} else {
+				since332 := describeFailure(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failureContext{DescribesJSON: true})
+				if body := "body is not valid JSON, " + strconv.Itoa(len(raw)); raw != "" && since332.Text != "API Error: "+described(body, syntaxError) {
+					t.Errorf("since 2.1.332: %q", since332.Text)
+				}
 			}
 			if !strings.HasPrefix(api.Stderr, said) || (api.Stderr == "") != (said == "") {
 				t.Errorf("on stderr: %q", api.Stderr)

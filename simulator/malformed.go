@@ -11,14 +11,31 @@ import (
 	"unicode/utf8"
 )
 
-// malformedResponse is a reply that is not a message. Invalid JSON is reported with the error text of the real CLI's
-// JavaScript engine, and the stream reader prints the received data on stderr.
-func malformedResponse(raw string) apiFailure {
+// requestIDHole is replaced by the id of a request.
+const requestIDHole = "\x00"
+
+// malformedResponse is a reply that is not a message. Versions that do not describe invalid JSON report it with the error
+// text of the real CLI's JavaScript engine. The stream reader prints the received data on stderr.
+func malformedResponse(raw string, describesJSON bool) apiFailure {
 	api := apiFailure{ErrorClass: "unknown", Message: raw}
-	if fault := jsonProblem(raw); fault != "" {
+	var quoted string
+	fault, text := jsonProblem(raw), strings.TrimSpace(raw)
+	kind, size, cause := "body is JSON but not a Message", len(raw), "no_events, StreamNoEventsError; 1 stream event received, first after 60 ms, none in the final 2 ms."
+	switch {
+	case text == "null":
+		kind, size, cause = "empty body", 0, "other, TypeError; 0 stream events received."
+	case raw == "":
+		kind, cause = "empty body", "other, SyntaxError; 0 stream events received."
+	case fault != "":
+		kind, cause = "body is not valid JSON", "other, SyntaxError; 0 stream events received."
+	case json.Unmarshal([]byte(text), &quoted) == nil:
+		kind, size = "body is unrecognized text", len(quoted)
+	}
+	api.Text = fmt.Sprintf("API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request. "+
+		"Response: content-type json, %s, %d bytes, request-id %s, intermediary headers anthropic-*. "+
+		"This was the non-streaming retry of streaming request %[3]s, which failed with: %[4]s", kind, size, requestIDHole, cause)
+	if fault != "" && !describesJSON {
 		api.Text = "API Error: JSON Parse error: " + fault
-	} else {
-		api.Text = "API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request."
 	}
 	if !json.Valid([]byte(raw)) {
 		api.Stderr = fmt.Sprintf("Could not parse message into JSON: %s\nFrom chunk: [ \"event: message_start\", %q ]\n", raw, "data: "+raw)
@@ -29,7 +46,7 @@ func malformedResponse(raw string) apiFailure {
 // jsonProblem explains why a text is not JSON; empty means it is, or it is empty.
 func jsonProblem(raw string) string {
 	text := strings.TrimSpace(raw)
-	if text == "" || json.Valid([]byte(text)) {
+	if raw == "" || json.Valid([]byte(text)) {
 		return ""
 	}
 	d := json.NewDecoder(strings.NewReader(text))

@@ -81,6 +81,8 @@ type Limits struct {
 	DisableCompactCommand bool
 	// GatewayHost is the host of an API gateway; empty means the vendor's API.
 	GatewayHost string
+	// DescribesJSON reports invalid JSON like other malformed responses.
+	DescribesJSON bool
 }
 
 // DisplayOptions specifies which events a conversation shows, and at which pace.

@@ -31,6 +31,7 @@ func eventKeyRows() []versionRow {
 		{"result begun_message_ids", "2.1.330"},
 		{"system/init sandbox_enabled", "2.1.331"},
 		{"control_response response.response.sandbox_enabled", "2.1.331"},
+		{"user refusal_retry", "2.1.332"},
 	}
 }
 
@@ -59,6 +60,9 @@ func transcriptKeyRows() []versionRow {
 		{"user hookText", "2.1.331"},
 		{"user hookTextLead", "2.1.331"},
 		{"user sentAtMs", "2.1.332"},
+		{"user refusalRetry", "2.1.332"},
+		{"api-request echoWireToolInputs", "2.1.332"},
+		{"api-request thread", "2.1.332"},
 	}
 }
 

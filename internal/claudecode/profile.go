@@ -91,6 +91,8 @@ const (
 	SettingsSources Feature = "faults of settings are reported by source"
 	// UserModified reports changes that the host has made to the content of a Write or Edit before it permitted the call.
 	UserModified Feature = "results report changes made by the host"
+	// DescribesJSON reports invalid JSON in a response like other malformed responses.
+	DescribesJSON Feature = "responses with invalid JSON are described"
 	// DefaultModeDefault starts sessions in permission mode default. The versions
 	// before, as far as they were measured, start in mode auto.
 	DefaultModeDefault Feature = "sessions start in permission mode default"
@@ -111,6 +113,7 @@ func featureRows() []versionRow {
 		{string(TerminalStartsInAuto), "2.1.329"},
 		{string(SettingsSources), "2.1.330"},
 		{string(UserModified), "2.1.331"},
+		{string(DescribesJSON), "2.1.332"},
 	}
 }
 

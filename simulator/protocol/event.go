@@ -171,6 +171,7 @@ type User struct {
 	IsSynthetic     bool             `json:"isSynthetic,omitempty"`
 	// RefusedMessageID is the id of the refused reply that this text follows.
 	RefusedMessageID string          `json:"refused_message_id,omitempty"`
+	RefusalRetry     bool            `json:"refusal_retry,omitempty"` // the text requests another reply
 	SubagentType     string          `json:"subagent_type,omitempty"`
 	TaskDescription  string          `json:"task_description,omitempty"`
 	Origin           json.RawMessage `json:"origin,omitempty"` // origin of a replayed prompt

@@ -64,7 +64,14 @@ type RequestLine struct {
 	Keep          int           `json:"keep"`           // number of messages taken over from Base
 	Tail          []string      `json:"tail"`           // hashes of the following messages
 	CacheControl  []CacheMark   `json:"cacheControl"`
+	EchoInputs    bool          `json:"echoWireToolInputs"`
+	Thread        RequestThread `json:"thread"`
 	RequestDigest string        `json:"requestDigest"`
+}
+
+// RequestThread is the thread that a request belongs to.
+type RequestThread struct {
+	Type string `json:"type"` // "none"
 }
 
 // CacheMark marks the position up to which the API may cache a request.

@@ -73,6 +73,7 @@ type UserLine struct {
 	LineID
 	// RefusedMessageID is the id of the refused reply that an injected text follows.
 	RefusedMessageID string `json:"refusedMessageId,omitempty"`
+	RefusalRetry     bool   `json:"refusalRetry,omitempty"`
 
 	// The following keys belong to prompts.
 	ImageIDs        []int           `json:"imagePasteIds,omitempty"` // 1 for the first image, and so on

@@ -386,7 +386,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		e.ParentUUID = &ev.SourceUUID
 	}
 	line := protocol.UserLine{
-		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
+		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID, RefusalRetry: ev.RefusalRetry,
 		ToolUseResult: abridgedResult(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
 	}
 	line.ToolEndsTurn = endsTurn

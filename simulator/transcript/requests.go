@@ -343,7 +343,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	}
 	line := protocol.RequestLine{
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
-		QuerySource: querySource(ev.SubagentType), ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI),
+		QuerySource: querySource(ev.SubagentType), ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI), Thread: protocol.RequestThread{Type: "none"},
 	}
 	if c.request != "" {
 		line.Keep = c.sentMessages

@@ -256,3 +256,18 @@ func (f *Flags) SwallowedHint() string {
 	}
 	return fmt.Sprintf("%q was read as a value of %s, not as a prompt · put a prompt before %[2]s or after --\n", f.swallowed.Word, f.swallowed.Option)
 }
+
+// Listed is one flag of the real CLI.
+type Listed struct {
+	Flag      string // as shown in help
+	Name      string // long name
+	HasEffect bool
+}
+
+// List lists every flag in the order of its groups.
+func List() (list []Listed) {
+	for _, o := range claudeOptions(&Flags{}) {
+		list = append(list, Listed{o.Flags, o.Name(), o.Set != nil})
+	}
+	return list
+}

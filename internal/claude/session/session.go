@@ -124,7 +124,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 		Limits: simulator.Limits{
 			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
 			FallbackModels: plan.Model.Fallbacks, MaxStopBlocks: plan.Limits.StopBlockCap, SchemaAttempts: prompt.SchemaAttempts,
-			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost,
+			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost, DescribesJSON: plan.Profile.Has(claudecode.DescribesJSON),
 		},
 		Display: simulator.DisplayOptions{
 			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, OrderedResults: plan.Clock.IsRepeatable(),

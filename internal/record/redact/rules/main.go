@@ -72,7 +72,7 @@ var maintained = [...]rule{
 			}
 		}
 		slices.Sort(stop)
-		fmt.Fprintf(&b, "\n// What a guess may not hold.\nconst (\n\tharmlessMatch = %q\n\tharmlessWords = %q\n)\n", strings.Join(match, "|"), strings.Join(stop, " "))
+		fmt.Fprintf(&b, "\n// Texts that a guess must not contain.\nconst (\n\tharmlessMatch = %q\n\tharmlessWords = %q\n)\n", strings.Join(match, "|"), strings.Join(stop, " "))
 	}
 	return os.WriteFile("gitleaks.go", []byte(b.String()), 0o644)
 }
