@@ -153,7 +153,7 @@ func rankRules(rules []Rule, prompt string) []int {
 	return order
 }
 
-// patternMatchScore exceeds the number of words of any prompt.
+// patternMatchScore is the score of a matching pattern. It exceeds the score for any number of shared words.
 const patternMatchScore = 1 << 20
 
 // similarity estimates how similar a rule is to the prompt: first whether its pattern matches, then how many words they

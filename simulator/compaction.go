@@ -73,7 +73,7 @@ type summaryOutcome struct {
 	trigger      string
 	started      time.Time
 	tokensBefore int      // context tokens before the compaction
-	reply        string   // text of the model, not yet cleaned
+	reply        string   // text of the model before it is cleaned
 	hookReports  []string // output of hooks for the user
 	refusal      string   // reason of the hook that blocked the compaction; empty if none did
 	failed       bool     // the model request failed

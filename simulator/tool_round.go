@@ -307,7 +307,7 @@ func mutationHint(t protocol.Tool, res protocol.ToolResult) string {
 	var hints struct {
 		ReadOnly *bool `json:"readOnlyHint"`
 	}
-	_ = json.Unmarshal(t.Annotations, &hints) // invalid annotations count as no hint
+	_ = json.Unmarshal(t.Annotations, &hints) // invalid annotations are ignored
 	switch {
 	case res.IsError || hints.ReadOnly != nil && *hints.ReadOnly:
 		return ""

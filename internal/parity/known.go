@@ -206,7 +206,7 @@ func (f *KnownFile) NeedsRetry(name, file, version string) bool {
 	})
 }
 
-// hasComparedAll reports whether a case was compared for every word that names a single case.
+// hasComparedAll reports whether every word that names a single case matched a compared case.
 func (f *KnownFile) hasComparedAll(version string) bool {
 	for _, k := range f.Known {
 		for _, c := range k.Case {

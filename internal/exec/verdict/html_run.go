@@ -396,7 +396,7 @@ func (e *event) addPart(name, text string) {
 	}
 }
 
-// sessionOf names a conversation of the Messages API.
+// sessionOf returns the name of the conversation of a request to the Messages API.
 func sessionOf(namespace, session, agent string) string {
 	return strings.Join(slices.DeleteFunc([]string{namespace, session, agent}, func(s string) bool { return s == "" }), " ")
 }
