@@ -334,12 +334,32 @@ func TestInteractiveInterruptAtOnce(t *testing.T) {
 	}
 }
 
-// TestInteractiveTypedAhead: keys that arrive together with the answer to a dialog are used after the dialog.
-func TestInteractiveTypedAhead(t *testing.T) {
-	r := startInteractive(t, "trusted = false\n"+talkScenario, nil)
-	r.wait("❯ No, exit")
-	r.press(keyDown + "\rhello")
-	r.wait("❯\u00a0hello")
+// TestInteractiveEarlyKeys: what is typed before a screen is shown answers no dialog and sends nothing. Its text is the
+// first draft.
+func TestInteractiveEarlyKeys(t *testing.T) {
+	for name, tt := range map[string]struct{ early, accept, later, draft string }{
+		"before the first screen":     {early: "hel\x15lx\x7fo\r", draft: "❯\u00a0hello"},
+		"before and between dialogs":  {"2" + keyDown + "\ra", keyDown + "\rb\r", "c", "❯\u00a02\n  abc"},
+		"pasted, with an unknown key": {early: "\x1b[200~one\ntwo\x1b[201~\x1b[5~!", draft: "❯\u00a0one\n  two!"},
+		"after a lone Escape":         {early: "x\x1b", later: "y", draft: "❯\u00a0xy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario := talkScenario
+			if tt.accept != "" {
+				scenario = "trusted = false\n" + scenario
+			}
+			r := startInteractive(t, scenario, func(r *interactiveRun, _ *process.System) { r.term.keys <- []byte(tt.early) })
+			if tt.accept != "" {
+				r.wait("❯ No, exit")
+				r.press(tt.accept)
+			}
+			r.wait("manual mode on")
+			r.press(tt.later)
+			r.wait(tt.draft)
+		})
+	}
+	r := startInteractive(t, "trusted = false\n"+talkScenario, func(r *interactiveRun, _ *process.System) { r.term.keys <- []byte("x" + keyCtrlC) })
+	r.waitExit(130)
 }
 
 // TestInteractiveTrust: refusing ends the run with 1, accepting writes the key of the real CLI.
@@ -370,7 +390,7 @@ func TestInteractiveTrust(t *testing.T) {
 func TestInteractiveDeafDialogs(t *testing.T) {
 	unbuffered := func(r *interactiveRun, _ *process.System) { r.term.keys = make(chan []byte) }
 	pressAtOnce := func(r *interactiveRun, k string) {
-		for _, k := range []string{k, "x", "x"} { // the second x is read when k has been handled
+		for _, k := range []string{k, "x", "x", "x"} { // the third x is read when k has been handled
 			r.term.keys <- []byte(k)
 		}
 	}

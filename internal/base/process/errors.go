@@ -14,11 +14,12 @@ import (
 
 // The exit codes of the program. A bad command line is also 1, never 2.
 const (
-	ExitOK      = 0
-	ExitFailed  = 1
-	ExitExpect  = 3 // --expect: an expectation of the scenario was not met
-	exitHangup  = 129
-	exitSIGTERM = 143
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitExpect      = 3 // --expect: an expectation of the scenario was not met
+	exitHangup      = 129
+	ExitInterrupted = 130 // Ctrl-C before the first screen
+	exitSIGTERM     = 143
 )
 
 // VerbatimError is an error with the text of the real CLI. It is printed unchanged, without the prefix "claudeless:

@@ -6,9 +6,11 @@ import (
 	"os"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
@@ -18,7 +20,9 @@ type Console struct {
 	painter           painter
 	screen            screen
 	keys              keyReader
-	typedAhead        []key       // keys that were typed after the answer to a dialog of [Console.ask]
+	earlyText         string      // what was typed while no screen was shown; it becomes the first draft
+	openedAt          time.Time   // when the run started
+	answeredAt        time.Time   // when the last dialog of [Console.ask] was answered; zero means never
 	input             chan []byte // closed when the terminal has disconnected
 	resized           chan os.Signal
 	faults            *Faults
@@ -48,8 +52,8 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	out := *sys
 	out.Stdout = sys.Terminal
 	c := &Console{
-		sys: sys, restoreMode: restore, faults: faults, input: make(chan []byte), resized: make(chan os.Signal, 1),
-		painter: painter{w: signals.Streams(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
+		sys: sys, restoreMode: restore, faults: faults, input: make(chan []byte, 1), resized: make(chan os.Signal, 1),
+		openedAt: sys.Now(), painter: painter{w: signals.Streams(&out).Stdout}, escapeTimer: time.NewTimer(time.Hour),
 	}
 	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
 	c.measure()
@@ -130,6 +134,13 @@ func (c *Console) show(d *dialog) {
 func (c *Console) ask(ctx context.Context, d *dialog) error {
 	c.measure()
 	c.screen.inline = true
+	due := c.openedAt.Add(claudecode.FirstDialogDelay)
+	if !c.answeredAt.IsZero() {
+		due = c.answeredAt.Add(claudecode.NextDialogDelay)
+	}
+	if err := c.collect(ctx, due); err != nil {
+		return err
+	}
 	for d != nil {
 		c.show(d)
 		f := frame{liveRows: []string{""}, bottomIndex: -1}
@@ -147,21 +158,64 @@ func (c *Console) ask(ctx context.Context, d *dialog) error {
 				continue
 			}
 			if next, done := d.press(k); done {
-				d, c.typedAhead = next, keys[i+1:]
+				d, keys = next, keys[i+1:]
 				break
 			}
+		}
+		if d == nil {
+			c.answeredAt = c.sys.Now()
+			err = c.keepEarly(keys)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	c.screen.dialog = nil
 	return nil
 }
 
+// collect waits until a screen is due, and keeps the text that is typed until then.
+func (c *Console) collect(ctx context.Context, due time.Time) error {
+	wait := due.Sub(c.sys.Now())
+	over := time.After(wait)
+	for waiting := wait > 0; waiting || len(c.input) > 0; {
+		select {
+		case data, ok := <-c.input:
+			if !ok {
+				return hangUpError(ctx)
+			}
+			if err := c.keepEarly(c.keys.read(data)); err != nil {
+				return err
+			}
+		case <-over:
+			waiting = false
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	c.keys.flush()
+	return nil
+}
+
+// keepEarly adds keys to the text that was typed while no screen was shown. As in the real CLI, Enter is a new line of it,
+// Backspace deletes, and other keys have no effect, except Ctrl-C, which ends the run.
+func (c *Console) keepEarly(keys []key) error {
+	for _, k := range keys {
+		switch k.name {
+		case keyCtrlC:
+			return &process.ExitError{Code: process.ExitInterrupted}
+		case keyBackspace:
+			_, n := utf8.DecodeLastRuneInString(c.earlyText)
+			c.earlyText = c.earlyText[:len(c.earlyText)-n]
+		default:
+			c.earlyText += map[keyName]string{keyText: k.text, keyPaste: k.text, keyEnter: "\n", keyNewline: "\n", keyTab: "\t"}[k.name]
+		}
+	}
+	return nil
+}
+
 // nextKeys waits for keys. It returns none after a change of size.
 func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
-	if keys := c.typedAhead; len(keys) > 0 {
-		c.typedAhead = nil
-		return keys, nil
-	}
 	select {
 	case data, ok := <-c.input:
 		if !ok {

@@ -98,8 +98,10 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	if first != "" {
 		t.submit(first)
 	}
-	t.pressAll(c.typedAhead)
-	err := t.loop(ctx)
+	err := c.collect(ctx, c.answeredAt.Add(claudecode.FirstScreenDelay)) // in the past if nothing was asked
+	if c.screen.composer.set(strings.TrimSpace(c.earlyText)); err == nil {
+		err = t.loop(ctx)
+	}
 	end()
 	group.Wait()
 	if errors.Is(err, errUserExit) {
