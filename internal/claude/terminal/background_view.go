@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,13 +24,7 @@ type backgroundView struct {
 
 // agents returns the agents that are running.
 func (b *backgroundView) agents() []backgroundTask {
-	var agents []backgroundTask
-	for _, t := range b.tasks {
-		if t.kind != "" {
-			agents = append(agents, t)
-		}
-	}
-	return agents
+	return slices.DeleteFunc(slices.Clone(b.tasks), func(t backgroundTask) bool { return t.kind == "" })
 }
 
 // footer returns the parts of the last row that describe background commands and agents.

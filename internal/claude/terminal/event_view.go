@@ -18,7 +18,7 @@ type eventView struct {
 	screen       *screen
 	player       *player
 	clock        interface{ Now() time.Time }
-	verbRand     *rand.Rand // selects the verbs; nil means that the run has no seed
+	verbRand     *rand.Rand // selects the verbs; nil means that the run has no seed, and the verbs follow one another
 	verbIndex    int        // verb of the current turn
 	cwd          string
 	runningCalls []*callView // calls without a result
@@ -45,7 +45,9 @@ func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = v.player.prompts.list()
 	all := verbs()
-	v.verbIndex = v.nextVerb(len(all))
+	if v.verbIndex = (v.verbIndex + 1) % len(all); v.verbRand != nil {
+		v.verbIndex = v.verbRand.IntN(len(all))
+	}
 	s.progress = &progress{startedAt: v.clock.Now(), verbs: all[v.verbIndex], prompts: prompts, turn: turn}
 	s.composerHint, v.refusalShown = "", false
 	v.showPrompts(prompts)
@@ -55,15 +57,6 @@ func (v *eventView) showPrompts(prompts []string) {
 	for _, text := range prompts {
 		v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
 	}
-}
-
-// nextVerb returns the index of the next turn's verb, of n. With a seed it is random, otherwise the verbs follow one
-// another.
-func (v *eventView) nextVerb(n int) int {
-	if v.verbRand != nil {
-		return v.verbRand.IntN(n)
-	}
-	return (v.verbIndex + 1) % n
 }
 
 // endTurn shows the end of a turn. After an interrupt before the first reply the prompt returns to the input field.
@@ -232,14 +225,10 @@ func (v *eventView) showRetry(ev *protocol.APIRetry) {
 	}
 	why := "API error"
 	if ev.Attempt >= 3 && ev.ErrorStatus != nil {
-		why = fmt.Sprintf("%d %s", *ev.ErrorStatus, retryName(*ev.ErrorStatus))
+		why = fmt.Sprintf("%d %s", *ev.ErrorStatus, cmp.Or(map[int]string{529: "Overloaded", 429: "Rate limited"}[*ev.ErrorStatus], "Server error"))
 	}
 	wait := (time.Duration(ev.RetryDelayMS) * time.Millisecond).Round(time.Second)
 	s.progress.retryText = fmt.Sprintf("%s · retrying in %ds · attempt %d/%d", why, max(1, int(wait/time.Second)), ev.Attempt, ev.MaxRetries)
-}
-
-func retryName(status int) string {
-	return cmp.Or(map[int]string{529: "Overloaded", 429: "Rate limited"}[status], "Server error")
 }
 
 func (v *eventView) showSystem(ev *protocol.System) {

@@ -136,9 +136,6 @@ func (p *painter) paintInline(f frame, rows int) error {
 }
 
 func (p *painter) write(text string) error {
-	if text == "" {
-		return nil
-	}
 	_, err := io.WriteString(p.w, text)
 	return err
 }

@@ -65,8 +65,8 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 	if err == nil {
 		s.globalConfig, _ = plainjson.Parse(raw) // a broken file was refused before
 	}
-	for step := range startupSteps {
-		d := s.dialogFor(step)
+	for _, question := range []func() *dialog{s.trustDialog, s.keyDialog, s.serversDialog, s.bypassDialog} {
+		d := question() // nil if it needs no answer
 		if d == nil {
 			continue
 		}
@@ -102,22 +102,6 @@ func (r *recordedAnswer) choose(d *dialog, c choice) *dialog {
 	agreed := !c.cancelled && !isRefusal(label)
 	r.startup.answers.journalLines = append(r.startup.answers.journalLines, d.journalLine(label, agreed))
 	return r.owner.choose(d, c)
-}
-
-// startupSteps is the number of questions of [startup.dialogFor].
-const startupSteps = 4
-
-// dialogFor returns the dialog of question number step, or nil if it needs no answer.
-func (s *startup) dialogFor(step int) *dialog {
-	switch step {
-	case 0:
-		return s.trustDialog()
-	case 1:
-		return s.keyDialog()
-	case 2:
-		return s.serversDialog()
-	}
-	return s.bypassDialog()
 }
 
 // isOnboarded reports whether the user of the configuration has completed the set-up.
