@@ -2,10 +2,13 @@ package terminal
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/claude/session"
+	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -128,4 +131,161 @@ func (p *player) showEvents(events session.Events) bool {
 		p.inbox.put(ev)
 	}
 	return true
+}
+
+// promptQueue holds the prompts that wait for a turn. A running turn takes prompts from it between its tool rounds.
+type promptQueue struct {
+	wake  chan struct{} // cap 1: a prompt was added
+	inbox *mailbox      // receives the prompts that a running turn has taken
+
+	mu      sync.Mutex
+	waiting []string
+}
+
+func newPromptQueue(inbox *mailbox) *promptQueue {
+	return &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}
+}
+
+func (q *promptQueue) push(text string) {
+	q.mu.Lock()
+	q.waiting = append(q.waiting, text)
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pop removes and returns the prompts of the next turn: the first one, and those that follow it up to a slash command.
+// A slash command has a separate turn.
+func (q *promptQueue) pop() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if texts := q.takeTexts(); len(texts) > 0 || len(q.waiting) == 0 {
+		return texts
+	}
+	command := q.waiting[:1:1]
+	q.waiting = q.waiting[1:]
+	return command
+}
+
+// takeTexts removes and returns the prompts before the first slash command. The caller holds the mutex.
+func (q *promptQueue) takeTexts() (texts []string) {
+	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") {
+		texts = append(texts, q.waiting[0])
+		q.waiting = q.waiting[1:]
+	}
+	return texts
+}
+
+// removeAll removes all prompts and returns them.
+func (q *promptQueue) removeAll() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	texts := q.waiting
+	q.waiting = nil
+	return texts
+}
+
+func (q *promptQueue) list() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return append([]string(nil), q.waiting...)
+}
+
+// Absorb removes and returns the prompts that become part of the running turn: those before the first slash command.
+func (q *promptQueue) Absorb() []protocol.UserMessage {
+	q.mu.Lock()
+	texts := q.takeTexts()
+	q.mu.Unlock()
+	var messages []protocol.UserMessage
+	for _, text := range texts {
+		messages = append(messages, userMessage(text))
+	}
+	if len(texts) > 0 {
+		q.inbox.put(promptsAbsorbed{texts})
+	}
+	return messages
+}
+
+// Waiting returns the number of prompts that wait for a turn.
+func (q *promptQueue) Waiting() int { return len(q.list()) }
+
+func userMessage(text string) protocol.UserMessage {
+	return protocol.UserMessage{Content: protocol.Content{Text: text}}
+}
+
+// mailbox passes messages from other goroutines to the goroutine of the screen, in order. It never blocks a sender,
+// because the screen may itself wait for the sender.
+type mailbox struct {
+	wake chan struct{} // buffered for one: there are messages
+
+	mu       sync.Mutex
+	messages []any
+}
+
+func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
+
+func (m *mailbox) put(message any) {
+	m.mu.Lock()
+	m.messages = append(m.messages, message)
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns all messages so far.
+func (m *mailbox) take() []any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	messages := m.messages
+	m.messages = nil
+	return messages
+}
+
+// host connects the session to the terminal: it answers permission questions and holds the queued prompts. It
+// implements [session.Host].
+type host struct {
+	*promptQueue
+	inbox *mailbox
+}
+
+// pendingQuestion is a question of the session that waits for the user.
+type pendingQuestion struct {
+	request   protocol.PermissionRequest
+	answers   chan protocol.PermissionAnswer // cap 1
+	delayOver bool                           // the dialog may be shown
+}
+
+// Ask implements [session.Host]: it shows a dialog and waits for the user's answer.
+func (h host) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	q := &pendingQuestion{request: r, answers: make(chan protocol.PermissionAnswer, 1)}
+	h.inbox.put(q)
+	select {
+	case answer := <-q.answers:
+		return answer, nil
+	case <-ctx.Done():
+		h.inbox.put(questionWithdrawn{q})
+		return protocol.PermissionAnswer{}, ctx.Err()
+	}
+}
+
+// errNoHost is the answer to requests that only the program around an SDK can serve.
+var errNoHost = errors.New("an interactive session has no SDK host")
+
+// Callback implements [session.Host].
+func (h host) Callback(context.Context, string, json.RawMessage, string) (json.RawMessage, error) {
+	return nil, errNoHost
+}
+
+// Message implements [session.Host].
+func (h host) Message(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, errNoHost
+}
+
+// Elicit implements [session.Host]. Forms of MCP servers are not simulated: the question is cancelled.
+func (h host) Elicit(context.Context, mcp.ElicitRequest) mcp.ElicitAnswer {
+	return mcp.ElicitAnswer{}
 }
