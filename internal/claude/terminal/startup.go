@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,8 +66,7 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 	if err == nil {
 		s.globalConfig, _ = plainjson.Parse(raw) // a broken file was refused before
 	}
-	for _, question := range []func() *dialog{s.trustDialog, s.keyDialog, s.serversDialog, s.bypassDialog} {
-		d := question() // nil if it needs no answer
+	for d := range s.dialogs() {
 		if d == nil {
 			continue
 		}
@@ -85,6 +85,13 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 		}
 	}
 	return s.answers, nil
+}
+
+// dialogs yields the dialog of each question, or nil if the question needs no answer.
+func (s *startup) dialogs() iter.Seq[*dialog] {
+	return func(yield func(*dialog) bool) {
+		_ = yield(s.trustDialog()) && yield(s.keyDialog()) && yield(s.serversDialog()) && yield(s.bypassDialog())
+	}
 }
 
 // recordedAnswer records the answer of a dialog before its owner handles it. Every option except a refusal counts as
