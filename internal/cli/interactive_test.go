@@ -337,24 +337,16 @@ func TestInteractiveInterruptAtOnce(t *testing.T) {
 // TestInteractiveEarlyKeys: what is typed before a screen is shown answers no dialog and sends nothing. Its text is the
 // first draft.
 func TestInteractiveEarlyKeys(t *testing.T) {
-	for name, tt := range map[string]struct{ early, accept, later, draft string }{
-		"before the first screen":     {early: "hel\x15lx\x7fo\r", draft: "❯\u00a0hello"},
-		"before and between dialogs":  {"2" + keyDown + "\ra", keyDown + "\rb\r", "c", "❯\u00a02\n  abc"},
-		"pasted, with an unknown key": {early: "\x1b[200~one\ntwo\x1b[201~\x1b[5~!", draft: "❯\u00a0one\n  two!"},
-		"after a lone Escape":         {early: "x\x1b", later: "y", draft: "❯\u00a0xy"},
+	for name, tt := range map[string]struct{ early, more, draft string }{
+		"editing keys":                {"hel\x15lx\x7fo\r", "", "❯\u00a0hello"},
+		"answers and keys after them": {"2" + keyDown + "\ra", "b\r", "❯\u00a02\n  ab"},
+		"pasted, with an unknown key": {"\x1b[200~one\ntwo\x1b[201~\x1b[5~!", "", "❯\u00a0one\n  two!"},
+		"after a lone Escape":         {"x\x1b", "y", "❯\u00a0xy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scenario := talkScenario
-			if tt.accept != "" {
-				scenario = "trusted = false\n" + scenario
-			}
-			r := startInteractive(t, scenario, func(r *interactiveRun, _ *process.System) { r.term.keys <- []byte(tt.early) })
-			if tt.accept != "" {
-				r.wait("❯ No, exit")
-				r.press(tt.accept)
-			}
-			r.wait("manual mode on")
-			r.press(tt.later)
+			r := startInteractive(t, "trusted = false\n"+talkScenario, func(r *interactiveRun, _ *process.System) { r.term.keys <- []byte(tt.early) })
+			r.wait("❯ No, exit")
+			r.press(keyDown + "\r" + tt.more)
 			r.wait(tt.draft)
 		})
 	}
