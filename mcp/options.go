@@ -66,8 +66,8 @@ type Options struct {
 	// Files stores content that is too large or binary; nil means that nothing is stored, and long results are returned
 	// unchanged.
 	Files Files
-	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 means the default of the real CLI; the number of tokens is then
-	// estimated.
+	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 means the default of the real CLI, or no limit if Files is nil. The
+	// number of tokens in a result is estimated from its length.
 	MaxOutputTokens int
 	// SDK sends one JSON-RPC message to a server of type "sdk" and returns the response (nil for notifications). Nil
 	// means that such servers cannot connect.
@@ -96,8 +96,8 @@ func (c Credentials) Now() time.Time {
 
 // Pauses are the pauses between attempts.
 type Pauses struct {
-	// Retry is the pause after the first failure to connect to a remote server, or to list tools. It doubles with each of
-	// the three retries. 0 means 250 ms.
+	// Retry is the pause after the first failure of a first connect to a remote server, or of a list request. It doubles
+	// with each of the three retries. 0 means 250 ms.
 	Retry time.Duration
 	// Reconnect is the pause before the first of five attempts to reconnect; it doubles with each. 0 means 1 s.
 	Reconnect time.Duration

@@ -156,8 +156,8 @@ func rankRules(rules []Rule, prompt string) []int {
 // patternMatchScore is the score of a matching pattern. It exceeds the score for any number of shared words.
 const patternMatchScore = 1 << 20
 
-// similarity estimates how similar a rule is to the prompt: first whether its pattern matches, then how many words they
-// share.
+// similarity estimates how similar a rule is to the prompt: patternMatchScore if its pattern matches, otherwise the
+// total length of the words that they share.
 func similarity(r *Rule, prompt string, words map[string]bool) int {
 	if _, ok := r.match.Match(prompt); ok {
 		return patternMatchScore

@@ -52,7 +52,7 @@ func (p *promptState) emitQueued() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
 }
 
-// emitAccepted emits the prompt's trace; refused is true if a hook refused it.
+// emitAccepted emits the prompt's trace; refused is true if a hook kept it out of the conversation.
 func (p *promptState) emitAccepted(refused bool) {
 	prompt := p.acceptedEvent()
 	prompt.Blocked = refused

@@ -216,8 +216,8 @@ func (h *Redactor) redactCall(c *session.Call) {
 	}
 }
 
-// Audit lists the secrets in files: values known from the environment, and strings in the form of secrets. A file that
-// cannot be read is an error, but the others are still checked.
+// Audit lists the secrets in files: values known from the environment, and strings whose form is certainly that of a
+// secret. A file that cannot be read is an error, but the others are still checked.
 func Audit(files []string, p Environment) ([]Leak, error) {
 	more, values := knownFiles(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})

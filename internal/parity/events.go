@@ -189,7 +189,7 @@ func member(e event, key string) string {
 	return textOf(object[key])
 }
 
-// sortByAgent sorts the events of parallel agents by the order of their calls, together with its call and its result,
+// sortByAgent sorts the events of parallel agents by the order of their calls, each with its call and its result,
 // because the real CLI starts the first agent before the rest of the message has arrived. It returns false if there are
 // no such agents.
 func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {

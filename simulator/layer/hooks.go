@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// HookOptions configures [Hooks]. Runner is required; every other interface may be nil.
+// HookOptions configures [Hooks]. Runner is required. A nil Location or Tools provides no information to hooks.
 type HookOptions struct {
 	Runner   *hook.Runner
 	State    *simulator.SessionState // nil means no session state is passed to hooks

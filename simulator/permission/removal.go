@@ -158,7 +158,7 @@ func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// isOnlyOutput reports whether a target consists only of the output of commands.
+// isOnlyOutput reports whether a target, or the directory of a target that ends in "/*", is only output of commands.
 func isOnlyOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
 	return target != "" && strings.Trim(target, string(shellcmd.ShapeOutput)) == ""

@@ -301,7 +301,7 @@ func (c *call) denialEvent(message, reasonType, reason string) *protocol.Permiss
 
 func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "', '") }
 
-// needsApproval returns the plain request for approval of a command.
+// needsApproval is the message of the question about a command if no check has another one.
 const needsApproval = "This command requires approval"
 
 // unclearApproval asks, with the reason as the message and without suggestions.

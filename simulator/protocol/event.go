@@ -327,7 +327,7 @@ type StreamEvent struct {
 	AbandonedBlocks *AbandonedBlocks `json:"abandoned_blocks,omitempty"`
 }
 
-// AbandonedBlocks is the index of the first block of a message that stays incomplete.
+// AbandonedBlocks lists the incomplete blocks of a message: the block at FromBlockIndex and all later ones.
 type AbandonedBlocks struct {
 	APIMessageID   string `json:"api_message_id"`
 	FromBlockIndex int    `json:"from_block_index"`

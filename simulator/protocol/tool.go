@@ -102,8 +102,8 @@ const (
 // SafetyFinding is the outcome of a safety check.
 type SafetyFinding string
 
-// A classifier or a rule may approve calls with the first finding. The second finding can be approved only for one call
-// at a time.
+// A classifier or a rule may approve calls with the first finding, also permanently. The second finding can be approved
+// only for one call at a time.
 const (
 	SafetySensitive SafetyFinding = "sensitive"
 	SafetyDangerous SafetyFinding = "dangerous"

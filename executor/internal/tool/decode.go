@@ -61,7 +61,7 @@ func NonNil[T any](s []T) []T {
 	return s
 }
 
-// escapePattern matches an even number of backslashes, an escape \uXXXX, or another escape.
+// escapePattern matches an escaped backslash, or one or more adjacent escapes \uXXXX.
 var escapePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
 
 // DecodeEscapes replaces \uXXXX in the strings of an input by the character, as the real CLI does, and reports

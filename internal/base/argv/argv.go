@@ -64,7 +64,7 @@ type Result struct {
 // meant as an operand. Option is "" if there was none.
 type VariadicWord struct {
 	Option, Word string
-	First        bool // it was the first value of its option, which is required
+	First        bool // it was the first value of its option; this value is required
 }
 
 // Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument.

@@ -156,7 +156,7 @@ func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan st
 	return timedOut
 }
 
-// terminate sends SIGTERM to a group and kills it after grace.
+// terminate sends SIGTERM to a group and waits at most grace for the command; the caller kills the rest.
 func terminate(pgid int, done <-chan struct{}, grace time.Duration) {
 	signalGroup(pgid, sigTerm)
 	closedWithin(done, grace)

@@ -39,8 +39,8 @@ type canUseTool struct {
 	AgentID            string                      `json:"agent_id,omitempty"` // set for calls of a sub-agent
 }
 
-// Ask sends a permission request to the host. Any response of the host becomes an answer. An error is returned only if
-// ctx is cancelled.
+// Ask sends a permission request to the host. A response, an error and a lost connection all become an answer. An
+// error is returned only if ctx is cancelled.
 func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	q := canUseTool{
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,

@@ -216,7 +216,7 @@ func ownOptions(f *Flags) []option {
 	}
 }
 
-// addExpectation enables the check of expectations; "defer" leaves the check to claudeless verify.
+// addExpectation enables the check of expectations; "defer" leaves it to exec or verify, which read the journal.
 func addExpectation(f *Flags) func(string) error {
 	return func(value string) error {
 		f.Expect, f.Defer = value != "defer", value == "defer"

@@ -25,7 +25,7 @@ type call struct {
 
 // fileOutput is the output of an editing tool.
 type fileOutput struct {
-	Type    string `json:"type"` // "create" or "update"
+	Type    string `json:"type"` // "create" or "update" for Write; empty for other tools
 	Content string `json:"content"`
 	Patch   []struct {
 		OldStart int      `json:"oldStart"`

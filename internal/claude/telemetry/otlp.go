@@ -173,8 +173,8 @@ func newValue(v any) value {
 	}
 }
 
-// appendProto appends the protobuf encoding of a message: a struct whose fields have the tag pb. Fields with a zero
-// value are omitted, unless they are pointers.
+// appendProto appends the protobuf encoding of a message: a struct whose fields have the tag pb. Nil
+// pointers are omitted, and zero values that are neither pointers nor structs.
 func appendProto(b []byte, message reflect.Value) []byte {
 	for i := range message.NumField() {
 		number, err := strconv.Atoi(message.Type().Field(i).Tag.Get("pb"))

@@ -94,8 +94,8 @@ func (p process) isClaude(own OwnFiles) bool {
 	})
 }
 
-// Descendants returns the processes that pid has started, directly or indirectly, unless they have another parent now;
-// see [Adopt]. It returns none on systems without /proc.
+// Descendants returns the processes that pid has started, directly or indirectly, as long as they are its descendants:
+// orphans are only with [Adopt]. It returns none on systems without /proc.
 func Descendants(pid int) []int {
 	var all []int
 	for _, child := range childrenOf(pid) {
