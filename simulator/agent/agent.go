@@ -198,7 +198,7 @@ func conversationOf(call protocol.ToolUse) string {
 	return call.Agent.ID
 }
 
-// recordTool records that a conversation knows a tool. It returns true the first time in each round.
+// recordTool records that a conversation knows a tool. It returns true in the round in which this was first recorded.
 func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

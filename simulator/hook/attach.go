@@ -39,7 +39,7 @@ func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// attachAnswer records a hook that did not refuse in the transcript. If a hook after a tool stops the turn, only the
+// attachAnswer records in the transcript a hook that did not refuse. If a hook after a tool stops the turn, only the
 // stop is recorded. For hooks at the end of a turn, the stop is recorded first.
 func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue

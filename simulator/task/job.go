@@ -27,8 +27,8 @@ const (
 	cacheInterval = 285 * time.Second
 )
 
-// NextRun returns the first run time in milliseconds. Each job is shifted by its own fraction of its period: recurring
-// jobs run later, and other jobs at a half or full hour run earlier (observed with 2.1.329).
+// NextRun returns the first run time in milliseconds. A recurring job runs later by its own fraction of its period, and
+// another job at a half or full hour runs earlier, unless At is set (observed with 2.1.329).
 func (j Job) NextRun() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)

@@ -154,8 +154,8 @@ func (f *Files) Changes() []ChangedFile { return f.seen.changes() }
 // Versions returns the files that the session has read or written and that exist.
 func (f *Files) Versions() Versions { return f.seen.versions() }
 
-// Modified returns the files that were modified after the versions in before, sorted by path. Files that no longer
-// exist are omitted.
+// Modified returns the files whose modification time is not that in since, sorted by path. Files that no longer exist
+// are omitted.
 func (f *Files) Modified(since Versions) []string {
 	var paths []string
 	for path, was := range since {

@@ -302,8 +302,8 @@ func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// endGroup kills the remaining processes of a group. The guard exits only with the group, because this program may be
-// killed at any moment.
+// endGroup kills the remaining processes of a group. The guard ends after the group and not earlier, because this
+// program may be killed at any moment.
 func endGroup(g guard, pgid int) {
 	killGroup(pgid)
 	g.end()

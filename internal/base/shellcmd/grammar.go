@@ -6,7 +6,7 @@ import (
 )
 
 // optionGrammar lists the options with which a command only reads. All other options, and abbreviations of long
-// options, are refused, because their effect is unknown.
+// options, are refused, because their effect is unknown or may change in a later version.
 type optionGrammar struct {
 	flags           string // letters without a value; they may be combined
 	flagsWithValue  string // letters whose value is the rest of the word or the next word

@@ -71,7 +71,7 @@ func (v *inventory) listingOptions(resources bool) toolListing {
 // listed returns the built-in tools that the model is offered.
 func (v *inventory) listed(resources bool) []string { return listTools(v.listingOptions(resources)) }
 
-// initTools returns the built-in tools that init lists. Tools that the session's agent may not use are removed.
+// initTools returns the built-in tools that init lists. No tools replace those that the session's agent may not use.
 func (v *inventory) initTools(resources bool) []string {
 	o := v.listingOptions(resources)
 	all := listTools(o)

@@ -164,7 +164,7 @@ func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	}
 }
 
-// recordUnplayed writes the unplayed steps and the unexpected results of the turn to the journal.
+// recordUnplayed writes new unexpected results to the journal and, unless the turn was stopped, the next unplayed step.
 func (r *recorder) recordUnplayed(ctx context.Context) {
 	if r.journal == nil {
 		return

@@ -104,8 +104,8 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 		return 0, err
 	}
 	defer from.Close()
-	// stderr also needs a separate pipe: node makes its streams non-blocking, and this mode would also affect the caller,
-	// which shares the open file.
+	// stderr also needs a separate pipe: node makes its streams non-blocking, and this mode belongs to the open file,
+	// which both processes would share.
 	loud := struct{ io.Writer }{s.Stderr}
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: loud, Terminal: s.StdinIsTTY,
