@@ -11,7 +11,7 @@ import (
 
 // Mention is a resource that a prompt mentions as `@server:uri`.
 type Mention struct {
-	Server string // raw name
+	Server string // name in the configuration, not its form in tool names
 	URI    string
 	// The following fields are set by [Resources.Mentions]. The name of a resource
 	// that is not listed, such as one from a template, is its URI.

@@ -262,7 +262,7 @@ func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
 		})
 	}
 	if e.OAuth != nil {
-		c.WithStep("oauth", func() { c.oauthExpectation(e) })
+		c.WithStep("oauth", func() { c.compileOAuthExpectation(e) })
 	}
 	if e.Never && e.Times != nil {
 		c.WithStep("times", func() { c.Errorf("`times` cannot be combined with `never`") })
@@ -307,8 +307,8 @@ func (c *compiler) serverExpectation(m *ExpectMCP) {
 	}
 }
 
-// oauthExpectation checks an OAuth expectation and uses its `count` as `times`.
-func (c *compiler) oauthExpectation(e *Expectation) {
+// compileOAuthExpectation checks an OAuth expectation and uses its `count` as `times`.
+func (c *compiler) compileOAuthExpectation(e *Expectation) {
 	o := e.OAuth
 	c.checkGlob("client", o.Client)
 	switch {

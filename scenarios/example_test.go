@@ -72,7 +72,7 @@ response = "see you"
 	}
 	// Output:
 	// no rule of the scenario matches the prompt "weather in oslo"
-	// hello.toml:2: responses[0] (contains "weather in Oslo"): it contains "weather in Oslo" only with different upper and lower case; the match ends after "weather in ", where "oslo" follows instead of "Oslo"
+	// hello.toml:2: responses[0] (contains "weather in Oslo"): it contains "weather in Oslo" only in a different case; the match ends after "weather in ", where "oslo" follows instead of "Oslo"
 	// hello.toml:6: responses[1] (exact "bye"): it is not "bye"
 }
 

@@ -170,60 +170,60 @@ type answer struct {
 }
 
 func (l *linter) lintAnswer(p location, groups int, a answer) {
-	see := visibleLists{groups: groups}
-	l.lintCondition(p.child("when"), see, a.when)
+	lists := visibleLists{groups: groups}
+	l.lintCondition(p.child("when"), lists, a.when)
 	if a.failure != nil {
-		l.text(p.child("failure", "message"), see, a.failure.Message)
-		l.text(p.child("failure", "partial_text"), see, a.failure.PartialText)
+		l.lintText(p.child("failure", "message"), lists, a.failure.Message)
+		l.lintText(p.child("failure", "partial_text"), lists, a.failure.PartialText)
 	}
 	if a.response != nil {
-		l.lintResponse(p.child("response"), see, a.response)
+		l.lintResponse(p.child("response"), lists, a.response)
 	}
 }
 
-func (l *linter) lintResponse(p location, see visibleLists, r *Response) {
-	l.lintCalls(p.child("tool_calls"), see, r.ToolCalls)
-	see.results += len(r.ToolCalls)
-	l.text(p.child("text"), see, r.Text)
-	l.lintSteps(p.child("steps"), see, r.Steps)
+func (l *linter) lintResponse(p location, lists visibleLists, r *Response) {
+	l.lintCalls(p.child("tool_calls"), lists, r.ToolCalls)
+	lists.results += len(r.ToolCalls)
+	l.lintText(p.child("text"), lists, r.Text)
+	l.lintSteps(p.child("steps"), lists, r.Steps)
 }
 
-func (l *linter) lintSteps(p location, see visibleLists, steps []Step) {
+func (l *linter) lintSteps(p location, lists visibleLists, steps []Step) {
 	for i := range steps {
 		s, sp := &steps[i], p.child(i)
-		l.lintCondition(sp.child("when"), see, s.When)
-		l.text(sp.child("thinking"), see, s.Thinking)
-		l.text(sp.child("text"), see, s.Text)
-		l.lintCalls(sp.child("tool_calls"), see, s.ToolCalls)
+		l.lintCondition(sp.child("when"), lists, s.When)
+		l.lintText(sp.child("thinking"), lists, s.Thinking)
+		l.lintText(sp.child("text"), lists, s.Text)
+		l.lintCalls(sp.child("tool_calls"), lists, s.ToolCalls)
 		calls := len(s.ToolCalls)
 		for b := range s.Blocks {
 			block, bp := &s.Blocks[b], sp.child("blocks", b)
-			l.text(bp.child("text"), see, block.Text)
-			l.text(bp.child("thinking"), see, block.Thinking)
+			l.lintText(bp.child("text"), lists, block.Text)
+			l.lintText(bp.child("thinking"), lists, block.Thinking)
 			if block.Type == BlockToolUse {
-				l.call(bp, see, &block.ToolCall)
+				l.lintCall(bp, lists, &block.ToolCall)
 				calls++
 			}
 		}
-		see.results += calls
+		lists.results += calls
 	}
 }
 
-func (l *linter) lintCalls(p location, see visibleLists, calls []ToolCall) {
+func (l *linter) lintCalls(p location, lists visibleLists, calls []ToolCall) {
 	for i := range calls {
-		l.call(p.child(i), see, &calls[i])
+		l.lintCall(p.child(i), lists, &calls[i])
 	}
 }
 
-func (l *linter) call(p location, see visibleLists, c *ToolCall) {
+func (l *linter) lintCall(p location, lists visibleLists, c *ToolCall) {
 	l.called = append(l.called, c.Tool)
-	l.lintInput(p.child("input"), see, c.Input)
+	l.lintInput(p.child("input"), lists, c.Input)
 	if c.Result != nil {
-		l.text(p.child("result"), see, c.Result.Text)
+		l.lintText(p.child("result"), lists, c.Result.Text)
 	}
 	l.lintToolName(p.child("tool"), c.Tool)
 	if c.Subagent != nil {
-		l.lintSteps(p.child("subagent", "steps"), visibleLists{groups: see.groups}, c.Subagent.Steps)
+		l.lintSteps(p.child("subagent", "steps"), visibleLists{groups: lists.groups}, c.Subagent.Steps)
 	}
 	known, ok := l.tools[c.Tool]
 	var keys map[string]json.RawMessage
@@ -263,24 +263,24 @@ func (l *linter) lintToolName(p location, name string) {
 }
 
 // lintInput checks the templates inside a JSON value.
-func (l *linter) lintInput(p location, see visibleLists, raw json.RawMessage) {
+func (l *linter) lintInput(p location, lists visibleLists, raw json.RawMessage) {
 	var v any
 	if l.mayUseVariables(string(raw)) && json.Unmarshal(raw, &v) == nil {
-		l.value(p, see, v)
+		l.lintValue(p, lists, v)
 	}
 }
 
-func (l *linter) value(p location, see visibleLists, v any) {
+func (l *linter) lintValue(p location, lists visibleLists, v any) {
 	switch v := v.(type) {
 	case string:
-		l.text(p, see, v)
+		l.lintText(p, lists, v)
 	case []any:
 		for i := range v {
-			l.value(p.child(i), see, v[i])
+			l.lintValue(p.child(i), lists, v[i])
 		}
 	case map[string]any:
 		for key := range v {
-			l.value(p.child(key), see, v[key])
+			l.lintValue(p.child(key), lists, v[key])
 		}
 	}
 }
@@ -291,11 +291,11 @@ func (l *linter) mayUseVariables(src string) bool {
 }
 
 // indexesInRange reports, without parsing the expressions, that all numbers are in range, which is the usual case.
-func indexesInRange(see visibleLists, src string) bool {
+func indexesInRange(lists visibleLists, src string) bool {
 	for _, list := range []struct {
 		name string
 		size int
-	}{{"results[", see.results}, {"match[", see.groups + 1}} {
+	}{{"results[", lists.results}, {"match[", lists.groups + 1}} {
 		for rest := src; ; {
 			_, after, ok := strings.Cut(rest, list.name)
 			if !ok {
@@ -311,28 +311,28 @@ func indexesInRange(see visibleLists, src string) bool {
 	return true
 }
 
-func (l *linter) text(p location, see visibleLists, src string) {
+func (l *linter) lintText(p location, lists visibleLists, src string) {
 	if src != "" && src == l.o.Placeholder {
 		l.report(p, 0, "", PlaceholderAnswer)
 	}
-	if l.templates && l.mayUseVariables(src) && !indexesInRange(see, src) {
-		l.lintIndices(p, see, eval.Indices(src))
+	if l.templates && l.mayUseVariables(src) && !indexesInRange(lists, src) {
+		l.lintIndices(p, lists, eval.Indices(src))
 	}
 }
 
-func (l *linter) lintCondition(p location, see visibleLists, src string) {
-	if l.mayUseVariables(src) && !indexesInRange(see, src) {
-		l.lintIndices(p, see, eval.IndicesOf(src))
+func (l *linter) lintCondition(p location, lists visibleLists, src string) {
+	if l.mayUseVariables(src) && !indexesInRange(lists, src) {
+		l.lintIndices(p, lists, eval.IndicesOf(src))
 	}
 }
 
-func (l *linter) lintIndices(p location, see visibleLists, all []eval.ListIndex) {
+func (l *linter) lintIndices(p location, lists visibleLists, all []eval.ListIndex) {
 	for _, x := range all {
 		switch {
-		case x.Name == "results" && x.Unconditional && (x.Value >= see.results || -x.Value > see.results):
-			l.report(p, x.Offset, "", "`results[%d]` does not exist here: %s", x.Value, priorResults(see.results))
-		case x.Name == "match" && see.groups >= 0 && x.Value > see.groups:
-			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.Value, plural(see.groups, "group"))
+		case x.Name == "results" && x.Unconditional && (x.Value >= lists.results || -x.Value > lists.results):
+			l.report(p, x.Offset, "", "`results[%d]` does not exist here: %s", x.Value, priorResults(lists.results))
+		case x.Name == "match" && lists.groups >= 0 && x.Value > lists.groups:
+			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.Value, plural(lists.groups, "group"))
 		}
 	}
 }

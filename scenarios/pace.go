@@ -15,8 +15,8 @@ import (
 // Tokens estimates the tokens of a number of bytes of text: four bytes per token, at least one.
 func Tokens(bytes int) int { return max(1, (bytes+3)/4) }
 
-// Estimate returns the estimated usage of a message, if the scenario sets none: the tokens of the last input and of
-// the blocks.
+// Estimate returns an estimated usage, for a message without usage in the scenario: the tokens of the last input and
+// of the blocks.
 func Estimate(r Request, blocks []protocol.Block) Usage {
 	out := 0
 	for _, b := range blocks {

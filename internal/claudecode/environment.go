@@ -128,8 +128,8 @@ func (e Environment) FeedbackMode() string {
 	return "bundle"
 }
 
-// HasConflict reports whether an API key is used although a subscription token is set.
-func (e Environment) HasConflict() bool {
+// IgnoresSubscriptionToken reports whether an API key is used although a subscription token is set.
+func (e Environment) IgnoresSubscriptionToken() bool {
 	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != OAuthToken
 }
 

@@ -78,7 +78,7 @@ func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error
 	for _, list := range []struct {
 		title string
 		lines []string
-	}{{"not in this version, and not simulated:", r.Missing}, {"different in this version, but simulated as in newer ones:", r.Unplayed}} {
+	}{{"not in this version, so left out when it is simulated:", r.Missing}, {"different in this version, but simulated as in newer ones:", r.Unplayed}} {
 		if len(list.lines) > 0 {
 			fmt.Fprintf(&b, "%s\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
 		}

@@ -440,8 +440,8 @@ func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 	return false
 }
 
-// matchBreakpoint returns the first rule or breakpoint with a true condition for a call in a phase, and whether it
-// stops the call; nil means none. Conditions run without the lock held.
+// matchBreakpoint returns the first rule or breakpoint that applies to a call in a phase (its condition, if any, is
+// true), and whether it stops the call; nil means none. Conditions run without the lock held.
 func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
 	if n := p.takeRule(ctx, k, phase, r); n != nil {
 		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true

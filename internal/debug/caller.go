@@ -138,7 +138,7 @@ type Decision struct {
 	Input  json.RawMessage // modify before the call: the complete new input
 	// Result belongs to skip, and to modify after the call: a string is the text, anything else its JSON.
 	Result        json.RawMessage
-	Type, Message string // raise
+	Type, Message string // raise: the exception
 	Tool          string // replace: canonical name
 	// PauseID is the id of the pause to which this decision belongs, and BreakpointName the breakpoint that stopped
 	// the call, if the gate reports it. If both are empty, the call was not stopped.

@@ -233,7 +233,7 @@ func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, 
 	}
 	d := Decision{Action: action, Request: &r}
 	if _, ok := p.call.caller.(Evaluator); ok && action == ActionModify && r.ModifiedInputExpr != "" {
-		return d, NewError(CodeUnsupportedAction, "expressions of this call are evaluated by its client")
+		return d, NewError(CodeUnsupportedAction, "cannot set the input by an expression here: the client of this call evaluates its expressions")
 	}
 	switch action {
 	case ActionModify:

@@ -91,9 +91,9 @@ func (k *Kit) fail(name string, err error) {
 }
 
 // Create starts a file; name uses slashes and is relative to the kit.
-func (k *Kit) Create(name string) *KitFile {
+func (k *Kit) Create(name string) *OutputFile {
 	k.names = append(k.names, name)
-	f := &KitFile{kit: k, name: name}
+	f := &OutputFile{kit: k, name: name}
 	path := k.path(name)
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
@@ -108,8 +108,8 @@ func (k *Kit) Create(name string) *KitFile {
 
 func (k *Kit) path(name string) string { return filepath.Join(k.dir, filepath.FromSlash(name)) }
 
-// KitFile is a file that is being written. [Kit.Err] reports failures.
-type KitFile struct {
+// OutputFile is a file that is being written. [Kit.Err] reports failures.
+type OutputFile struct {
 	kit        *Kit
 	name       string
 	file       *os.File    // nil means could not be created
@@ -119,7 +119,7 @@ type KitFile struct {
 }
 
 // search searches the parts of the file concurrently with writing, until Close.
-func (f *KitFile) search(a *audit) {
+func (f *OutputFile) search(a *audit) {
 	f.parts, f.done = make(chan string, 1), make(chan []Leak)
 	go func() {
 		for part := range f.parts {
@@ -133,7 +133,7 @@ func (f *KitFile) search(a *audit) {
 const part = 256 << 10
 
 // Write adds whole lines.
-func (f *KitFile) Write(data []byte) {
+func (f *OutputFile) Write(data []byte) {
 	if f.file == nil {
 		return
 	}
@@ -154,7 +154,7 @@ func (f *KitFile) Write(data []byte) {
 }
 
 // Close finishes the file.
-func (f *KitFile) Close() {
+func (f *OutputFile) Close() {
 	if f.file == nil {
 		return
 	}

@@ -127,7 +127,7 @@ func converse(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if p.IsNotice {
-				const patience = 3 * time.Second // the prompt may have joined the turn before
+				const patience = 3 * time.Second // a notice that joined the previous turn has no result of its own
 				r.waitResult(patience)
 				continue
 			}

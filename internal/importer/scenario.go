@@ -20,7 +20,7 @@ import (
 type scenarioWriter struct {
 	options     *Options
 	kit         *Kit
-	file        *KitFile // the scenario
+	file        *OutputFile // the scenario
 	patterns    *patterns
 	plans       *playPlans
 	notes       []string

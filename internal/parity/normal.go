@@ -107,7 +107,7 @@ func (n *Normaliser) numbered(expr *regexp.Regexp, s string) string {
 	return b.String() + s[end:]
 }
 
-// keyPlaceholders are replacements of values by key; an empty placeholder means an id.
+// keyPlaceholders has the word that replaces the value of each key; with an empty word the value is numbered like an id.
 var keyPlaceholders = [...]struct{ key, word string }{
 	{"uuid", ""},
 	{"session_id", ""},

@@ -58,8 +58,8 @@ type Difference struct {
 	Known string `json:"known,omitempty"`
 }
 
-// TimedOut describes which of two recordings reached a time limit; nil means neither.
-func TimedOut(ours, theirs *Recording) (reasons []string) {
+// TimeoutReasons describes which of two recordings reached a time limit; nil means neither.
+func TimeoutReasons(ours, theirs *Recording) (reasons []string) {
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
 			if p.Kind == "timeout" {

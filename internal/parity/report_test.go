@@ -119,10 +119,10 @@ func TestRefused(t *testing.T) {
 // The report says which side reached its time limit, and does not report the other differences.
 func TestTimedOut(t *testing.T) {
 	slow := &parity.Recording{Problems: []parity.Problem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: "too slow"}}}
-	if got := parity.TimedOut(slow, &parity.Recording{}); !cmp.Equal(got, []string{"too slow"}) {
+	if got := parity.TimeoutReasons(slow, &parity.Recording{}); !cmp.Equal(got, []string{"too slow"}) {
 		t.Errorf("%q", got)
 	}
-	if got := parity.TimedOut(&parity.Recording{}, &parity.Recording{}); got != nil {
+	if got := parity.TimeoutReasons(&parity.Recording{}, &parity.Recording{}); got != nil {
 		t.Errorf("%q", got)
 	}
 }

@@ -101,8 +101,8 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf(`MCP server %q needs additional permissions (scope: %q) — run /mcp to re-authenticate`, e.Server, e.Scope)
 }
 
-// Renew returns another Authorization header after a refused request. Its token was stored by another process, or is a
-// refreshed one. If the request needs more scopes, the error is a [*ScopeError], and the next login requests these
+// Renew returns another Authorization header after a refused request. Its token was renewed by another request or
+// process meanwhile, is a refreshed one, or was requested with the client's own credentials. If the request needs more scopes, the error is a [*ScopeError], and the next login requests these
 // scopes. If a login is necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
 func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	c.mu.Lock()

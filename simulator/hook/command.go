@@ -365,8 +365,8 @@ func (r *Runner) Script() string {
 // bodyLimit bounds the response body of an HTTP hook, in bytes.
 const bodyLimit = 1 << 20
 
-// postInput sends the input to an HTTP hook. A 2xx body is interpreted like a command's standard output; every other
-// response is a non-blocking error.
+// postInput sends the input to an HTTP hook. A 2xx body must be empty or JSON, and is then interpreted like a command's
+// standard output. Everything else, a failed request included, is an error, which blocks only with onFailure "block".
 func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()

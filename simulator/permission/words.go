@@ -79,7 +79,7 @@ func (c *call) addDirectory(path string) protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.directoryOf(path)}, Destination: "session"}
 }
 
-// editSuggestion suggests acceptEdits unless that is the current mode.
+// editSuggestion suggests acceptEdits unless the current mode (acceptEdits or auto) already allows edits.
 func (c *call) editSuggestion() []protocol.PermissionUpdate {
 	if c.judge.allowsEdits() {
 		return nil

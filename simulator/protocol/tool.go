@@ -123,8 +123,8 @@ type PermissionRequest struct {
 	RuleSource         string       // source of the rule that requires the question; may be empty
 	Hook               *HookVerdict // the hook's decision that requires the question; may be nil
 	Server             *ServerRef
-	// ServerAskOnly is server_policy_ask_only, which is used for MCP tools: it is true if no rule requires the
-	// question. Nil omits the key.
+	// ServerAskOnly is server_policy_ask_only: false if a rule requires the question, otherwise true for MCP tools.
+	// Nil omits the key, as for other tools and in plan mode.
 	ServerAskOnly *bool
 	RequiresUser  bool // requires_user_interaction
 }

@@ -232,8 +232,8 @@ func (c *modelInput) insertReminder(end int, text string) {
 	}
 }
 
-// countSilence counts the replies without text among the messages that were not sent yet.
-func (c *modelInput) countSilence() {
+// countSilentReplies counts the replies without text among the messages that were not sent yet.
+func (c *modelInput) countSilentReplies() {
 	for _, m := range c.messages[c.sentMessages:] {
 		isText := func(b json.RawMessage) bool { return isType(b, "text") }
 		switch {
@@ -317,7 +317,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	} else {
 		lines = l.snapshotWithTools(agentID)
 	}
-	if c.countSilence(); agentID == "" {
+	if c.countSilentReplies(); agentID == "" {
 		for _, line := range l.reminders(c, now) {
 			c.addRendered(line.RenderedRole, line.Rendered)
 			lines = append(lines, line)
@@ -424,7 +424,7 @@ func (l *requestLog) isFirst(agentID, hash string) bool {
 	return !known
 }
 
-// cacheMarks returns the cache marks of a request with these messages.
+// cacheMarks returns the cache_control marks of a request with these messages: up to where the API may cache it.
 func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	value := map[string]string{"type": "ephemeral"}
 	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}

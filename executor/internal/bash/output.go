@@ -140,10 +140,10 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	}
 	path := filepath.Join(c.options.OutputDir, task.NewTaskID(task.KindBash, c.options.Clock.NewID())+".txt")
 	if err := os.MkdirAll(c.options.OutputDir, 0o755); err != nil {
-		return out.Stdout + "\n\n[the rest could not be kept: " + err.Error() + "]"
+		return out.Stdout + "\n\n[the rest of the output could not be saved: " + err.Error() + "]"
 	}
 	if err := os.WriteFile(path, []byte(raw), 0o644); err != nil {
-		return out.Stdout + "\n\n[the rest could not be kept: " + err.Error() + "]"
+		return out.Stdout + "\n\n[the rest of the output could not be saved: " + err.Error() + "]"
 	}
 	out.PersistedPath, out.PersistedSize = path, len(raw)
 	out.Stdout = strings.TrimRight(out.Stdout, "\n")

@@ -84,7 +84,7 @@ func invalidJSON() *RefusalError {
 	return &RefusalError{Status: http.StatusBadRequest, Message: errSyntax.Error()}
 }
 
-// Size returns the number of bytes of the body that would be sent to the model.
+// Size returns the number of bytes of the system prompt, the tools and the messages.
 func (r *Request) Size() int {
 	n := len(r.System) + len(r.Tools.Raw)
 	for _, m := range r.raw {

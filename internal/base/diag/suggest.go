@@ -2,8 +2,8 @@ package diag
 
 import "strings"
 
-// Nearest returns the candidate most similar to name; "" if none is similar. Differences in case and between "-" and
-// "_" have little weight. Of equally similar candidates, the first is returned.
+// Nearest returns the candidate most similar to name; "" if none is similar. Case and the difference between "-" and
+// "_" are ignored. Of equally similar candidates, the first is returned; name itself is never returned.
 func Nearest(name string, candidates []string) string {
 	const longest = 64
 	if name == "" || len(name) > longest {

@@ -13,7 +13,7 @@ type ListIndex struct {
 	Name   string // name of the list
 	Value  int    // index from 0; negative means from the end
 	Offset int    // position of the name, in characters from the beginning of the source
-	// Unconditional is true if the access is unconditional.
+	// Unconditional is true if every evaluation reads this element, not only one branch of ?:, && or ||.
 	Unconditional bool
 }
 

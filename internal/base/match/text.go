@@ -126,7 +126,7 @@ func (c contains) match(s string) (Captures, bool) {
 
 func (c contains) explain(s string, hide Redactor) string {
 	if strings.Contains(strings.ToLower(s), strings.ToLower(string(c))) {
-		return fmt.Sprintf("it contains %s only with different upper and lower case", quote(hide.Hide(string(c))))
+		return fmt.Sprintf("it contains %s only in a different case", quote(hide.Hide(string(c))))
 	}
 	return fmt.Sprintf("it does not contain %s", quote(hide.Hide(string(c))))
 }

@@ -11,7 +11,8 @@ import (
 
 // The scripts of guards wait for EOF on their input. Nothing is written to it, so EOF means that this program has
 // exited. Then the script of a group, running inside or outside it, stops the group with the same steps as
-// [Process.Stop], and the script of a directory removes the directory.
+// [Process.Stop], and the script of a directory removes the directory. The script of a run stops all processes with the
+// mark of the run in their environment (Linux), and removes its directory.
 const (
 	groupScript   = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	outsideScript = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`

@@ -163,7 +163,7 @@ func environmentOptions(f *Flags) []option {
 		newOption("--disable-slash-commands", "Disable slash commands", setTrue(&f.DisableSlashCommands)),
 		newOption("--bare", "Offer only the essential tools and load nothing from disk", setTrue(&f.Bare)),
 		newOption("--safe-mode", "Do not load customizations", setTrue(&f.SafeMode)),
-		newOption("--restricted", "Run a restricted session", setTrue(&f.Restricted)),
+		newOption("--restricted", "Restrict the files and tools of the session", setTrue(&f.Restricted)),
 		newOption("--file <specs...>", "Files to download at start-up: id:path", nil),
 		newOption("--ide", "Connect to the editor", nil),
 		newOption("--chrome", "Connect to the browser", nil),

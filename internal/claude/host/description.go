@@ -96,7 +96,7 @@ func (h *hostedSession) describe() Description {
 		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.UsesDefaultURL, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
 		Capabilities: plan.Profile.HostCapabilities(),
 	}
-	if env.HasConflict() {
+	if env.IgnoresSubscriptionToken() {
 		d.AuthConflict = &AuthConflict{plan.APIKeySource, env.TokenSource}
 	}
 	if plan.State != "" {

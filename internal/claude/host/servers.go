@@ -239,8 +239,8 @@ func mcpClearAuth(_ context.Context, r *requestServer, in request) (control.Answ
 	return control.Answer{}, r.refuseLogin(in, "Cannot clear auth for server type %q", "undefined")
 }
 
-// refuseLogin returns the error for a server that has no login. kind is the type in the error for a server that runs as
-// a process.
+// refuseLogin returns the error of a request to log in or out: the server is unknown, has a URL (not supported), or has
+// no login. kind is the type that the error contains for a server that runs as a process.
 func (r *requestServer) refuseLogin(in request, format, kind string) error {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.server(name)

@@ -208,7 +208,7 @@ type Output struct {
 // Records specify where a run is recorded, and which debugger receives its calls.
 type Records struct {
 	Capture       string // the journal's file; empty means none
-	Gates         string // directory of the gates; empty means none
+	Gates         string // directory of the gates at which steps wait; empty means none
 	Run           journal.Run
 	Debug         bool   // a debug log is written
 	DebugFile     string // file of the debug log; empty means stderr, or next to the sessions

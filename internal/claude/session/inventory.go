@@ -68,8 +68,10 @@ func (v *inventory) listingOptions(resources bool) toolListing {
 	}
 }
 
-// listed returns the built-in tools that the model is offered.
-func (v *inventory) listed(resources bool) []string { return listTools(v.listingOptions(resources)) }
+// offeredTools returns the built-in tools that the model is offered.
+func (v *inventory) offeredTools(hasResources bool) []string {
+	return listTools(v.listingOptions(hasResources))
+}
 
 // initTools returns the built-in tools that init lists. No tools replace those that the session's agent may not use.
 func (v *inventory) initTools(resources bool) []string {
@@ -91,7 +93,7 @@ func (v *inventory) isListed(name string) bool {
 	if t.Listing == claudecode.ListAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.customization.Bare {
 		return v.profile.HasTool(name)
 	}
-	return v.answersUserTools && t.Listing == claudecode.ListWithUser || slices.Contains(v.listed(false), claudecode.InitName(name))
+	return v.answersUserTools && t.Listing == claudecode.ListWithUser || slices.Contains(v.offeredTools(false), claudecode.InitName(name))
 }
 
 // refusal returns the text for a call of a built-in tool that the session does not have. It returns false for tools

@@ -157,7 +157,7 @@ func (s *sessionContext) SessionContext() transcript.SessionContext {
 	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown
 	}
-	listed := s.tools.inventory.listed(false)
+	listed := s.tools.inventory.offeredTools(false)
 	if slices.Contains(listed, "Bash") && slices.Contains(listed, "Edit") {
 		now.ShellMode = s.tools.Mode()
 	}
@@ -274,7 +274,7 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 			now.Tools = append(now.Tools, t)
 		}
 	}
-	for _, name := range s.tools.inventory.listed(false) {
+	for _, name := range s.tools.inventory.offeredTools(false) {
 		if name == "Task" {
 			name = "Agent"
 		}

@@ -155,7 +155,7 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	if _, known := t.Tool(call.Name); known || t.servers.reconnectFor(ctx, call.Name) {
 		return nil
 	}
-	names := t.inventory.listed(t.servers.hasResources())
+	names := t.inventory.offeredTools(t.servers.hasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // the name used in calls
 	}
@@ -194,7 +194,7 @@ func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
 	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.exists(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
 			tools, err := all.Tools(ctx)
-			listed := t.inventory.listed(t.servers.hasResources())
+			listed := t.inventory.offeredTools(t.servers.hasResources())
 			return slices.DeleteFunc(tools, func(def protocol.Tool) bool { return def.Server == "" && !slices.Contains(listed, def.Name) }), err
 		},
 		Deferred: t.servers.isDeferred,
@@ -212,7 +212,7 @@ func (t *toolbox) deferredNames(ctx context.Context) []string {
 
 // deferred returns the names of the tools that the model must search for, of all.
 func (t *toolbox) deferred(tools []protocol.Tool) []string {
-	exists := t.inventory.listed(t.servers.hasResources())
+	exists := t.inventory.offeredTools(t.servers.hasResources())
 	names := []string{}
 	for _, def := range tools {
 		untold := def.Name == "ListAgents" || def.Name == "ScheduleWakeup"

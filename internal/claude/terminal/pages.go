@@ -167,7 +167,7 @@ func (p *pages) applyTo(d *dialog) {
 	}
 }
 
-// isQuoted reports whether a row is a quotation of the command in the question.
+// isQuoted reports whether a row begins with the bar of a quoted text, such as the description of a tool.
 func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quoteMark, " ")) }
 
 // filledRows returns the rows in which every slot has a value.

@@ -25,7 +25,7 @@ type reportPage struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Output   string   `short:"o" default:"report.html" placeholder:"FILE" help:"File to write (default: report.html)"`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
-	Strict   bool     `help:"Treat warnings about the scenario as errors"`
+	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
 	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
 }
 

@@ -46,7 +46,7 @@ Commands:
 	writeEntries(&b, p.Commands)
 	b.WriteString("\nOptions of claudeless:\n")
 	writeEntries(&b, p.ClaudelessOptions)
-	fmt.Fprintf(&b, "\nOptions of claude (details: docs/compatibility.md; only these: %s help claude-flags):\n", p.Name)
+	fmt.Fprintf(&b, "\nOptions of claude (details in docs/compatibility.md; to print only these: %s help claude-flags):\n", p.Name)
 	writeEntries(&b, p.ClaudeOptions)
 	WriteEntry(&b, Entry{Usage: "-h, --help", Help: "Print this help and exit"})
 	b.WriteString("\nDocumentation: https://github.com/claudeless/claudeless (docs/scenarios.md describes the scenario format)\n")

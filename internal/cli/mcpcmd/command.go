@@ -66,7 +66,7 @@ func (o *Options) loadConfig(values []string, c mcp.ConfigOptions) (mcp.Config, 
 
 // scopeFlag returns the option -s of add, add-json and remove.
 func scopeFlag(to *string) argv.Option {
-	return argv.Option{Flags: "-s, --scope <scope>", Help: "Scope of the server: local (default of add), user or project", Set: func(v string) error { *to = v; return nil }}
+	return argv.Option{Flags: "-s, --scope <scope>", Help: "Scope of the server: local (default for add), user or project", Set: func(v string) error { *to = v; return nil }}
 }
 
 func appendTo(to *[]string) func(string) error {

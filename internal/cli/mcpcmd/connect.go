@@ -39,7 +39,7 @@ func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 		return m.Start(ctx)
 	}
 	done := make(chan error, 1)
-	go func() { done <- m.Start(ctx) }() // returns when ctx is cancelled or the connections have timed out
+	go func() { done <- m.Start(ctx) }() // returns when all servers have connected or failed, at the latest after their time limit
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	shown := ""
@@ -83,7 +83,7 @@ type clientFlags struct {
 	MCPConfig []string      `name:"mcp-config" sep:"none" placeholder:"FILE|JSON" help:"Also load servers from this MCP configuration: a file or JSON, as for claude --mcp-config"`
 	Strict    bool          `name:"strict-mcp-config" help:"Use only the servers of --mcp-config"`
 	Connect   time.Duration `name:"connect-timeout" placeholder:"30s" help:"Timeout for connecting to one server (default: MCP_TIMEOUT)"`
-	Protocol  string        `name:"protocol" placeholder:"REVISION" help:"How to agree on the MCP revision: auto (ask for 2026-07-28, else fall back), legacy (initialize only) or 2026-07-28 (default: as the simulated claude does)"`
+	Protocol  string        `name:"protocol" placeholder:"REVISION" help:"How to negotiate the MCP revision: auto (ask for 2026-07-28, else fall back), legacy (initialize only) or 2026-07-28 (default: as the simulated claude does)"`
 	Debug     bool          `name:"mcp-debug" help:"Print the MCP messages on stderr"`
 	JSON      bool          `name:"json" help:"Print the result as JSON"`
 

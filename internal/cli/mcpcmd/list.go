@@ -19,7 +19,7 @@ func (o *Options) ownFlags(asJSON *bool) []argv.Option {
 	}
 	return []argv.Option{
 		{Flags: "--json", Help: "Print JSON", Set: func(string) error { *asJSON = true; return nil }},
-		{Flags: "--protocol <revision>", Help: "How to agree on the MCP revision: auto, legacy or 2026-07-28", Choices: protocols(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
+		{Flags: "--protocol <revision>", Help: "How to negotiate the MCP revision: auto, legacy or 2026-07-28", Choices: protocols(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
 	}
 }
 

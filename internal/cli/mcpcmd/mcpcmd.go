@@ -77,7 +77,7 @@ var ErrServe = errors.New("mcp serve")
 // runServe checks the options of `mcp serve`, which have no effect.
 func runServe(_ context.Context, o *Options, words []string) error {
 	ignore := func(string) error { return nil }
-	options := []argv.Option{{Flags: "-d, --debug", Help: "Ignored", Set: ignore}, {Flags: "--verbose", Help: "Ignored", Set: ignore}}
+	options := []argv.Option{{Flags: "-d, --debug", Help: "Accepted and ignored", Set: ignore}, {Flags: "--verbose", Help: "Accepted and ignored", Set: ignore}}
 	if _, help, err := parseOperands(o, "serve", options, words); err != nil || help {
 		return err
 	}

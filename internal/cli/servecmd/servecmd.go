@@ -28,7 +28,7 @@ type Serve struct {
 	Addr     string `placeholder:"HOST:PORT" help:"Address to listen on (default: a free port of 127.0.0.1); an address that other machines can reach requires --token"`
 	PortFile string `placeholder:"FILE" help:"Write the port to FILE once the server accepts connections"`
 	Token    string `placeholder:"TEXT" help:"Token that control requests must contain, and that clients on other machines must send as their API key"`
-	StateDir string `placeholder:"DIR" help:"Directory in which several servers for one test run share gates and the counts of failures with times = N"`
+	StateDir string `placeholder:"DIR" help:"Directory in which several servers for one test run share gates, and count failures with times = N together"`
 	Strict   bool   `help:"Refuse prompts that no rule matches (400), like unmatched = \"error\" in the scenario"`
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }

@@ -21,7 +21,7 @@ func controlRoutes() []route {
 		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: (*api).removeBreakpoint},
 		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: (*api).setBefore},
 		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: (*api).setAfter},
-		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead", answer: (*api).setReplacement},
+		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that replaces the calls of a breakpoint", answer: (*api).setReplacement},
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*api).history},
 		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*api).functions},
 		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *api, _ *http.Request) (any, error) {

@@ -24,7 +24,7 @@ func apiFindings(entries []journal.Entry) []Finding {
 		case strings.Contains(q.Error, "anthropic-version"):
 			advice = "send the header anthropic-version"
 		case strings.Contains(q.Error, "tool_use") || strings.Contains(q.Error, "tool_result"):
-			advice = "answer every tool_use in the next user message, and nothing else"
+			advice = "send a tool_result for every tool_use in the next user message, and no other tool_result"
 		case strings.Contains(q.Error, "thinking"):
 			advice = "send thinking blocks back unchanged, with their signature"
 		}

@@ -70,7 +70,7 @@ func (l *findings) checkEnd(p *process, killed []int) {
 	switch {
 	case ended || p.setup == nil:
 	case signal == nil:
-		l.add(p, "C05", levelWarn, "the process was killed with SIGKILL, without SIGTERM before",
+		l.add(p, "C05", levelWarn, "the process was killed with SIGKILL without a SIGTERM first",
 			"close stdin or send SIGTERM, wait some seconds, and only then send SIGKILL")
 	case p.start == nil || p.start.Fault == "":
 		l.add(p, "C05", levelWarn, "the process was killed right after "+signal.Signal,
@@ -147,8 +147,8 @@ func (l *findings) checkHooks(p *process) {
 }
 
 const (
-	// minStorm is the number of identical failing calls from which on they are reported. minFatalStorm is this number for
-	// calls that cannot succeed.
+	// minStorm is the smallest number of identical failing calls that is reported. minFatalStorm is that number for calls
+	// that cannot succeed.
 	minStorm      = 10
 	minFatalStorm = 4
 	// maxStormPause is the longest pause between the calls of a storm.

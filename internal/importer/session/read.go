@@ -219,7 +219,7 @@ func describeLine(raw []byte) string {
 	if !json.Valid(raw) {
 		return "does not begin with a line of JSON: "
 	}
-	return "is JSON of another kind: "
+	return "is JSON in an unknown format: "
 }
 
 func (r *recordingReader) format(at Place, raw []byte) (format, *Error) {

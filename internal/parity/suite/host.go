@@ -18,7 +18,7 @@ type host struct {
 	output *output
 
 	position     int    // number of lines processed so far
-	id           string // id of the request of the last wait
+	id           string // id of the request that the last wait received
 	rpc          string // the id of its MCP message
 	input        json.RawMessage
 	requestCount int

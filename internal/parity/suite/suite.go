@@ -148,7 +148,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	}
 	left, right := recordings[0], recordings[1]
 	v.OursMS, v.RealMS = left.Duration.Milliseconds(), right.Duration.Milliseconds()
-	if v.Reasons = parity.TimedOut(left, right); v.Reasons != nil {
+	if v.Reasons = parity.TimeoutReasons(left, right); v.Reasons != nil {
 		v.Status = parity.StatusNotCompared
 		return v
 	}

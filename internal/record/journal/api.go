@@ -69,7 +69,7 @@ type ExecutedCall struct {
 	ToolUseID string `json:"tool_use_id"`
 	// Input is the input from the model.
 	Input json.RawMessage `json:"input"`
-	// Result is the text of the result.
+	// Result is the text that the client sent as the result of the call.
 	Result string `json:"result"`
 	// IsError is true if the call failed.
 	IsError bool `json:"is_error"`

@@ -15,7 +15,7 @@ func main() {
 	root := flag.String("type", "", "type of a whole file")
 	schema := flag.String("json", "", "JSON Schema to write")
 	page := flag.String("md", "", "reference page to write")
-	head := flag.String("head", "", "type that every line begins with; the whole file then is a line of one of the types of -type")
+	head := flag.String("head", "", "type of the fields at the beginning of every line; -type then lists the types of lines")
 	flag.Parse()
 	if err := run(*dir, *root, *head, [2]string{*schema, *page}); err != nil {
 		panic(err)
