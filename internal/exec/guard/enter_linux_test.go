@@ -188,7 +188,8 @@ func execveat(value string) error {
 	return errno
 }
 
-// reapOrphans adopts the grandchildren of two children, one of them its own, and prints which are waited for.
+// reapOrphans adopts three grandchildren, one of them its own, and prints which are waited for. They start before the
+// reaper does, which would also wait for their parents.
 func reapOrphans() error {
 	Adopt()
 	orphan := func() (process, *os.File, error) { // a process whose parent has ended; it ends when the file is closed
@@ -211,6 +212,10 @@ func reapOrphans() error {
 	if err != nil {
 		return err
 	}
+	late, endLate, err := orphan()
+	if err != nil {
+		return err
+	}
 	fmt.Println("adopted:", early.parent() == process(os.Getpid()), own.parent() == process(os.Getpid()))
 	unsubscribed := 0
 	r := StartReaper(func(c chan<- os.Signal, s ...os.Signal) func() {
@@ -224,10 +229,6 @@ func reapOrphans() error {
 	endOwn.Close()
 	for !HasEnded(int(own)) {
 		runtime.Gosched()
-	}
-	late, endLate, err := orphan()
-	if err != nil {
-		return err
 	}
 	signal.Reset(syscall.SIGCHLD)
 	endLate.Close()
