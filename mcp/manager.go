@@ -151,8 +151,8 @@ func (m *Manager) findServer(name string) (*server, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownServer, name)
 }
 
-// Connect connects a server that is not connected and waits for the outcome. It returns ErrUnknownServer for unknown
-// names.
+// Connect connects a server that is not connected, also a disabled or failed one, and waits for the outcome. It returns
+// ErrUnknownServer for unknown names.
 func (m *Manager) Connect(ctx context.Context, name string) error {
 	s, err := m.findServer(name)
 	if err != nil {

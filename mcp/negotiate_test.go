@@ -64,8 +64,8 @@ func TestProbeHTTP(t *testing.T) {
 	}
 }
 
-// TestFallback checks that an entry without an explicit type uses the older transport if the handshake is answered with
-// 404 or 405. Other answers do not cause this (S13).
+// TestFallback checks that an entry with FallbackToSSE, and no other one, uses the older transport if the handshake is
+// answered with 404 or 405. Other answers do not cause this (S13).
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	old := newFakeSSE(t)

@@ -274,7 +274,7 @@ func TestListen_N30(t *testing.T) {
 
 func TestServerKey_N32(t *testing.T) {
 	got := Server{Name: "o", Type: "http", URL: "http://127.0.0.1:9071/mcp"}.key()
-	if got != "o|466fc169a3cec119" {
+	if got != "o|466fc169a3cec119" { // the key of the real CLI 2.1.330
 		t.Errorf("got %s", got)
 	}
 }

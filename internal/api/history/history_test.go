@@ -331,7 +331,7 @@ func TestAnswerInSeveralMessages(t *testing.T) {
 	}
 }
 
-// Scenarios can match the first pieces of a prompt without the other pieces.
+// Scenarios can match the first pieces of a prompt alone, and then the other pieces.
 func TestPieces(t *testing.T) {
 	g := messageGroups(t, object{"role": "user", "content": []any{text("a\n"), text("b\n"), text("c")}})
 	whole := g[0].Steps[0]

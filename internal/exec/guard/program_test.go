@@ -162,7 +162,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestPoll: a descendant process that runs a real claude is found, at the latest by the last poll, and that other
+// TestPoll: a descendant process that runs a real claude is found, at the latest by the last poll, and other
 // processes are ignored.
 func TestPoll(t *testing.T) {
 	if _, err := os.Stat("/proc/self/exe"); err != nil {

@@ -107,8 +107,8 @@ func (p *process) stderrTail() []string {
 	return lastLines(p.redactor.Redact(p.StderrTail()))
 }
 
-// exitReason returns "exit status 3: last line of standard error", or "" if the process does not exit within patience,
-// because its pipes may close shortly before it exits.
+// exitReason returns "exit status 3: last line of standard error". It waits at most patience for the exit, because the
+// pipes may close shortly before; "" means that the process is still running.
 func (p *process) exitReason(patience time.Duration) string {
 	if p == nil {
 		return ""
