@@ -149,6 +149,11 @@ func (o *emitter) assignIDs(ev protocol.Event) protocol.Event {
 		ev.SessionID = o.sim.options.State.SessionID()
 	case *protocol.Assistant:
 		ev.SessionID = o.sim.options.State.SessionID()
+	case *protocol.AttachmentAdded:
+		if hooked, ok := ev.Attachment.(protocol.HookAttachment); ok && hooked.Notice != nil {
+			o.assignIDs(hooked.Notice)
+			ev.UUID = hooked.Notice.UUID
+		}
 	case *protocol.HiddenEvent:
 		o.assignIDs(ev.Event)
 	}

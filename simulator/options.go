@@ -57,6 +57,8 @@ type Options struct {
 	Display DisplayOptions
 	// Agent identifies the sub-agent whose conversation this is; nil means the main conversation.
 	Agent *protocol.AgentRef
+	// StartContext is text that the first request adds to its prompt.
+	StartContext []string
 	// Main configures parts that only the main conversation has; nil for a sub-agent.
 	Main *MainOptions
 }

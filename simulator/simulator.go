@@ -117,7 +117,7 @@ func New(o Options) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{options: o, commands: agentCommands{}, history: history{failures: map[string]int{}}}
+	s := &Simulator{options: o, commands: agentCommands{}, history: history{failures: map[string]int{}, pendingContext: o.StartContext}}
 	if o.Main != nil {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
@@ -232,6 +232,10 @@ func (s *Simulator) sessionEndBase() protocol.HookBase {
 	return base
 }
 
+// asyncGrace is how long asynchronous hooks may continue after the end of a session (measured with 2.1.330: at least
+// 0.3 s and less than 1.2 s after the last turn).
+const asyncGrace = 500 * time.Millisecond
+
 // Close runs the SessionEnd hooks of a session that has had a turn, and closes the hook runner. An
 // empty reason means "other".
 func (s *Simulator) Close(ctx context.Context, reason string) {
@@ -242,7 +246,9 @@ func (s *Simulator) Close(ctx context.Context, reason string) {
 	if s.history.sessionStarted {
 		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndBase(), Event: protocol.SessionEndHook{Reason: reason}})
 	}
-	s.options.Hooks.Close(ctx)
+	limited, cancel := context.WithTimeout(ctx, asyncGrace)
+	defer cancel()
+	s.options.Hooks.Close(limited)
 }
 
 func milliseconds(d time.Duration) int { return int(d / time.Millisecond) }

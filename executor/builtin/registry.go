@@ -142,6 +142,17 @@ func unsimulatedTool(name string) tool.Tool {
 	}
 	if name == "SendMessage" {
 		t.Prepare = describeMessage
+		t.Input.Properties = []tool.Property{tool.Required("to", tool.String("Name of the agent")), tool.Optional("message", tool.String("The message"))}
+		t.Check = func(_ context.Context, raw json.RawMessage) *protocol.ToolResult {
+			var in struct{ To, Message string }
+			switch err := json.Unmarshal(raw, &in); {
+			case err == nil && in.To == "*":
+				return new(tool.Refuse(`broadcast (to: "*") is no longer supported — send a message per recipient`))
+			case err == nil && in.Message == "":
+				return new(tool.Refuse("message must not be empty"))
+			}
+			return nil
+		}
 	}
 	return t
 }

@@ -60,6 +60,7 @@ func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	if err != nil {
 		return tool.ResultOf(tool.Refuse("%v", err))
 	}
+	in.Skill = strings.TrimPrefix(in.Skill, "/")
 	r := tool.ResultOf(tool.Text("Launching skill: "+in.Skill, struct {
 		Success bool     `json:"success"`
 		Name    string   `json:"commandName"`

@@ -104,7 +104,7 @@ func BuiltinNamed(name string) (Builtin, bool) {
 // TerminalOnlyCommands returns the commands that exist only on a terminal. They are in none of the other lists.
 func TerminalOnlyCommands() []string {
 	return []string{
-		"add-dir", "advisor", "bashes", "branch", "btw", "bug", "chrome", "copy", "desktop", "diff", "exit", "export", "extra-usage",
+		"add-dir", "advisor", "bashes", "branch", "btw", "bug", "cd", "chrome", "copy", "desktop", "diff", "exit", "export", "extra-usage",
 		"feedback", "fork", "help", "hooks", "ide", "install-github-app", "install-slack-app", "keybindings", "login", "logout",
 		"memory", "mobile", "passes", "permissions", "plan", "plugin", "powerup", "privacy-settings", "quit", "radio", "rc",
 		"release-notes", "remote-control", "remote-env", "resume", "rewind", "sandbox", "schedule", "session", "skills", "status",

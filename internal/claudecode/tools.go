@@ -45,6 +45,8 @@ type Tool struct {
 	Deferred bool
 	// Unsimulated tools are listed but have no effect; a scenario can define their results.
 	Unsimulated bool
+	// MainOnly tools do not exist for sub-agents.
+	MainOnly bool
 	// UnknownToRules tools are not known to permission rules: a rule with their name matches no tool.
 	UnknownToRules bool
 
@@ -75,7 +77,7 @@ var tools = [...]Tool{
 	{Name: "Grep", Class: ClassRead, Listing: ListOnRequest, Subject: "path", ReadOnly: true},
 	{Name: "LS", Class: ClassRead, UnknownToRules: true},
 	{Name: "LSP"},
-	{Name: "ListAgents", Class: ClassFree, Listing: ListAlways, Deferred: true, Unsimulated: true},
+	{Name: "ListAgents", Class: ClassFree, Listing: ListAlways, Unsimulated: true},
 	{Name: "ListMcpResources"},
 	{Name: "ListMcpResourcesTool", Class: ClassFree, Listing: ListWithResources, Deferred: true},
 	{Name: "Monitor", Class: ClassShell, Listing: ListAlways, Subject: "command", Deferred: true, since: "2.1.310"},
@@ -89,7 +91,7 @@ var tools = [...]Tool{
 	{Name: "ReadMcpResourceTool", Class: ClassFree, Listing: ListWithResources, Deferred: true},
 	{Name: "RemoteTrigger", Listing: ListAlways, Unsimulated: true},
 	{Name: "ReportFindings", Class: ClassFree, Listing: ListAlways},
-	{Name: "ScheduleWakeup", Class: ClassFree, Listing: ListAlways, Deferred: true},
+	{Name: "ScheduleWakeup", Class: ClassFree, Listing: ListAlways, MainOnly: true},
 	{Name: "SendMessage", Class: ClassFree, Listing: ListAlways, Deferred: true, Unsimulated: true},
 	{Name: "SendUserFile"},
 	{Name: "SendUserMessage"},
@@ -109,7 +111,7 @@ var tools = [...]Tool{
 	{Name: "WaitForMcpServers"},
 	{Name: "WebFetch", Class: ClassFetch, Listing: ListAlways, Subject: "url", ReadOnly: true, Deferred: true},
 	{Name: "WebSearch", Listing: ListAlways, Subject: "query", ReadOnly: true, Deferred: true},
-	{Name: "Workflow", Listing: ListAlways, Unsimulated: true},
+	{Name: "Workflow", Listing: ListAlways, Unsimulated: true, MainOnly: true},
 	{Name: "Write", Class: ClassWrite, Listing: ListAlways, Subject: "file_path"},
 }
 

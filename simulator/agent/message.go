@@ -43,9 +43,7 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 		To      string `json:"to"`
 		Message string `json:"message"`
 	}
-	if err := json.Unmarshal(call.Input, &in); err != nil || in.To == "" {
-		return protocol.UsageError("InputValidationError: SendMessage failed due to the following issue:\nThe required parameter `to` is missing")
-	}
+	_ = json.Unmarshal(call.Input, &in) // the input was checked
 	if in.To == "main" && call.Agent == nil {
 		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.result()
 	}

@@ -72,5 +72,8 @@ func (d Definition) allows(tool protocol.Tool) bool {
 		return rule == tool.Name || rule == "*" || IsCall(rule) && IsCall(tool.Name) ||
 			strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool.Name, strings.TrimSuffix(rule, "__*")+"__")
 	}
+	if claudecode.ToolNamed(tool.Name).MainOnly {
+		return false
+	}
 	return (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.DisallowedTools, names)
 }

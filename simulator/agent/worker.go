@@ -32,6 +32,7 @@ type agentRun struct {
 	caller     string           // the Agent call that started it, even if another call continues it
 	dir        string           // directory of its worktree; empty means none
 	skill      string           // skill that it runs; empty means none
+	startHooks hook.Outcome     // of its SubagentStart hooks
 	simulator  *simulator.Simulator
 
 	// Guarded by Agents.mu.
@@ -97,7 +98,7 @@ func (w *agentRun) begin(ctx context.Context) {
 	if w.definition.Hooks != nil {
 		w.agents.options.Skills.SetAgentHooks(w.task.ID, w.definition.Hooks)
 	}
-	w.runHooks(ctx, protocol.SubagentStartHook{AgentType: w.task.AgentType})
+	w.startHooks = w.runHooks(ctx, protocol.SubagentStartHook{AgentType: w.task.AgentType})
 }
 
 // mode returns the permission mode of the agent; empty means the mode of the session.
@@ -119,7 +120,7 @@ func (w *agentRun) modelName() string {
 	return w.agents.options.Models.Name(name)
 }
 
-// run runs the agent. It does not emit the frames of its task or the context of its start hooks.
+// run runs the agent. The frames of its task are not part of this.
 func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.simulatorOptions())
 	if err != nil {
@@ -265,7 +266,7 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
-		State: s.State.ForAgent(w.model), Location: s.Location, System: w.definition.Prompt, Agent: &ref,
+		State: s.State.ForAgent(w.model), Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
 		Limits:  simulator.Limits{MaxTurns: w.definition.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModels: s.Limits.FallbackModels, GatewayHost: s.Limits.GatewayHost, DescribesJSON: s.Limits.DescribesJSON},
 		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, OrderedResults: s.Display.OrderedResults, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
 	}
@@ -433,6 +434,7 @@ func (w *agentRun) promptEvent(text string) *protocol.User {
 	if w.skill != "" {
 		ev.Expansion = &protocol.Expansion{Name: w.skill}
 	}
+	ev.StartHooks, w.startHooks.Attachments = w.startHooks.AttachmentEvents(), nil
 	w.setRecipient(ev)
 	return ev
 }

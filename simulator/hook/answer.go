@@ -23,6 +23,7 @@ type hookCall struct {
 	prompt    string     // prompt id; set for events that belong to a prompt
 	effort    string     // empty means that the event has none
 	unchecked *sync.Once // shared by all calls of the runner
+	ids       []string   // new ids for attachments with their own, one for each hook
 }
 
 // hookResult is the result of one hook.

@@ -165,19 +165,45 @@ func (t *Trace) addStop(c *hookCall, reason, fallback string) {
 	t.setRendered(c.name + " hook stopped continuation: " + reason)
 }
 
-// attachContext records in the transcript the context that a hook adds for the model.
-func (t *Trace) attachContext(c *hookCall, text string) {
+// attachContext records in the transcript the context that hooks add for the model.
+func (t *Trace) attachContext(c *hookCall, texts ...string) {
 	named := *c
 	switch {
 	case c.event == "SessionStart":
 		named.name, named.toolUseID = c.event, c.event
 	case c.event == "SubagentStart":
-		named.name = c.event
+		named.name, named.toolUseID = c.event, c.takeID()
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
-		named.toolUseID = "hook-" + c.toolUseID
+		named.toolUseID = "hook-" + c.takeID()
 	}
-	t.attachText(&named, "hook_additional_context", "content", []string{text})
-	t.setRendered(named.name + " hook additional context: " + text)
+	t.attachText(&named, "hook_additional_context", "content", texts)
+	t.setRendered(named.name + " hook additional context: " + strings.Join(texts, "\n"))
+}
+
+// takeID returns a new id for an attachment of an event that gives each its own, otherwise the id of the event.
+func (c *hookCall) takeID() string {
+	if len(c.ids) == 0 {
+		return c.toolUseID
+	}
+	id := c.ids[0]
+	c.ids = c.ids[1:]
+	return id
+}
+
+// isStart reports whether the event is the start of a conversation. The context of all its hooks is recorded as one.
+func (c *hookCall) isStart() bool { return c.event == "SessionStart" || c.event == "SubagentStart" }
+
+// attachStartContext records the context of the hooks at the start of a conversation.
+func (t *Trace) attachStartContext(c *hookCall, answers []hookResult) {
+	var texts []string
+	for _, a := range answers {
+		if s := a.output.Specific; c.isStart() && s != nil && s.AdditionalContext != "" {
+			texts = append(texts, s.AdditionalContext)
+		}
+	}
+	if texts != nil {
+		t.attachContext(c, texts...)
+	}
 }
 
 // FileChanged returns the context and the event for a file that a PostToolUse hook changed after a call had written it.
@@ -216,7 +242,7 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 	}
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.isDetached || a.noVerdict == reasonUnknown {
+		if a.entry.callback != "" || a.noVerdict == reasonUnknown {
 			continue
 		}
 		sum.Count++
@@ -229,7 +255,7 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 			sum.Failed = append(sum.Failed, len(sum.Errors))
 			sum.Errors = append(sum.Errors, a.errorOutput())
 		}
-		if !refused && (a.outcome != outcomeError || a.entry.config.Type != "http") {
+		if !refused && !a.isDetached && (a.outcome != outcomeError || a.entry.config.Type != "http") {
 			info.DurationMS = new(a.duration.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)

@@ -62,7 +62,7 @@ func TestAttachments(t *testing.T) {
 			`{"type":"hook_system_message","content":"m","hookName":"UserPromptSubmit","toolUseID":"id","hookEvent":"UserPromptSubmit"}`,
 		}},
 		{"nothing to refuse", "exit 2", protocol.SessionStartHook{Source: "startup"}, []string{
-			`{"type":"hook_non_blocking_error","hookName":"SessionStart:startup","toolUseID":"id","hookEvent":"SessionStart","stderr":"[exit 2]: No stderr output","stdout":"","exitCode":2,"command":"exit 2"}`,
+			`{"type":"hook_non_blocking_error","hookName":"SessionStart:startup","toolUseID":"id-1","hookEvent":"SessionStart","stderr":"[exit 2]: No stderr output","stdout":"","exitCode":2,"command":"exit 2"}`,
 		}},
 		{"context", `echo '{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"c"}}'`, protocol.SessionStartHook{Source: "startup"}, []string{
 			`{"type":"hook_success",…}`,

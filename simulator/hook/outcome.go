@@ -84,6 +84,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 			o.mergeOutput(c, a)
 		}
 	}
+	o.attachStartContext(c, answers)
 	if claudecode.HookEventNamed(c.event).FramesOnly {
 		o.Attachments = nil
 	}
@@ -99,7 +100,9 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 // recordRefusal records a refusal. bare is the unchanged reason of the hook; it may be empty.
 func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string) {
 	if !claudecode.HookEventNamed(c.event).CanBlock {
-		o.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
+		own := *c
+		own.toolUseID = c.takeID()
+		o.attachEnd(&own, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.displayLabel()})
 		return
 	}
@@ -156,12 +159,13 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 
 // addMessage handles a hook's message to the user. It is dropped at the start of a session and for agents.
 func (o *Outcome) addMessage(c *hookCall, text string) {
-	switch {
-	case claudecode.HookEventNamed(c.event).FramesOnly, c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
-	default:
-		o.Notices = append(o.Notices, informationalEvent("notice", c.name+" says: "+text))
-	}
 	o.attachText(c, "hook_system_message", "content", text)
+	switch {
+	case claudecode.HookEventNamed(c.event).FramesOnly, c.isStart(), c.event == "SubagentStop":
+	default:
+		notice := informationalEvent("notice", c.name+" says: "+text)
+		o.Notices, o.Attachments[len(o.Attachments)-1].Notice = append(o.Notices, notice), notice
+	}
 }
 
 // refusalReason returns the reason of a hook that refused: first in the form for users, then unchanged (empty if the hook
@@ -224,7 +228,9 @@ func decisionRank(decision string) int {
 func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
-		o.attachContext(c, s.AdditionalContext)
+		if !c.isStart() {
+			o.attachContext(c, s.AdditionalContext)
+		}
 	}
 	overwriteIfSet(&o.UpdatedInput, nonNull(s.UpdatedInput))
 	overwriteIfSet(&o.UpdatedOutput, nonNull(s.UpdatedToolOutput))

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -20,6 +21,11 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		return Outcome{}
 	}
 	c := r.newCall(in, event, subject)
+	if c.isStart() || claudecode.HookEventNamed(event).PrecedesPrompt {
+		for range chosen {
+			c.ids = append(c.ids, r.options.NewID())
+		}
+	}
 	r.forgetEnv(event)
 	answers := make([]hookResult, len(chosen))
 	var wg sync.WaitGroup

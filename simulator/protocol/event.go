@@ -189,6 +189,8 @@ type User struct {
 	Companion bool `json:"-"`
 	// SourceUUID is the uuid of the assistant event with the call whose result this is; for transcripts.
 	SourceUUID string `json:"-"`
+	// StartHooks records the hooks that ran before this first prompt of an agent; for transcripts.
+	StartHooks []Event `json:"-"`
 }
 
 // UserContent is the message inside a user event.

@@ -93,6 +93,7 @@ type AttachmentAdded struct {
 	Rendered   string // text for the model; empty if it is not recorded
 	Tool       string // built-in tool that counts as used; empty means none
 	AgentID    string // agent to whose conversation it belongs; empty for the main conversation
+	UUID       string // empty means a new one
 }
 
 // UnmetExpectation is an expectation of the scenario that the run did not meet.

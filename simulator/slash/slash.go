@@ -43,9 +43,11 @@ func (c Call) Tags() string {
 // Output wraps the output of a local command as user messages contain it.
 func Output(text string) string { return "<local-command-stdout>" + text + "</local-command-stdout>" }
 
-// ErrorOutput is like [Output] for a failed command, but adds no tags.
+// ErrorOutput is like [Output] but for a command that failed. Tags in the text of a failed shell command are escaped.
 func ErrorOutput(text string) string {
-	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	if strings.HasPrefix(text, "Shell command ") {
+		text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	}
 	return "<local-command-stderr>" + text + "</local-command-stderr>"
 }
 

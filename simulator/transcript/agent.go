@@ -118,7 +118,14 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	if err := a.write(id, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
 		return err
 	}
-	return a.conversation.writer.writeLines(a.conversation.agentPath(id), a.attachments.agentListings(id)...)
+	var hooks []any
+	for _, ev := range ev.StartHooks {
+		if added, ok := ev.(*protocol.AttachmentAdded); ok {
+			added.AgentID = id
+			hooks = append(hooks, a.conversation.attachmentAdded(added))
+		}
+	}
+	return a.conversation.writer.writeLines(a.conversation.agentPath(id), append(hooks, a.attachments.agentListings(id)...)...)
 }
 
 // writeMeta writes the .meta.json file. A mirror receives it as a line of the transcript (spec: cli-contract 8.5).

@@ -40,14 +40,5 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 			return err
 		}
 	}
-	return r.writeTo(ev.AgentID, r.attachmentLine(ev))
-}
-
-// attachmentLine returns the line of an attachment.
-func (r *recorder) attachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
-	line := r.conversation.attachmentLine(ev.AgentID, ev.Role, ev.Attachment)
-	if ev.Rendered != "" {
-		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
-	}
-	return line
+	return r.writeTo(ev.AgentID, r.conversation.attachmentAdded(ev))
 }

@@ -77,7 +77,7 @@ type silentTurnReminder struct {
 	Text string `json:"text"`
 }
 
-// silentTurns is the number of replies without text after which the model is reminded (observed with 2.1.330).
+// silentTurns is the number of replies without text after which the model is reminded, each time (observed with 2.1.330).
 const silentTurns = 5
 
 const silentText = "Say a word to the user about the state of the work."
@@ -361,7 +361,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 
 // reminders returns the reminders that a request of the main conversation adds.
 func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []protocol.AttachmentLine) {
-	if c.silentReplies == silentTurns {
+	if c.silentReplies > 0 && c.silentReplies%silentTurns == 0 {
 		lines = append(lines, l.conversation.reminderLine("", silentTurnReminder{"silent_turn_reminder", silentText}, silentText))
 	}
 	if line := l.conversation.directoryReminder(*cmp.Or(c.describedDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {

@@ -85,8 +85,20 @@ func (th *conversation) timestampOr(timestamp string) string {
 }
 
 func (th *conversation) attachmentLine(agentID, role string, value any) protocol.AttachmentLine {
-	e := th.newEnvelope(agentID, "", "")
+	return attachmentLineOf(th.newEnvelope(agentID, "", ""), role, value)
+}
+
+func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.AttachmentLine {
 	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineTrailer: e.LineTrailer}
+}
+
+// attachmentAdded returns the line of an attachment.
+func (th *conversation) attachmentAdded(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
+	line := attachmentLineOf(th.newEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
+	if ev.Rendered != "" {
+		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
+	}
+	return line
 }
 
 // reminderLine returns the line of an attachment that is sent to the model as a text between messages.

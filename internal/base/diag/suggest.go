@@ -5,11 +5,16 @@ import "strings"
 // Nearest returns the candidate most similar to name; "" if none is similar. Case and the difference between "-" and
 // "_" are ignored. Of equally similar candidates, the first is returned; name itself is never returned.
 func Nearest(name string, candidates []string) string {
+	return Closest(name, candidates, max(1, len(name)/3))
+}
+
+// Closest is like [Nearest], with the number of edits up to which names are similar.
+func Closest(name string, candidates []string, most int) string {
 	const longest = 64
 	if name == "" || len(name) > longest {
 		return ""
 	}
-	best, bestDist := "", 1+max(1, len(name)/3)
+	best, bestDist := "", 1+most
 	folded := normalize(name)
 	for _, c := range candidates {
 		if len(c) > longest {

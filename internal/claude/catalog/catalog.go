@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -195,6 +196,18 @@ func (c *Catalog) Command(name string) (Command, bool) {
 		return Command{}, false
 	}
 	return commands[i], true
+}
+
+// Suggestion returns a sentence with the skill or command whose name is most similar; empty if none is.
+func (c *Catalog) Suggestion(name string) string {
+	names := append(claudecode.TerminalOnlyCommands(), mapToNames(c.Commands(), func(k Command) string { return k.Name })...)
+	for _, b := range claudecode.Builtins() {
+		names = append(append(names, b.Name), b.Aliases...)
+	}
+	if near := diag.Closest(name, names, 2); near != "" {
+		return ". Did you mean " + near + "?"
+	}
+	return ""
 }
 
 // ListedDescription returns the description as hosts show it, with the source of the command added.

@@ -166,12 +166,14 @@ func (l *skillLibrary) Check(name string) error {
 	allowed := l.allowed.Load()
 	reserved := " Ask the user to run /" + name + " themselves — it cannot be invoked via the Skill tool."
 	switch {
+	case name == "":
+		return errors.New("Invalid skill format: " + name)
 	case !ok && slices.Contains(claudecode.TerminalOnlyCommands(), name):
 		return errors.New(name + " is a UI command, not a skill." + reserved)
 	case !ok && command.IsKnown(name):
 		return errors.New(name + " is a built-in CLI command, not a skill." + reserved)
 	case !ok:
-		return errors.New("Unknown skill: " + name)
+		return errors.New("Unknown skill: " + name + l.catalog.Suggestion(name))
 	case k.HiddenFromModel:
 		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved + " Do not replicate this skill's workflow by other means — it is reserved for explicit user invocation.")
 	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):

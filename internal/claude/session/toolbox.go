@@ -201,7 +201,7 @@ func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
 	})
 }
 
-// deferredNames returns the tools that the model must search for. Two tools that a search finds are not listed.
+// deferredNames returns the tools that the model must search for.
 func (t *toolbox) deferredNames(ctx context.Context) []string {
 	tools, err := t.Tools(ctx)
 	if err != nil {
@@ -215,8 +215,7 @@ func (t *toolbox) deferred(tools []protocol.Tool) []string {
 	exists := t.inventory.offeredTools(t.servers.hasResources())
 	names := []string{}
 	for _, def := range tools {
-		untold := def.Name == "ListAgents" || def.Name == "ScheduleWakeup"
-		if t.servers.isDeferred(def) && !untold && (def.Server != "" || slices.Contains(exists, def.Name)) {
+		if t.servers.isDeferred(def) && (def.Server != "" || slices.Contains(exists, def.Name)) {
 			names = append(names, def.Name)
 		}
 	}
