@@ -4,11 +4,15 @@
 package bash
 
 import (
+	"cmp"
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/gitworktree"
+	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
@@ -35,3 +39,49 @@ type Commands struct {
 
 // New returns the Commands of a session; it starts nothing.
 func New(o Options) *Commands { return &Commands{options: o} }
+
+const (
+	defaultTimeoutMS = 120_000
+	maxTimeoutMS     = 600_000
+	// The limits of background commands.
+	defaultBackgroundMS = 600_000
+	maxBackgroundMS     = 7_200_000
+)
+
+type bashInput struct {
+	Command         string       `json:"command"`
+	Timeout         *tool.Number `json:"timeout"`
+	Description     string       `json:"description"`
+	RunInBackground bool         `json:"run_in_background"`
+	NoSandbox       bool         `json:"dangerouslyDisableSandbox"`
+}
+
+// taskInfo returns the task information of a command.
+func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
+	info := task.Info{Kind: task.KindBash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
+	if call.Agent != nil {
+		info.ParentID = call.Agent.ID
+	}
+	return info
+}
+
+// timeout returns how long the command may run.
+func (c *Commands) timeout(in bashInput) time.Duration {
+	ms, most := defaultBackgroundMS, maxBackgroundMS
+	if !in.RunInBackground {
+		ms = cmp.Or(c.milliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
+		most = max(ms, cmp.Or(c.milliseconds("BASH_MAX_TIMEOUT_MS"), maxTimeoutMS))
+	}
+	if in.Timeout != nil && *in.Timeout > 0 {
+		ms = int(*in.Timeout)
+	}
+	return time.Duration(min(ms, most)) * time.Millisecond
+}
+
+func (c *Commands) milliseconds(key string) int {
+	n, err := strconv.Atoi(c.options.Shell.Getenv(key))
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
