@@ -151,8 +151,8 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	}
 }
 
-// finish records the end of a run. If a message is waiting, it returns the message instead. After finish, a message
-// continues the agent in another run.
+// finish records the end of a run. If the run completed and a message is waiting, it returns the message instead. After
+// finish, a message continues the agent in another run.
 func (w *agentRun) finish(end task.End) (message string, more bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()

@@ -315,8 +315,8 @@ func (w *outputWatcher) wait(d time.Duration) {
 // envEvents are the events whose hooks may write shell code for later commands, in the order in which it runs.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// envFile returns the path for CLAUDE_ENV_FILE of a hook; empty means none. It removes the content that an earlier run
-// of a repeatable event wrote.
+// envFile returns the path for CLAUDE_ENV_FILE of a hook, and creates its directory; empty means none. For repeatable
+// events, forgetEnv has removed the files of the earlier run.
 func (r *Runner) envFile(c *hookCall, place int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""

@@ -109,8 +109,8 @@ func checkConfig(c protocol.HookConfig) error {
 }
 
 // compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1): A missing matcher, "" and "*" match
-// everything. Names of letters, digits and "_", separated by "|" or commas, are exact alternatives. Any other matcher
-// is an unanchored JavaScript regular expression.
+// everything. Names of letters, digits and "_", separated by "|", commas or spaces, are exact alternatives. Any other
+// matcher is an unanchored JavaScript regular expression.
 func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":

@@ -33,8 +33,8 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictWithoutRule returns the question that the command line would cause without the ask rule. Nil means that it
-// would be a plain request for approval; then the rule for the command determines the message (observed with 2.1.330).
+// verdictWithoutRule returns the question that the command line would cause without the ask rule. Nil means that the
+// rule determines the message: it is about the only command, or the question would be plain (observed with 2.1.330).
 func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil

@@ -68,8 +68,8 @@ func repair(text string, mistake error) (string, bool) {
 	return "", false
 }
 
-// endsUnclosed reports whether a repaired script still cannot be judged, because an open double quote and an open for
-// loop are also errors for the real CLI.
+// endsUnclosed reports whether a repaired script still cannot be judged, because an open double quote, for loop or case
+// is also an error for the real CLI.
 func endsUnclosed(source string, stmts []*syntax.Stmt) bool {
 	open := false
 	for _, stmt := range stmts {

@@ -20,8 +20,8 @@ type leftoverProcess struct {
 	isClaude bool   // the process is a claude
 }
 
-// leftovers returns the processes of a run that are still running: those with its mark, and descendants of this program
-// that this program did not start itself. On systems that do not report processes the list is empty.
+// leftovers returns the processes of a run that are still running: descendants of this program that it did not start
+// itself or, if it performs other runs, those with the run's mark. It is empty if the system reports no processes.
 func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())
