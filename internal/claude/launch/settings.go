@@ -164,8 +164,8 @@ func (r *resolver) resolveEnvironmentDirs() {
 	r.plan.Store = r.mcpStore()
 }
 
-// mcpStore returns the path under which the command mcp stores servers: next to the settings if a variable sets their
-// directory, else where the real CLI stores them (spec: cli-observed 6).
+// mcpStore returns the store of the command mcp. Its file is next to the settings if a variable sets their directory,
+// else where the real CLI has it (spec: cli-observed 6), and empty without a home directory.
 func (r *resolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"
 	home := r.plan.Home

@@ -146,7 +146,7 @@ func encodeValue(value any) json.RawMessage {
 	return text
 }
 
-// objectAt returns the object under a key; it is empty if the key is missing.
+// objectAt returns the object under a key; it is empty if there is no object.
 func objectAt(of plainjson.Object, key string) plainjson.Object {
 	inner, _ := plainjson.Parse(of.Get(key)) // a value that is not an object counts as missing
 	return inner
