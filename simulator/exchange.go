@@ -252,7 +252,7 @@ type rateLimits struct {
 // startMessage creates the message that is streamed next.
 func (x *exchange) startMessage(sp replyUsage, stream *scenarios.Stream) *message {
 	stream = cmp.Or(stream, &x.sim.options.Display.Stream)
-	name := x.sim.modelName()
+	name := x.sim.requestModel()
 	x.current = &message{
 		turnContext: x.turnContext, round: x.round, pace: scenarios.NewPace(*stream, x.sim.options.Rand),
 		messageHead: messageHead{id: x.out.apiID("msg"), request: x.out.apiID("req"), modelName: name, wireModel: claudecode.WireModel(name), replyUsage: sp},

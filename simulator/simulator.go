@@ -133,8 +133,16 @@ func New(o Options) (*Simulator, error) {
 	return s, nil
 }
 
-// modelName returns the full name of the model of the next request.
+// modelName returns the full name of the model that is set.
 func (s *Simulator) modelName() string { return claudecode.ResolveModel(s.options.State.Model()) }
+
+// requestModel returns the full name of the model of the next request.
+func (s *Simulator) requestModel() string {
+	if s.options.Agent == nil && s.options.Location.Mode() == protocol.ModePlan {
+		return claudecode.PlanningModel(s.options.State.Model())
+	}
+	return s.modelName()
+}
 
 // contextWindow returns the number of tokens that the conversation may reach.
 func (s *Simulator) contextWindow() int {
@@ -172,7 +180,7 @@ func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 		}
 	}
 	return scenarios.Vars{
-		Model:          s.modelName(),
+		Model:          s.requestModel(),
 		PermissionMode: string(s.options.Location.Mode()),
 		SystemPrompt:   s.options.System,
 		Tools:          names,

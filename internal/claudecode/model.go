@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -148,6 +149,11 @@ func ResolveModel(name string) string {
 		return base // name is not a variant
 	}
 	return name
+}
+
+// PlanningModel is like [ResolveModel] for requests in plan mode, in which two short names have another model.
+func PlanningModel(name string) string {
+	return ResolveModel(cmp.Or(map[string]string{"haiku": "sonnet", "opusplan": "opus"}[strings.ToLower(strings.TrimSpace(name))], name))
 }
 
 // RequestedModelLabel returns a user's name for a model as it is shown next to the resolved model; empty means the user

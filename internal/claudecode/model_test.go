@@ -74,6 +74,17 @@ func TestRequestedModelLabel(t *testing.T) {
 	}
 }
 
+// Observed with 2.1.330: only the short names have another model in plan mode.
+func TestPlanningModel(t *testing.T) {
+	for given, want := range map[string]string{
+		"haiku": "claude-sonnet-5-5", "OpusPlan": "claude-opus-5-5", "claude-haiku-5-5": "claude-haiku-5-5", "sonnet": "claude-sonnet-5-5",
+	} {
+		if got := claudecode.PlanningModel(given); got != want {
+			t.Errorf("%q: %q, want %q", given, got, want)
+		}
+	}
+}
+
 // The cost equals that of CLI 2.1.329 to the last digit.
 func TestCost(t *testing.T) {
 	if got := claudecode.FactsOfModel("claude-opus-5-5").Cost(10, 5); got != 0.00014000000000000001 {
