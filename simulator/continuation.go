@@ -35,7 +35,7 @@ type continuation struct {
 	exchange *exchange
 
 	truncations     int  // truncated replies so far
-	safetyStops     int  // refused replies so far
+	refused         bool // a reply of this turn was refused
 	askedAfterEmpty bool // the model was already asked to continue after an empty reply
 	stopBlocks      int  // how often Stop hooks have continued this turn
 	stopPrevented   bool // a Stop hook answered continue: false
@@ -113,9 +113,11 @@ func (a *continuation) handleTruncation() (text string, err error) {
 		a.out.emit(a.companionMessage(resumeText))
 		return resumeText, nil
 	case "refusal":
-		if a.safetyStops++; a.safetyStops > 1 {
+		a.sim.history.safetyStops++
+		if a.refused {
 			return "", a.endRefused()
 		}
+		a.refused = true
 		a.emitRefusalRetry()
 		return retryText, nil
 	case "end_turn":

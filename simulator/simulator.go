@@ -37,6 +37,7 @@ type history struct {
 	turns            int
 	rounds           int // number of messages with calls
 	results          int
+	safetyStops      int            // refused replies
 	failures         map[string]int // number of failures simulated, by rule
 	sessionStarted   bool           // the SessionStart hooks have run
 	resumed          bool           // the conversation began in an earlier process

@@ -291,7 +291,7 @@ func (t *turn) emitResult(end *turnEndError) {
 		StopReason: stop, TerminalReason: end.terminalReason,
 		FastModeState: "off", FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
 		SubagentStats: t.background.subagentStats(),
-		SafetyStops:   &t.continuation.safetyStops, QueuedTurnCount: new(int),
+		SafetyStops:   new(s.history.safetyStops), QueuedTurnCount: new(int),
 		ResultIndex: s.history.results, Errors: end.errors, Origin: t.prompts.origin(),
 		StructuredOutput: end.structured, LocalCommand: end.localCommand,
 	}
