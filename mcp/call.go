@@ -125,8 +125,11 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	if refused, ok := errors.AsType[*connection.DialError](err); ok && refused.NeedsLogin {
 		err = fmt.Errorf("MCP server %q needs you to sign in again (run /mcp to re-authenticate)", tool.Server)
 	}
-	if errors.Is(err, connection.ErrBroken) {
+	switch {
+	case errors.Is(err, connection.ErrBroken):
 		err = &unansweredError{tool.Server}
+	case errors.Is(err, connection.ErrUnreadable):
+		err = &unreadError{tool.Server, tool.RawName}
 	}
 	if unusable, ok := errors.AsType[*connection.ResultError](err); ok {
 		err = fmt.Errorf("MCP server %q %w", tool.Server, unusable)
@@ -146,6 +149,14 @@ func (e *unansweredError) Error() string {
 		"The tool may have run: check whether it did before running it again.", e.server)
 }
 
+// unreadError reports a message that closed the connection during a call, as the real CLI words it.
+type unreadError struct{ server, tool string }
+
+func (e *unreadError) Error() string {
+	return fmt.Sprintf("The connection to MCP server %q was closed because a message from the server was too large or could not be parsed, "+
+		"so the result of tool %q was not read.", e.server, e.tool)
+}
+
 // TryReconnect makes one attempt to connect the remote server of a tool if the server has failed, as the real CLI does when
 // the tool is called. It reports whether the tool can be called then.
 func (m *Manager) TryReconnect(ctx context.Context, tool string) bool {
@@ -158,7 +169,7 @@ func (m *Manager) TryReconnect(ctx context.Context, tool string) bool {
 	if err != nil || !s.isRemote() {
 		return false
 	}
-	if st, _ := s.snapshot(); st.state != StateFailed {
+	if st, _ := s.snapshot(); st.state != StateFailed || st.isRetried {
 		return false
 	}
 	if _, err := s.connectAgain(ctx); err != nil {

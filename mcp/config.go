@@ -43,9 +43,6 @@ type ServerConfig struct {
 	URL     string
 	Headers map[string]string
 	Authorization
-	// FallbackToSSE retries an http server with the older SSE transport if the URL does not accept messages (HTTP 404
-	// or 405).
-	FallbackToSSE bool
 	// Timeout bounds the time between two messages of the server during a call; 0 means the default of the manager.
 	Timeout time.Duration
 	// MaxTotal bounds a whole call; Timeout then bounds the time between two messages. 0 means Timeout bounds the call.
@@ -431,7 +428,6 @@ func parseEditorEntry(f *entryFields) (ServerConfig, *entryError) {
 	if cfg.Type == "" && f.Has("url") {
 		cfg.Type = typeHTTP
 	}
-	cfg.FallbackToSSE = cfg.Type == typeHTTP // in this dialect http means streamable HTTP or SSE
 	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
 		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
 	}

@@ -79,7 +79,7 @@ func TestEntries(t *testing.T) {
 			values: []string{`{"inputs":[],"servers":{"s":{"command":"x"},"h":{"type":"http","url":"http://h"}}}`},
 			want: []ServerConfig{
 				{Name: "s", Source: "dynamic", Type: "stdio", Command: "x"},
-				{Name: "h", Source: "dynamic", Type: "http", URL: "http://h", FallbackToSSE: true},
+				{Name: "h", Source: "dynamic", Type: "http", URL: "http://h"},
 			},
 		},
 	}

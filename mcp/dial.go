@@ -20,9 +20,9 @@ type dialResult struct {
 	err   error
 }
 
-// connect makes one attempt to connect. Transient failures of a remote server are retried up to retries times. The
-// connection lasts until lifetime is cancelled; the attempt lasts until ctx is cancelled or the connect timeout expires.
-func (s *server) connect(lifetime, ctx context.Context, retries int) dialResult {
+// connect makes one attempt to connect. The connection lasts until lifetime is cancelled; the attempt lasts until ctx is
+// cancelled or the connect timeout expires.
+func (s *server) connect(lifetime, ctx context.Context) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {
 		return dialResult{err: err}
@@ -41,14 +41,7 @@ func (s *server) connect(lifetime, ctx context.Context, retries int) dialResult 
 		log.Printf("not asked again: it refused a request without a token")
 		return dialResult{err: d.needsLogin()}
 	}
-	var r dialResult
-	for attempt := range retries + 1 {
-		r = d.negotiate(lifetime, limit)
-		if r.err == nil || attempt == retries || !errors.As(r.err, &connection.TransientError{}) ||
-			sleep(limit, s.options.Pauses.Retry<<attempt) != nil {
-			break
-		}
-	}
+	r := d.negotiate(lifetime, limit)
 	if r.err != nil {
 		log.Printf("failed: %v", r.err)
 		return r
@@ -76,10 +69,13 @@ func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
 		}
 	}
 	r := d.dialOnce(lifetime, limit, connection.NegotiateLegacy)
-	if d.cfg.FallbackToSSE && errors.Is(r.err, connection.ErrNoEndpoint) {
+	refused, failed := errors.AsType[*connection.DialError](r.err)
+	if failed && !refused.NeedsAuth && refused.Status/100 == 4 && refused.Status != http.StatusTooManyRequests {
 		d.log.Printf("no streamable HTTP here, trying sse")
 		d.cfg.Type = typeSSE
-		return d.dialOnce(lifetime, limit, connection.NegotiateLegacy)
+		if old := d.dialOnce(lifetime, limit, connection.NegotiateLegacy); old.err == nil {
+			return old
+		}
 	}
 	return r
 }
@@ -146,7 +142,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 		return connection.Process{
 			Command: d.cfg.Command, Args: d.cfg.Args, Env: d.environ(d.cfg), Dir: cmp.Or(d.cfg.CWD, d.options.CWD),
 			Grace: d.cfg.ShutdownGrace, MaxLine: orDefault(d.cfg.MaxLineBytes, defaultMaxLine),
-			Stderr: d.log.Stderr(), Redactor: d.log,
+			Stderr: d.log.Stderr(),
 		}, nil
 	case typeHTTP, typeSSE:
 		if d.cfg.URL == "" && d.cfg.Type == typeHTTP {

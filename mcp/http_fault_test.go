@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -154,7 +155,7 @@ func TestHTTPServerEnds(t *testing.T) {
 		var s *httptest.Server
 		s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if ends.Load() && r.Method == http.MethodPost { // the GET of the listening stream may come late
-				s.Listener.Close()
+				closePort(s)
 			}
 			faultyHTTP{}.ServeHTTP(w, r)
 		}))
@@ -164,7 +165,7 @@ func TestHTTPServerEnds(t *testing.T) {
 			Servers: []ServerConfig{{Name: "s", Type: "http", URL: s.URL + "/mcp"}}, Pauses: Pauses{Reconnect: time.Hour, Reopen: time.Millisecond},
 		})
 		if ends.Store(tool != "fine"); tool == "fine" {
-			s.Listener.Close()
+			closePort(s)
 		}
 		res, err := m.Call(t.Context(), CallRequest{Tool: "s/" + tool})
 		if err != nil || !res.IsError || res.Content.Plain() != want {
@@ -176,22 +177,36 @@ func TestHTTPServerEnds(t *testing.T) {
 	}
 }
 
+// closePort closes the port of a server, and returns when it refuses connections.
+func closePort(s *httptest.Server) {
+	s.Listener.Close()
+	for {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			return
+		}
+		c.Close()
+	}
+}
+
 // TestHTTPMisbehaving has a row for every fault of an HTTP server, in a call and in the handshake. Each call returns
 // within its time and memory limit with an error that names the fault, and the next call works (M42, M43, M44).
 func TestHTTPMisbehaving(t *testing.T) {
 	const timeout, connectTimeout = `MCP server "s" tool "%s" timed out after 0s`, "connection timed out after 500ms (connectTimeout of its entry)"
 	const tooLong = "the message of the server has more than 33554432 bytes; the limit is 16777216 (maxLineBytes in the server's entry)"
+	const unreadable = `The connection to MCP server "s" was closed because a message from the server was too large or could not be parsed, so the result of tool "%s" was not read.`
+	const reset = "ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()"
 	for _, test := range []struct{ fault, call, handshake string }{
-		{"html", "unexpected content type: text/html", ""},
-		{"no type", "unexpected content type: ", ""},
-		{"accepted", "unexpected content type: ", ""},
-		{"500", "request failed with status 500: oh no\n", ""},
-		{"500 with JSON", "server answered with neither a result nor an error", ""},
-		{"error with 400", "not like this", "server returned 4xx for initialize POST, likely a legacy SSE server"},
-		{"broken JSON", "failed to decode response: unexpected EOF", ""},
-		{"half a body", "failed to decode response: unexpected EOF", ""},
-		{"cut", "Connection closed", ": EOF"},
-		{"silent stream", "the stream ended before the answer", ""},
+		{"html", "Unexpected content type: text/html", ""},
+		{"no type", "Unexpected content type: null", ""},
+		{"accepted", timeout, connectTimeout},
+		{"500", "Error POSTing to endpoint: oh no", ""},
+		{"500 with JSON", `Error POSTing to endpoint: {"detail":"oh no"}`, ""},
+		{"error with 400", `Error POSTing to endpoint: {"jsonrpc":"2.0","id":2,"error":{"code":-32099,"message":"not like this"}}`, `"message":"not like this"}}`},
+		{"broken JSON", unreadable, "a message of the server cannot be parsed"},
+		{"half a body", reset, ": unexpected EOF"},
+		{"cut", reset, ": EOF"},
+		{"silent stream", timeout, "the stream ended before the answer"},
 		{"hanging stream", timeout, connectTimeout},
 		{"junk in a stream", "", "\"serverInfo\"\n    ],\n    \"message\": \"Invalid input: expected object, received undefined\"\n  }\n]"},
 		{"redirects", `Post "/mcp": stopped after 10 redirects`, ""},

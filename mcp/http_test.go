@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -100,8 +99,8 @@ func remoteConfig(f *fakeHTTP) ServerConfig {
 	return ServerConfig{Name: "s", Type: "http", URL: f.URL + "/mcp", Headers: map[string]string{"Authorization": "Bearer sesame"}, Timeout: 300 * time.Millisecond}
 }
 
-// TestHTTP checks the session, version and configured headers of every request, the open GET stream, the ids of answers
-// (M43), cancellation (M23), and that no DELETE is sent at the end.
+// TestHTTP: session, version and configured headers on every request, the open GET stream, an answer with another
+// id is not used (M43), cancellation (M23), no DELETE at the end.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
@@ -216,7 +215,8 @@ func TestHTTPSession(t *testing.T) {
 	}
 }
 
-// TestHTTPRetries: a first connect is retried after 5xx, not after 404 (S13).
+// TestHTTPRetries: after 5xx a server has failed, and connects later; after 404 and 429 it is not tried again (S13; observed with
+// 2.1.330).
 func TestHTTPRetries(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, func(n int, _ *http.Request) int {
@@ -225,14 +225,24 @@ func TestHTTPRetries(t *testing.T) {
 		}
 		return 0
 	})
-	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
-	if st := m.Servers()[0]; st.State != StateConnected {
+	pauses := Pauses{Retry: 10 * time.Millisecond}
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Pauses: pauses})
+	if st := m.Servers()[0]; st.State != StateFailed || st.Error != "Error POSTing to endpoint:" {
 		t.Errorf("%s: %s", st.State, st.Error)
 	}
-	gone := newFakeHTTP(t, func(int, *http.Request) int { return http.StatusNotFound })
-	m = start(t, Options{Servers: []ServerConfig{remoteConfig(gone)}})
-	if st := m.Servers()[0]; st.State != StateFailed || strings.Count(gone.log(), "POST") != 1 {
-		t.Errorf("%s: %s\n%s", st.State, st.Error, gone.log())
+	eventually(t, 5*time.Second, func() bool { return m.Servers()[0].State == StateConnected }, "not connected")
+	for _, test := range []struct {
+		status int
+		want   string
+	}{
+		{http.StatusNotFound, "MCP endpoint not found at %s. Check the URL in your MCP config."},
+		{http.StatusTooManyRequests, "Error POSTing to endpoint:"},
+	} {
+		gone := newFakeHTTP(t, func(int, *http.Request) int { return test.status })
+		m = start(t, Options{Servers: []ServerConfig{remoteConfig(gone)}, Pauses: pauses})
+		if st := m.Servers()[0]; st.State != StateFailed || st.Error != strings.ReplaceAll(test.want, "%s", gone.URL) || strings.Count(gone.log(), "POST") != 1 {
+			t.Errorf("%s: %s\n%s", st.State, st.Error, gone.log())
+		}
 	}
 }
 
@@ -394,12 +404,11 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// TestHTTPFailedAtFirst checks that a call of a failed server connects once more. If that also fails, the tool counts
-// as unknown, and the next call tries again (observed with 2.1.330).
+// TestHTTPFailedAtFirst: a call of a tool of a server that failed connects once more (observed with 2.1.330).
 func TestHTTPFailedAtFirst(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, func(n int, _ *http.Request) int {
-		if n <= 2 {
+		if n <= 2 { // the handshake, and the stream of an older server
 			return http.StatusNotFound
 		}
 		return 0
@@ -408,13 +417,10 @@ func TestHTTPFailedAtFirst(t *testing.T) {
 	if st := m.Servers()[0]; st.State != StateFailed {
 		t.Fatalf("%s: %s", st.State, st.Error)
 	}
-	if _, err := m.Call(t.Context(), CallRequest{Tool: "mcp__s__echo"}); !errors.Is(err, ErrNotConnected) {
-		t.Errorf("the first call: %v", err)
-	}
 	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
-		t.Errorf("the second call: %s", got)
+		t.Errorf("got %s", got)
 	}
-	if n := strings.Count(f.log(), "POST initialize"); n != 3 {
+	if n := strings.Count(f.log(), "POST initialize"); n != 2 {
 		t.Errorf("%d handshakes:\n%s", n, f.log())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -122,8 +123,8 @@ func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.L
 		if err != nil || len(failed) == 0 || attempt == maxRetries {
 			return out, err
 		}
-		if err := sleep(ctx, f.pause<<attempt); err != nil {
-			return out, err
+		if !connection.Sleep(ctx, f.pause<<attempt) {
+			return out, ctx.Err()
 		}
 		pending = failed
 	}
@@ -139,7 +140,11 @@ func (f listFetcher) fetchLists(ctx context.Context, all []connection.List, out 
 		}
 		if err != nil && f.conn.InitializeResult().Has(string(list)) {
 			out.addWarnings(list, fmt.Sprintf("listing %s failed: %v", list, err))
-			if rpc, refused := errors.AsType[*connection.Error](err); !refused || rpc.Code != connection.CodeMethodNotFound && rpc.Code != connection.CodeInvalidParams {
+			rpc, refused := errors.AsType[*connection.Error](err)
+			answer, failedHTTP := errors.AsType[*connection.AnswerError](err)
+			final := refused && (rpc.Code == connection.CodeMethodNotFound || rpc.Code == connection.CodeInvalidParams) ||
+				failedHTTP && answer.Status < http.StatusInternalServerError
+			if !final {
 				failed = append(failed, list)
 			}
 		}
@@ -165,7 +170,8 @@ func (f listFetcher) fetchLists(ctx context.Context, all []connection.List, out 
 func isRefusal(err error) bool {
 	_, refused := errors.AsType[*connection.Error](err)
 	_, unusable := errors.AsType[*connection.ResultError](err)
-	return refused || unusable
+	_, answered := errors.AsType[*connection.AnswerError](err)
+	return refused || unusable || answered
 }
 
 // decodeItems decodes the elements of a list that has been checked against its schema.
@@ -205,17 +211,6 @@ func (f listFetcher) addTools(all []json.RawMessage, out *lists) {
 
 // maxRetries is the number of retries of a first connect or a list request.
 const maxRetries = 3
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // parseTool reads one definition that has been checked against its schema. It keeps the input schema and the
 // annotations as the server sent them.

@@ -96,8 +96,8 @@ func (c Credentials) Now() time.Time {
 
 // Pauses are the pauses between attempts.
 type Pauses struct {
-	// Retry is the pause after the first failure of a first connect to a remote server, or of a list request. It doubles
-	// with each of the three retries. 0 means 250 ms.
+	// Retry is the pause after the first failure of a list request; it doubles with each of the three retries. 0 means 250 ms.
+	// A first connect to a remote server is retried after 2, 6 and 16 times this pause.
 	Retry time.Duration
 	// Reconnect is the pause before the first of five attempts to reconnect; it doubles with each. 0 means 1 s.
 	Reconnect time.Duration

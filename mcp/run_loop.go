@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -15,14 +16,14 @@ import (
 // loopState is the internal state of the run goroutine, which is not part of the status.
 type loopState struct {
 	*server
-	conn        *connection.Conn // current connection, which may be closing
-	stopDial    context.CancelFunc
-	dialed      chan dialResult    // nil means not connecting
-	retry       *time.Timer        // nil means not waiting to reconnect
-	refreshed   chan refreshResult // nil means no refresh in progress
-	nextUpdate  *time.Timer        // nil means a refresh may start immediately
-	attempts    int
-	connectOnce bool // the next attempt is made without retries
+	conn       *connection.Conn // current connection, which may be closing
+	stopDial   context.CancelFunc
+	dialed     chan dialResult    // nil means not connecting
+	retry      *time.Timer        // nil means not waiting to reconnect
+	refreshed  chan refreshResult // nil means no refresh in progress
+	nextUpdate *time.Timer        // nil means a refresh may start immediately
+	attempts   int
+	retries    int // number of retries of a first connect that failed for a reason that may pass
 }
 
 // run connects, reconnects and refreshes the server until ctx ends.
@@ -32,7 +33,7 @@ func (l *loopState) run(ctx context.Context) {
 	if l.cfg.Disabled {
 		l.disable()
 	} else {
-		l.dial(ctx)
+		l.connectNow(ctx)
 	}
 	for {
 		select {
@@ -85,8 +86,10 @@ func (l *loopState) applyState(ctx context.Context, r stateRequest) {
 	switch r.target {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {
-			l.attempts, l.connectOnce = 0, r.singleAttempt
-			l.dial(ctx)
+			if l.attempts, l.retries = 0, 0; r.singleAttempt {
+				l.retries = maxRetries
+			}
+			l.connectNow(ctx)
 		}
 	case StateDisabled:
 		l.disconnect(ctx)
@@ -99,24 +102,20 @@ func (l *loopState) applyState(ctx context.Context, r stateRequest) {
 
 func (l *loopState) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
 
+// connectNow is dial for a server that counts as connecting from now on.
+func (l *loopState) connectNow(ctx context.Context) {
+	l.update(func(st *status) { st.state = StateConnecting })
+	l.dial(ctx)
+}
+
 // dial connects in the background and sends the outcome to dialed.
 func (l *loopState) dial(ctx context.Context) {
 	l.stopRetry()
-	l.update(func(st *status) {
-		if l.attempts == 0 {
-			st.state = StateConnecting
-		}
-	})
 	dialCtx, stop := context.WithCancel(ctx)
 	result := make(chan dialResult, 1)
 	l.dialed, l.stopDial = result, stop
-	retries := maxRetries
-	if l.attempts > 0 || l.connectOnce { // when reconnecting, the attempts themselves are the retries
-		retries = 0
-	}
-	l.connectOnce = false
 	l.tasks.Go(func() { // returns after the attempt, which has a time limit
-		result <- l.connect(ctx, dialCtx, retries)
+		result <- l.connect(ctx, dialCtx)
 	})
 }
 
@@ -128,7 +127,7 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 		l.handleDialFailure(r.err)
 		return
 	}
-	l.attempts = 0
+	l.attempts, l.retries = 0, 0
 	l.conn = r.conn
 	if !r.conn.IsModern() { // the real CLI listens from here on
 		r.conn.ForgetChanges()
@@ -162,8 +161,14 @@ func (l *loopState) handleDialFailure(err error) {
 	}
 	wasConnected := l.attempts > 0
 	l.attempts = 0
+	isRetried := d.IsTransient && !wasConnected && l.retries < maxRetries
+	if isRetried {
+		l.retry = time.NewTimer(l.options.Pauses.Retry * connectPauses[l.retries])
+		l.retries++
+	}
 	l.update(func(st *status) {
 		st.state, st.err, st.wireErr = StateFailed, d.Reason, d.Wire
+		st.isRetried = isRetried || d.Status == http.StatusTooManyRequests
 		switch {
 		case d.NeedsAuth:
 			st.state = StateNeedsAuth
@@ -173,8 +178,11 @@ func (l *loopState) handleDialFailure(err error) {
 	})
 }
 
-// maxReconnects is the number of attempts to reconnect, after which the server counts as failed. The pause doubles with
-// each attempt.
+// connectPauses are the pauses before a first connect is retried, as multiples of [Pauses.Retry] (observed with 2.1.330: 0.5,
+// 1.5 and 4 s). In the meantime the server counts as failed.
+var connectPauses = [maxRetries]time.Duration{2, 6, 16} // constant: only read
+
+// maxReconnects is the number of attempts before the server has failed; the pauses double.
 const maxReconnects = 5
 
 func (l *loopState) retryLater(reason, wireReason string) {
@@ -196,8 +204,8 @@ func (l *loopState) stopRetry() {
 func (l *loopState) handleLoss(ctx context.Context) {
 	c := l.conn
 	l.conn = nil
-	reason := "no answer to pings"
-	if !c.IsUnresponsive() {
+	reason := string(c.LostBy())
+	if reason == "" {
 		reason = cmp.Or(c.CloseReason(connection.ExitWait), ErrConnectionClosed.Error())
 	}
 	if c.PID() != 0 {
@@ -205,12 +213,15 @@ func (l *loopState) handleLoss(ctx context.Context) {
 		l.update(func(st *status) { st.stderrTail = tail })
 	}
 	l.closeLater(ctx, c)
-	if c.NeedsAuth() { // another attempt would also be refused
-		l.handleDialFailure(&connection.DialError{Reason: "authorization required", Wire: "authorization required", NeedsAuth: true})
+	if c.LostBy() == connection.LostNeedsAuth { // another attempt would also be refused
+		l.handleDialFailure(&connection.DialError{Reason: reason, Wire: reason, NeedsAuth: true})
 		return
 	}
-	if l.reconnectsAutomatically() {
-		l.attempts = 0
+	switch l.attempts = 0; {
+	case c.LostBy() == connection.LostUnreadable:
+		l.connectNow(ctx)
+		return
+	case l.reconnectsAutomatically():
 		l.retryLater(reason, ErrConnectionClosed.Error())
 		return
 	}

@@ -24,6 +24,7 @@ import (
 //	drop                       the end of the stream (HTTP)
 //	exit                       the end of the process (stdio)
 //	status N                   that status and no body (HTTP)
+//	body N TEXT                that status and a body of type application/json, in which $ID is the id (HTTP)
 //
 // It is served over stdio or HTTP, and logs what it receives.
 type scriptServer struct {
@@ -161,6 +162,17 @@ func (s *scriptServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			status = http.StatusInternalServerError
 		}
 		w.WriteHeader(status)
+		return
+	}
+	if raw, ok := strings.CutPrefix(items[0], "body "); ok {
+		code, text, _ := strings.Cut(raw, " ")
+		status, err := strconv.Atoi(code)
+		if err != nil {
+			status = http.StatusInternalServerError
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, strings.ReplaceAll(text, "$ID", string(m.ID))) // a client that is gone needs no answer
 		return
 	}
 	if len(items) == 1 && strings.HasPrefix(items[0], "{") {

@@ -116,9 +116,10 @@ type status struct {
 	conn       *connection.Conn // nil unless connected
 	initResult connection.InitializeResult
 	lists      lists
-	err        string // the reason why it is not connected
+	err        string // why it is not connected
 	wireErr    string
 	stderrTail []string // last lines of standard error, after a loss
+	isRetried  bool     // failed, or limited in its rate: a call does not connect it
 	warnings   []string
 }
 
@@ -224,12 +225,15 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st.state == StateLost || st.state == StateConnected && st.conn == nil {
-		if st, err = s.connectAgain(ctx); err != nil {
-			return nil, err
-		}
+	switch {
+	case st.state == StateLost, st.state == StateConnected && st.conn == nil:
+		st, err = s.connectAgain(ctx)
+	case st.state == StateConnecting:
+		st, err = s.waitSettled(ctx)
 	}
 	switch {
+	case err != nil:
+		return nil, err
 	case st.state == StateDisabled:
 		return nil, fmt.Errorf("%w: %s", ErrDisabled, s.cfg.Name)
 	case st.conn == nil:

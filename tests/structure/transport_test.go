@@ -12,7 +12,7 @@ import (
 
 // maxTransportLines limits the lines of claudeless's own MCP transports. Counted in the same way, they had 3,632 lines
 // before revision 2026-07-28 was supported.
-const maxTransportLines = 3_520
+const maxTransportLines = 3_613
 
 // transportPackages are the packages that carry messages of MCP. A transport carries messages, like client/transport
 // and the server transports in mcp-go. Code that uses the messages is not part of it.
@@ -31,6 +31,7 @@ var transportFiles = map[string]string{ // constant: only read
 	"fixtures/wire/stream.go":     "invalid events and connections that break are faults",
 	"fixtures/wire/transcript.go": "messages are recorded as they were sent, invalid ones too",
 
+	"mcp/internal/connection/answer.go":         "answers over HTTP that are no message, as the real CLI treats them; mcp-go has its own texts, and ends on 202",
 	"mcp/internal/connection/bound.go":          "mcp-go reads bodies of any size and hides why a stream broke",
 	"mcp/internal/connection/events.go":         "mcp-go does not accept all line ends and byte order marks",
 	"mcp/internal/connection/filter.go":         "mcp-go reads lines of any size, and drops what is no message without a trace",

@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,20 +80,20 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 	}
 	if c.IsRemote() && ctx.Err() == nil {
 		switch {
-		case errors.Is(err, errNoAnswer) && c.endpoint.isGone(ctx, cmp.Or(c.options.Reopen, reopenPause)):
-			err = ErrBroken
 		case connectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
 			err = errRefused
 		case connectionBroken(err):
-			err = ErrClosed
+			err = errReset
 		}
-		if errors.Is(err, ErrBroken) || errors.Is(err, errRefused) || errors.Is(err, ErrClosed) {
+		switch {
+		case errors.Is(err, ErrUnreadable):
+			c.giveUp(LostUnreadable)
+		case errors.Is(err, ErrBroken), errors.Is(err, errRefused):
 			c.MarkLost()
 		}
 	}
 	if f := new(DialError); errors.As(err, &f) && f.NeedsAuth {
-		c.closeReason.authRequired.Store(true)
-		c.MarkLost()
+		c.giveUp(LostNeedsAuth)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
@@ -100,6 +99,9 @@ func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	c.endpoint, _ = c.transport.(*endpoint)
 	c.host, _ = c.transport.(*host)
 	c.interceptor.negotiation.remote = c.IsRemote()
+	if c.IsRemote() {
+		c.interceptor.server, c.interceptor.reopen = c.endpoint, cmp.Or(o.Reopen, reopenPause)
+	}
 	options := []client.ClientOption{client.WithClientCapabilities(c.capabilities(o.Sampling))}
 	if o.Negotiation == NegotiateLegacy {
 		options = append(options, client.WithProtocolVersion(ProtocolVersion))
@@ -194,40 +196,33 @@ func (c *Conn) rediscover(limit context.Context) error {
 	return nil
 }
 
-// Abandon closes a connection whose Open failed with err, and returns the reason: ErrLegacy, an error that wraps
-// ErrNoEndpoint, a TransientError or a *DialError.
-func (c *Conn) Abandon(lifetime, limit context.Context, err error) error {
+// Abandon closes a connection whose Open failed with err, and returns the reason: ErrLegacy or a *DialError.
+func (c *Conn) Abandon(life, limit context.Context, err error) error {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && c.interceptor.negotiation.diedDuringProbe()
-	explained := c.explainFailure(limit, err)
-	c.Close(context.WithoutCancel(lifetime))
-	switch {
-	case died || errors.Is(err, ErrLegacy):
+	f := c.explainFailure(limit, err)
+	c.Close(context.WithoutCancel(life))
+	if died || errors.Is(err, ErrLegacy) {
 		return ErrLegacy
-	case c.endpointMissing() && errors.Is(err, transport.ErrLegacySSEServer):
-		return errors.Join(ErrNoEndpoint, explained)
-	case c.IsRemote() && isTransient(err):
-		return TransientError{explained}
 	}
-	return explained
-}
-
-// endpointMissing reports whether the last HTTP response said that the URL does not accept messages.
-func (c *Conn) endpointMissing() bool {
-	if !c.IsRemote() {
-		return false
+	if answer, ok := errors.AsType[*AnswerError](err); ok {
+		f.Status = answer.Status
 	}
-	status := c.endpoint.roundTripper.status.Load()
-	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed
+	f.IsTransient = c.IsRemote() && (isTransient(err) || errors.Is(limit.Err(), context.DeadlineExceeded))
+	return f
 }
 
 // explainFailure returns the reason for a failed handshake.
-func (c *Conn) explainFailure(limit context.Context, err error) error {
+func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
 	err = unwrapClientError(err)
 	var f *DialError
 	var rpc *Error
+	var answer *AnswerError
 	switch {
 	case errors.As(err, &f):
 		return f
+	case errors.As(err, &answer) && answer.Status == http.StatusNotFound:
+		text := fmt.Sprintf("MCP endpoint not found at %s. Check the URL in your MCP config.", c.endpoint.roundTripper.origin)
+		return &DialError{Reason: text, Wire: text}
 	case c.timeoutError != nil && errors.Is(limit.Err(), context.DeadlineExceeded):
 		return c.timeoutError
 	case errors.As(err, &rpc):
@@ -270,12 +265,6 @@ func (c *Conn) StderrTail() []string { return c.process.stderrTail() }
 
 // SkippedLines reports how many lines of output were not messages, and the first of them.
 func (c *Conn) SkippedLines() (n int, first string) { return c.process.skipped() }
-
-// WaitListening waits until the listening stream of an HTTP server is open. A server that finds it opened during a
-// call may send the answer there, where it would be lost.
-func (c *Conn) WaitListening(ctx context.Context) {
-	c.endpoint.waitListening(ctx)
-}
 
 // Deliver handles an unsolicited message of an SDK server. It fails with ErrNotHosted for other servers.
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {

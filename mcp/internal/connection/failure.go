@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,12 +39,13 @@ var (
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = errors.New("the event stream broke off")
-	// errRefused has the text that the real CLI shows if a server has closed its port.
+	// errRefused and errReset have the texts that the real CLI shows if a server has closed its port, or the connection.
+	errReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
 	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
+	// ErrUnreadable reports that the server sent a message that is not JSON.
+	ErrUnreadable = errors.New("a message of the server cannot be parsed")
 	// ErrLegacy reports that a server does not support revision 2026-07-28.
 	ErrLegacy = errors.New("the server supports only initialize")
-	// ErrNoEndpoint reports that the URL does not exist or does not accept messages.
-	ErrNoEndpoint = errors.New("no streamable HTTP endpoint")
 	// ErrNotHosted reports that a server does not run inside the SDK host.
 	ErrNotHosted = errors.New("not a server of the SDK host")
 )
@@ -53,15 +55,29 @@ type DialError struct {
 	Reason, Wire string
 	NeedsAuth    bool
 	NeedsLogin   bool // a login is required; do not try the handshake
+	IsTransient  bool // another attempt may succeed
+	Status       int  // of the HTTP answer to the handshake; 0 means unknown
 }
 
 func (e *DialError) Error() string { return e.Reason }
 
-// TransientError marks a failure that a retry may fix.
-type TransientError struct{ error }
+// AnswerError reports an HTTP answer that is not a message of the protocol. Its text is that of the real CLI.
+type AnswerError struct {
+	Status int
+	Text   string
+}
 
-// Unwrap returns the failure itself.
-func (e TransientError) Unwrap() error { return e.error }
+func (e *AnswerError) Error() string { return e.Text }
+
+// ResultError reports a result that the client cannot use. Its text follows the name of the server.
+type ResultError struct{ Text string }
+
+func (e *ResultError) Error() string { return e.Text }
+
+// Malformed reports a result that violates the protocol.
+func Malformed(method, defect string) *ResultError {
+	return &ResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
+}
 
 // ExpiredError reports that a call took too long.
 type ExpiredError struct{ Limit time.Duration }
@@ -70,37 +86,35 @@ func (e *ExpiredError) Error() string { return fmt.Sprintf("no answer within %v"
 
 // unwrapClientError removes mcp-go's wrapping from an error. A lost connection becomes ErrClosed.
 func unwrapClientError(err error) error {
-	var rpc *Error
-	if errors.As(err, &rpc) {
-		return rpc
+	if found := cmp.Or(find[*Error](err), find[*DialError](err), find[*AnswerError](err), find[*ResultError](err)); found != nil {
+		return found
 	}
-	var f *DialError
-	if errors.As(err, &f) {
-		return f
+	for wrapped, plain := range map[error]error{transport.ErrTransportClosed: ErrClosed, ErrUnreadable: ErrUnreadable} {
+		if errors.Is(err, wrapped) {
+			return plain
+		}
 	}
-	if errors.Is(err, transport.ErrTransportClosed) {
-		return ErrClosed
-	}
-	var unreachable *url.Error
-	if errors.As(err, &unreachable) { // this error contains the address, and the wrapping repeats it
-		return unreachable
-	}
-	var wrapped *transport.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*transport.Error](err); ok && find[*url.Error](err) == nil {
 		return wrapped.Err
 	}
-	return err
+	return cmp.Or(find[*url.Error](err), err) // this error contains the address, and the wrapping repeats it
+}
+
+// find returns the error of a type in the chain of err; nil means none.
+func find[E error](err error) error {
+	if found, ok := errors.AsType[E](err); ok {
+		return found
+	}
+	return nil
 }
 
 // isTransient reports whether a first connect to a remote server should be retried: it was refused, broke off, or the
 // server responded with an error.
 func isTransient(err error) bool {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return true
+	if answer, ok := errors.AsType[*AnswerError](err); ok {
+		return answer.Status/100 == 5
 	}
-	var f *DialError
-	var rpc *Error
-	return !errors.As(err, &f) && !errors.As(err, &rpc) && !errors.Is(err, transport.ErrLegacySSEServer) &&
-		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial" || cmp.Or(find[*DialError](err), find[*Error](err)) == nil &&
+		!errors.Is(err, ErrUnreadable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }

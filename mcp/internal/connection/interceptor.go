@@ -41,6 +41,11 @@ type interceptor struct {
 	notifications *notificationHandler
 	debug         DebugLog
 
+	// server of a remote connection reports that it has closed its port; nil means the connection is not remote.
+	server interface {
+		isGone(ctx context.Context, pause time.Duration) bool
+	}
+	reopen      time.Duration // the pause before that
 	negotiation negotiation
 	defects     func(method string, result json.RawMessage) string
 	sampling    bool        // the handler handles sampling requests
@@ -187,24 +192,22 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 		l.track(req.ID)
 	}
 	resp, err := l.Interface.SendRequest(withFailureHandler(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
-	if err == nil && resp != nil && !resp.ID.IsNil() && resp.ID.String() != req.ID.String() { // the real CLI still waits for the answer
+	why := l.untrack(req.ID)
+	switch {
+	case why != nil:
+		err = why
+	case err != nil && strings.HasSuffix(err.Error(), streamEnded):
+		err = l.waitUnanswered(ctx)
+	case err == nil && !resp.ID.IsNil() && resp.ID.String() != req.ID.String(): // the real CLI still waits for the answer
 		<-ctx.Done()
 		err = ctx.Err()
-	}
-	if why := l.untrack(req.ID); why != nil {
-		err = why
 	}
 	switch {
 	case err != nil:
 		if ctx.Err() != nil && l.isCancellable(ctx, req.Method) {
 			l.cancel(ctx, req)
 		}
-		if strings.HasSuffix(err.Error(), streamEnded) {
-			err = errNoAnswer
-		}
 		return nil, err
-	case resp == nil, resp.ID.IsNil() && resp.Error == nil && len(resp.Result) == 0:
-		return nil, errNoResult
 	case resp.Error != nil:
 		l.debug.Message("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), idText(req.ID))
 		return nil, &Error{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
@@ -212,6 +215,19 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 		return nil, errNoResult
 	}
 	return resp.Result, nil
+}
+
+// waitUnanswered returns the error of a request whose stream ended without an answer. The real CLI waits on for the answer of a
+// call, unless the server is gone.
+func (l *interceptor) waitUnanswered(ctx context.Context) error {
+	if ctx.Value(pendingCallKey{}) == nil {
+		return errNoAnswer
+	}
+	if l.server != nil && l.server.isGone(ctx, l.reopen) {
+		return ErrBroken
+	}
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // isCancellable reports whether an abandoned request is cancelled by a notification. In revision 2026-07-28 over HTTP,

@@ -15,6 +15,7 @@ type DebugLog interface {
 	// Message logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
 	Message(direction, what, id string)
 	Printf(format string, args ...any)
+	Redact(text string) string // makes secrets unreadable
 }
 
 // Handler handles the requests and notifications that a server sends.

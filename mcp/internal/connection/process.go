@@ -18,19 +18,13 @@ import (
 
 // Process is a server that is started as a child process and communicates over pipes.
 type Process struct {
-	Command  string
-	Args     []string
-	Env      []string // "K=V"; the complete environment
-	Dir      string
-	Grace    time.Duration // each step of the shutdown; 0 means 500 ms
-	MaxLine  int           // longest message in bytes
-	Stderr   io.Writer     // receives a copy of standard error; may be nil
-	Redactor Redactor      // applied to standard error in messages
-}
-
-// Redactor makes secrets in a text unreadable.
-type Redactor interface {
-	Redact(text string) string
+	Command string
+	Args    []string
+	Env     []string // "K=V"; the complete environment
+	Dir     string
+	Grace   time.Duration // each step of the shutdown; 0 means 500 ms
+	MaxLine int           // longest message in bytes
+	Stderr  io.Writer     // receives a copy of standard error; may be nil
 }
 
 // exitLinger is how long output may still arrive after a process has exited.
@@ -52,7 +46,7 @@ func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Int
 	lines := newLineFilter(filterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: b, Log: true})
 	pipes := transport.NewIO(lines, stdin{p.Stdin()}, nil)
 	transport.WithCommandLogger(discardLogger)(pipes) // mcp-go would log to standard error
-	w := &process{Process: p, transportBase: b, filter: lines, pipes: pipes, redactor: t.Redactor}
+	w := &process{Process: p, transportBase: b, filter: lines, pipes: pipes}
 	b.tasks.Go(w.watch)
 	return pipes, w, nil
 }
@@ -64,9 +58,8 @@ var discardLogger = slog.New(slog.DiscardHandler)
 type process struct {
 	*proc.Process
 	*transportBase
-	filter   *lineFilter
-	pipes    transport.Interface
-	redactor Redactor
+	filter *lineFilter
+	pipes  transport.Interface
 }
 
 func (p *process) close(ctx context.Context) { p.Stop(ctx) }
@@ -104,7 +97,7 @@ func (p *process) stderrTail() []string {
 	if p == nil {
 		return nil
 	}
-	return lastLines(p.redactor.Redact(p.StderrTail()))
+	return lastLines(p.debug.Redact(p.StderrTail()))
 }
 
 // exitReason returns "exit status 3: last line of standard error". It waits at most patience for the exit, because the
@@ -127,7 +120,7 @@ func (p *process) exitReason(patience time.Duration) string {
 	if line := lastLine(p.StderrTail()); line != "" {
 		reason += ": " + line
 	}
-	return p.redactor.Redact(reason)
+	return p.debug.Redact(reason)
 }
 
 // stdin lets the transport close the server's input without dropping queued data. Writing to a server that has exited

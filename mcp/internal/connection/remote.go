@@ -97,7 +97,7 @@ func (e *endpoint) startListening(version string) {
 // isGone reports whether the server has closed its port. It checks after a pause, because a server that shuts down
 // closes its streams before its port.
 func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
-	if !sleep(ctx, pause) {
+	if !Sleep(ctx, pause) {
 		return false
 	}
 	conn, err := e.roundTripper.base.DialContext(ctx, "tcp", e.address)
@@ -111,15 +111,16 @@ func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
 // that answer the GET only with their first message cause this delay once.
 const listenLimit = time.Second
 
-func (e *endpoint) waitListening(ctx context.Context) {
-	if e == nil || !e.hasListenStream {
+// WaitListening waits until the listening stream of an HTTP server is open. A server that finds it opened during a
+// call may send the answer there, where it would be lost.
+func (c *Conn) WaitListening(ctx context.Context) {
+	if c.endpoint == nil || !c.endpoint.hasListenStream {
 		return
 	}
-	timer := time.NewTimer(listenLimit)
-	defer timer.Stop()
+	ctx, stop := context.WithTimeout(ctx, listenLimit)
+	defer stop()
 	select {
-	case <-e.roundTripper.sessionStream.answered:
-	case <-timer.C:
+	case <-c.endpoint.roundTripper.sessionStream.answered:
 	case <-ctx.Done():
 	}
 }

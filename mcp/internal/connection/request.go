@@ -156,8 +156,7 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 		defer stop()
 		busy := func() bool { return c.interceptor.inFlight.Load() > 0 }
 		if watchIdle(ctx, every, busy, func(ctx context.Context) error { return c.legacyRequests().Ping(ctx) }) {
-			c.closeReason.unresponsive.Store(true)
-			c.MarkLost()
+			c.giveUp(LostUnresponsive)
 		}
 	})
 	c.tasks.Go(func() { // returns when the connection is closed

@@ -43,16 +43,6 @@ func (e *TooManyRoundsError) Error() string {
 	return fmt.Sprintf("Multi-round-trip request '%s' still required input after %d rounds (inputRequired.maxRounds)", e.Method, maxRounds)
 }
 
-// ResultError reports a result that the client cannot use. Its text follows the name of the server.
-type ResultError struct{ Text string }
-
-func (e *ResultError) Error() string { return e.Text }
-
-// Malformed reports a result that violates the protocol.
-func Malformed(method, defect string) *ResultError {
-	return &ResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
-}
-
 // inputRounds handles the input requests of one request.
 type inputRounds struct {
 	handler  Handler
@@ -84,7 +74,7 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 	maps.Copy(params, r.params)
 	if answers != nil {
 		params["inputResponses"] = answers
-	} else if !sleep(ctx, retryPause) {
+	} else if !Sleep(ctx, retryPause) {
 		return nil, context.Cause(ctx)
 	}
 	if q.State != nil {
@@ -147,8 +137,8 @@ func (r *inputRounds) askQuestions(ctx context.Context, requests json.RawMessage
 	return json.Marshal(all)
 }
 
-// sleep waits for d and reports whether ctx is still live.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits for d and reports whether ctx is still live.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -44,7 +44,6 @@ type roundTripper struct {
 	// sessionStream is the optional stream that GET opens; nil means GET opens an SSE stream whose reader bounds its size.
 	sessionStream  *sessionStream
 	requestHeaders requestHeaders
-	status         atomic.Int64 // status of the last response
 	issuer         atomic.Value // string: the origin that issued the session id
 }
 
@@ -92,9 +91,6 @@ func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used
 	return p.headers, nil
 }
 
-// sessionHeader carries the session id that the server assigned.
-const sessionHeader = "Mcp-Session-Id"
-
 var errNoDelete = errors.New("sessions are not ended with DELETE")
 
 // RoundTrip implements http.RoundTripper.
@@ -122,22 +118,30 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.status.Store(int64(resp.StatusCode))
 	limit := t.limit
 	if req.Method == http.MethodGet && !standing {
 		limit = math.MaxInt // the reader of the stream limits the size
 	}
 	limitResponseBody(ctx, resp, limit)
-	if !isUnauthorized(resp) {
+	unauthorized := isUnauthorized(resp)
+	if !unauthorized {
 		t.requestHeaders.accepted.Store(true)
-		return resp, nil
 	}
-	if standing { // retrying does not help
+	isForbidden := resp.StatusCode == http.StatusForbidden && req.Header.Get(versionHeader) != "" // after the handshake, a login does not help
+	switch {
+	case unauthorized && standing: // retrying does not help
 		resp.StatusCode = http.StatusMethodNotAllowed
 		return resp, nil
+	case unauthorized && !isForbidden:
+		err = t.refusalError(resp, headers)
+	case req.Method == http.MethodPost && t.sessionStream != nil:
+		err = checkAnswer(req, resp)
 	}
-	defer resp.Body.Close()
-	return nil, t.refusalError(resp, headers)
+	if err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	return resp, nil
 }
 
 // refusalError returns the error of a refused request. A user who configured an Authorization header cannot log in.

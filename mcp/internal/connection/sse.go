@@ -44,7 +44,7 @@ func (e *endpoint) openSSE(lifetime, limit context.Context, to Remote, b *transp
 		err = limit.Err()
 	}
 	if isTransient(err) {
-		err = TransientError{err}
+		err = &DialError{Reason: err.Error(), Wire: err.Error(), IsTransient: true}
 	}
 	return nil, err
 }
@@ -125,9 +125,6 @@ func (t *sseClient) post(ctx context.Context, message any) error {
 	}
 	return nil
 }
-
-// versionHeader carries the negotiated protocol version.
-const versionHeader = "Mcp-Protocol-Version"
 
 // SetProtocolVersion sets the version for versionHeader.
 func (t *sseClient) SetProtocolVersion(version string) { t.version.Store(version) }

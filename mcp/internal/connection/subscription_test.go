@@ -15,6 +15,7 @@ type noLog struct{}
 
 func (noLog) Message(string, string, string) {}
 func (noLog) Printf(string, ...any)          {}
+func (noLog) Redact(text string) string      { return text }
 
 // TestSubscriptionPauses checks that an interrupted stream is opened again after 1, 2 and 4 s, and a stream that the
 // server ended after five times as long, at most three times (N4, O8). A changed filter reopens it immediately.

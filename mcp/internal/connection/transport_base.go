@@ -30,12 +30,21 @@ type transportBase struct {
 	tasks         *sync.WaitGroup
 }
 
+// Loss is a reason why a connection was given up.
+type Loss string
+
+// The reasons.
+const (
+	LostUnresponsive Loss = "no answer to pings"
+	LostNeedsAuth    Loss = "authorization required"
+	LostUnreadable   Loss = "a message cannot be parsed"
+)
+
 // closeReason records why a connection ended.
 type closeReason struct {
-	lost         chan struct{} // closed when the connection is lost
-	once         sync.Once
-	unresponsive atomic.Bool // closed because the server no longer responds
-	authRequired atomic.Bool // closed because the server requires authorization
+	lost chan struct{} // closed when the connection is lost
+	once sync.Once
+	why  atomic.Pointer[Loss] // nil means for another reason
 }
 
 // Log returns the debug log of the server.
@@ -57,11 +66,19 @@ func (b *transportBase) IsLost() bool {
 	}
 }
 
-// IsUnresponsive reports whether the connection was closed because the server did not answer pings.
-func (b *transportBase) IsUnresponsive() bool { return b.closeReason.unresponsive.Load() }
+// LostBy returns why the connection was given up; "" means for another reason.
+func (b *transportBase) LostBy() Loss {
+	if why := b.closeReason.why.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
 
-// NeedsAuth reports whether the connection was given up because the server requires authorization.
-func (b *transportBase) NeedsAuth() bool { return b.closeReason.authRequired.Load() }
+// giveUp marks the connection as lost for a reason.
+func (b *transportBase) giveUp(why Loss) {
+	b.closeReason.why.CompareAndSwap(nil, &why)
+	b.MarkLost()
+}
 
 // ListsChanged returns a channel that holds a token after the server reported a changed list.
 func (b *transportBase) ListsChanged() <-chan struct{} { return b.notifications.lists.signal }
