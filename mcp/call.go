@@ -127,9 +127,11 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	}
 	switch {
 	case errors.Is(err, connection.ErrBroken):
-		err = &unansweredError{tool.Server}
+		err = callError(fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
+			"The tool may have run: check whether it did before running it again.", tool.Server))
 	case errors.Is(err, connection.ErrUnreadable):
-		err = &unreadError{tool.Server, tool.RawName}
+		err = callError(fmt.Sprintf("The connection to MCP server %q was closed because a message from the server was too large or could not be parsed, "+
+			"so the result of tool %q was not read.", tool.Server, tool.RawName))
 	}
 	if unusable, ok := errors.AsType[*connection.ResultError](err); ok {
 		err = fmt.Errorf("MCP server %q %w", tool.Server, unusable)
@@ -141,21 +143,10 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	return tool, result, err
 }
 
-// unansweredError reports, with the text of the real CLI, that the connection was closed during a call.
-type unansweredError struct{ server string }
+// callError is the error of a call, with the text of the real CLI.
+type callError string
 
-func (e *unansweredError) Error() string {
-	return fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
-		"The tool may have run: check whether it did before running it again.", e.server)
-}
-
-// unreadError reports a message that closed the connection during a call, as the real CLI words it.
-type unreadError struct{ server, tool string }
-
-func (e *unreadError) Error() string {
-	return fmt.Sprintf("The connection to MCP server %q was closed because a message from the server was too large or could not be parsed, "+
-		"so the result of tool %q was not read.", e.server, e.tool)
-}
+func (e callError) Error() string { return string(e) }
 
 // TryReconnect makes one attempt to connect the remote server of a tool if the server has failed, as the real CLI does when
 // the tool is called. It reports whether the tool can be called then.

@@ -3,10 +3,14 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 	"github.com/claudeless/claudeless/mcp/oauth"
 )
@@ -197,9 +201,8 @@ func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[str
 
 // runHelper runs the helper and merges its headers over the configured ones.
 func (h helperHeaders) runHelper(ctx context.Context) (map[string]string, error) {
-	headers, err := runHeadersHelper(ctx, helperOptions{
-		Command: h.cfg.HeadersHelper, Dir: h.options.CWD, Environ: h.options.Environ, Server: h.cfg.Name, URL: h.cfg.URL,
-	})
+	environ := slices.Concat(h.options.Environ, []string{"CLAUDE_CODE_MCP_SERVER_NAME=" + h.cfg.Name, "CLAUDE_CODE_MCP_SERVER_URL=" + h.cfg.URL})
+	headers, err := runHeadersHelper(ctx, proc.Command{Path: proc.Shell, Args: []string{"-c", h.cfg.HeadersHelper}, Dir: h.options.CWD, Env: environ}, helperTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -284,4 +287,31 @@ func mergeHeaders(base, over map[string]string) map[string]string {
 		}
 	}
 	return all
+}
+
+// helperTimeout is the timeout of the real CLI.
+const helperTimeout = 10 * time.Second
+
+// runHeadersHelper runs a helper once and returns the headers that it prints. Errors never contain its output.
+func runHeadersHelper(ctx context.Context, helper proc.Command, limit time.Duration) (map[string]string, error) {
+	res, err := proc.Run(ctx, proc.RunOptions{Command: helper, Limit: 64 << 10, Timeout: limit})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("running headersHelper: %w", err)
+	case res.TimedOut:
+		return nil, fmt.Errorf("headersHelper did not finish within %v", limit)
+	case res.Exit.Code != 0 || res.Exit.Signal != "":
+		return nil, fmt.Errorf("headersHelper failed with %s", res.Exit)
+	}
+	return parseHeaders(res.Stdout)
+}
+
+var errHeadersShape = errors.New("headersHelper did not print a JSON object of strings")
+
+func parseHeaders(out []byte) (map[string]string, error) {
+	var headers map[string]string
+	if err := json.Unmarshal(out, &headers); err != nil || headers == nil {
+		return nil, errHeadersShape
+	}
+	return headers, nil
 }

@@ -2,10 +2,13 @@ package mcp
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -166,13 +169,49 @@ func (f *entryFields) Unknown() []string {
 	return names
 }
 
-var errNotObject = errors.New("not an object")
-
 // distinctMembers lists an object's members in file order, each name once.
 func distinctMembers(object json.RawMessage) (plainjson.Object, error) {
 	all, err := plainjson.Parse(object)
-	if err != nil {
-		return nil, errNotObject
+	return all.Distinct(), err
+}
+
+// variablePattern matches ${NAME}, ${NAME:-default} and the ${env:NAME} of editors.
+var variablePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{((?:env:)?[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`) })
+
+// variables are the variables that values of an entry may refer to, by name.
+type variables map[string]string
+
+// newVariables returns the variables of an environment ("K=V"); workspaceFolder is cwd.
+func newVariables(environ []string, cwd string) variables {
+	vars := variables{"workspaceFolder": cwd, "workspaceFolderBasename": filepath.Base(cwd)}
+	for _, kv := range environ {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			vars[k] = v
+		}
 	}
-	return all.Distinct(), nil
+	if home, ok := vars["HOME"]; ok {
+		vars["userHome"] = home
+	}
+	return vars
+}
+
+// Expand replaces variables by their values. A variable that is unset and has no default is left in the text and
+// reported in unset.
+func (vars variables) Expand(text string) (expanded string, unset []string) {
+	if !strings.Contains(text, "${") {
+		return text, nil
+	}
+	expanded = variablePattern().ReplaceAllStringFunc(text, func(whole string) string {
+		parts := variablePattern().FindStringSubmatch(whole)
+		name := strings.TrimPrefix(parts[1], "env:")
+		if v, ok := vars[name]; ok {
+			return v
+		}
+		if parts[2] != "" {
+			return parts[2][len(":-"):]
+		}
+		unset = append(unset, name)
+		return whole
+	})
+	return expanded, unset
 }

@@ -3,6 +3,8 @@ package mcp
 import (
 	"testing"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
 // TestHelperFailures: failures of a helper are reported without its output (S5).
@@ -14,7 +16,7 @@ func TestHelperFailures(t *testing.T) {
 		`echo '{"k":["secret"]}'`: "headersHelper did not print a JSON object of strings",
 		"sleep 10":                "headersHelper did not finish within 100ms",
 	} {
-		_, err := runHeadersHelper(t.Context(), helperOptions{Command: command, Environ: []string{"PATH=/bin:/usr/bin"}, Timeout: 100 * time.Millisecond})
+		_, err := runHeadersHelper(t.Context(), proc.Command{Path: proc.Shell, Args: []string{"-c", command}, Env: []string{"PATH=/bin:/usr/bin"}}, 100*time.Millisecond)
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: %v", command, err)
 		}

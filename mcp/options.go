@@ -130,7 +130,7 @@ type ElicitRequest struct {
 
 // ElicitAnswer is the user's answer. The zero value cancels.
 type ElicitAnswer struct {
-	Action string // Content is the content of an accepted request; missing members are filled in from the defaults of the requested schema.
+	Action string // accept, decline or cancel
 	// Content is sent with accept; missing members are set to the defaults of the requested schema.
 	Content json.RawMessage
 }

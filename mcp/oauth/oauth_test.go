@@ -429,7 +429,7 @@ func TestRefused_N34(t *testing.T) {
 		{"foreign resource", func(s *authServer) { s.resource = map[string]any{"resource": "https://victim.example/mcp"} }, "Protected resource https://victim.example[redacted] does not match"},
 		{"no registration", func(s *authServer) { s.metadata = map[string]any{"registration_endpoint": nil} }, "Incompatible auth server: does not support dynamic client registration"},
 		{"wrong issuer in the answer", func(s *authServer) { s.answer = url.Values{"iss": {s.URL + "/"}} }, "Issuer mismatch in authorization response (RFC 9207): expected"},
-		{"no issuer in the answer", func(s *authServer) { s.answer = url.Values{"iss": nil} }, "does not name the authorization server (iss)"},
+		{"no issuer in the answer", func(s *authServer) { s.answer = url.Values{"iss": nil} }, "does not contain the authorization server (iss)"},
 		{"wrong state", func(s *authServer) { s.answer = url.Values{"state": {"other"}} }, "OAuth state mismatch"},
 		{"denied", func(s *authServer) {
 			s.answer = url.Values{"code": nil, "error": {"access_denied"}, "error_description": {"no"}}

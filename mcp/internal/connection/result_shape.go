@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	wire "github.com/mark3labs/mcp-go/mcp"
+
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
@@ -167,4 +169,83 @@ func contentBlock() shape {
 		resource(required("type", oneOf("resource_link"))),
 		block("resource", required("resource", union(contents(required("text", ofType("string"))), contents(required("blob", base64Data))))),
 	)
+}
+
+// checkElicitation checks a question to the user against the protocol; nil means that it is valid. The error has the
+// text of the real CLI 2.1.330. Elicitations of revision 2026-07-28 have no ids.
+func checkElicitation(params json.RawMessage, isModern bool) error {
+	if !plainjson.IsSet(params) {
+		params = nil
+	}
+	if issues := elicitation(isModern)(params); issues != nil {
+		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + describe(prefixIssues("params", issues))}
+	}
+	return nil
+}
+
+func elicitation(isModern bool) shape {
+	text := ofType("string")
+	url := []member{required("mode", oneOf("url")), required("message", text)}
+	if !isModern {
+		url = append(url, required("elicitationId", text))
+	}
+	form := object(required("type", oneOf("object")), required("properties", recordOf(question())), optional("required", listOf(text)))
+	return union(
+		object(optional("mode", oneOf("form")), required("message", text), required("requestedSchema", form)),
+		object(append(url, required("url", text))...),
+	)
+}
+
+// question is the schema of one field of a form.
+func question() shape {
+	text, number := ofType("string"), ofType("number")
+	field := func(kind shape, others ...member) shape {
+		return object(append([]member{required("type", kind), optional("title", text), optional("description", text)}, others...)...)
+	}
+	options := listOf(object(required("const", text), required("title", text)))
+	one := func(values ...member) shape {
+		return field(oneOf("string"), append(values, optional("default", text))...)
+	}
+	many := func(items shape) shape {
+		return field(oneOf("array"), optional("minItems", number), optional("maxItems", number), required("items", items), optional("default", listOf(text)))
+	}
+	choice := union(
+		one(required("enum", listOf(text)), optional("enumNames", listOf(text))),
+		union(one(required("enum", listOf(text))), one(required("oneOf", options))),
+		union(many(object(required("type", oneOf("string")), required("enum", listOf(text)))), many(object(required("anyOf", options)))),
+	)
+	return union(
+		choice,
+		field(oneOf("boolean"), optional("default", ofType("boolean"))),
+		field(oneOf("string"), optional("minLength", number), optional("maxLength", number),
+			optional("format", oneOf("email", "uri", "date", "date-time")), optional("default", text)),
+		field(oneOf("number", "integer"), optional("minimum", number), optional("maximum", number), optional("default", number)),
+	)
+}
+
+// isMessage reports whether a line is a message of JSON-RPC. The real CLI ignores one without the version, with other
+// members, or with metadata that is not an object (observed with 2.1.330).
+func isMessage(line []byte) bool {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(line, &members) != nil || plainjson.String(members["jsonrpc"]) != wire.JSONRPC_VERSION {
+		return false
+	}
+	bodies := 0
+	for name, value := range members {
+		switch name {
+		case "jsonrpc", "id":
+		case "params", "result":
+			if object(optional("_meta", ofType("object")))(value) != nil {
+				return false
+			}
+			if name == "result" {
+				bodies++
+			}
+		case "method", "error":
+			bodies++
+		default:
+			return false
+		}
+	}
+	return bodies == 1
 }
