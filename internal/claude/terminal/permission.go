@@ -385,8 +385,8 @@ func (a *prompter) needsCheck(r protocol.PermissionRequest) bool {
 	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyDangerous
 }
 
-// autoDialog explains, once in a session, that mode auto does not check calls. Enter keeps the mode. Shift+Tab and Esc
-// leave it and end the turn.
+// autoDialog explains, once in a session, that mode auto does not check calls. Enter keeps the mode. Shift+Tab leaves it
+// and ends the turn; Esc only ends the turn.
 func (a *prompter) autoDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StateDialog, kind: "auto", topRule: ruleGlyph, head: []string{
 		"  " + noCheckTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",
