@@ -195,18 +195,19 @@ func TestHTTPAuth(t *testing.T) {
 
 // TestHTTPSession: 404 to a call causes one new handshake and repeats the call (S41); 405 to GET is accepted.
 func TestHTTPSession(t *testing.T) {
-	var once sync.Once
-	f := newFakeHTTP(t, func(n int, r *http.Request) (status int) {
-		if r.Method == http.MethodGet {
+	var ended atomic.Bool // the next request of the session is refused
+	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
+		switch {
+		case r.Method == http.MethodGet:
 			return http.StatusMethodNotAllowed
+		case r.Header.Get("Mcp-Session-Id") == "S1" && ended.CompareAndSwap(true, false):
+			return http.StatusNotFound
 		}
-		if n > 3 && r.Header.Get("Mcp-Session-Id") == "S1" {
-			once.Do(func() { status = http.StatusNotFound })
-		}
-		return status
+		return 0
 	})
 	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
 	eventually(t, time.Second, func() bool { return strings.Contains(f.log(), "GET") }, "no GET")
+	ended.Store(true)
 	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
 		t.Errorf("got %s\n%s", got, f.log())
 	}
