@@ -21,11 +21,11 @@ race: ## run the packages with concurrency under the race detector; one that fai
 	tests/race.sh
 race-full: ## run every package and script under the race detector
 	tests/race.sh ./...
-lint: ## vet, modernizers, the house linters, workflows, prose, dead code
+lint: ## vet, modernizers, the house linters, workflows, prose of documents and help, dead code
 	go vet ./...
 	go fix -diff ./...
 	$(LINT) run ./...
-	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml examples/*/ci.yml && CGO_ENABLED=1 go run github.com/errata-ai/vale/v3/cmd/vale@v3.17.1 --output line README.md docs/*.md examples/README.md examples/*/README.md
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml examples/*/ci.yml && mkdir -p bin && for c in "" exec serve check verify import parity mcp debug screens; do go run ./cmd/claudeless $$c --help || exit 1; done >bin/help.txt && CGO_ENABLED=1 go run github.com/errata-ai/vale/v3/cmd/vale@v3.17.1 --output line README.md docs/*.md docs/wire/*.md examples/README.md examples/*/README.md bin/help.txt
 	@dead=$$($(DEADCODE) -test ./...) && test -z "$$dead" || { echo "$$dead"; exit 1; }
 fmt: ## format the tree
 	$(GOFUMPT) -w .
