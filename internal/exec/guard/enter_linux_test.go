@@ -480,7 +480,7 @@ func TestEnterFails(t *testing.T) {
 	}
 	ours.Close()
 	if err := send(int(theirs.Fd()), "", false, nil); err == nil {
-		t.Error("something was sent to nobody")
+		t.Error("a message was sent without a recipient")
 	}
 	theirs.Close()
 }
