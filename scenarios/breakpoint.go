@@ -111,7 +111,7 @@ func (k *Breakpoint) PositionText() string {
 }
 
 // Fill returns the breakpoint with the templates of its action evaluated with the variables of the pause, see
-// [eval.Breakpoint].
+// [eval.BreakpointEnv].
 func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint, error) {
 	filled := *k
 	ctx = eval.WithSharedLimit(ctx)

@@ -20,7 +20,6 @@ type healthAnswer struct {
 	Scenario string `json:"scenario,omitempty"`
 }
 
-// namespaceState is the state of a namespace.
 type namespaceState struct {
 	Namespace string `json:"namespace"`
 	// Requests is the number of answered conversation requests, including scripted failures.

@@ -201,7 +201,6 @@ func (x *exchange) waitAtGates(held []pendingGate) error {
 	return nil
 }
 
-// recordGate writes a gate event to the journal.
 func (x *exchange) recordGate(name, event string) {
 	x.service.record(x.namespace, journal.Gate{Name: name, Event: event})
 }

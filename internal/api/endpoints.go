@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// chooseEndpoint selects the endpoint.
 func (x *exchange) chooseEndpoint(path string) {
 	post := x.r.Method == http.MethodPost
 	if strings.Contains(path, "/v1/v1/") {

@@ -89,7 +89,6 @@ func (x *exchange) refuse(no *history.RefusalError) {
 	x.writeJournal()
 }
 
-// answerError responds with an error.
 func (x *exchange) answerError(err error) {
 	no, ok := errors.AsType[*history.RefusalError](err)
 	switch {
@@ -138,7 +137,6 @@ func (x *exchange) readRequest() (*history.Request, error) {
 	return r, err
 }
 
-// checkHeaders validates the headers.
 func (x *exchange) checkHeaders() error {
 	key, bearer := x.Header.Get("X-Api-Key"), x.Header.Get("Authorization")
 	switch {
@@ -156,7 +154,6 @@ func (x *exchange) checkHeaders() error {
 	return nil
 }
 
-// readBody reads and decompresses the body.
 func (x *exchange) readBody() ([]byte, error) {
 	var from io.Reader = x.r.Body
 	var err error

@@ -97,7 +97,6 @@ func (x *exchange) sendPartial(t *conversationTurn, fail *scenarios.Failure) {
 	}
 }
 
-// addErrorEvent appends an error event.
 func (x *exchange) addErrorEvent(s *wire.EventList, fail *scenarios.Failure) {
 	e := scenarios.APIError{Status: 529, Message: "Overloaded"}
 	if fail.Type == scenarios.FailStreamError {

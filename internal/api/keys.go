@@ -14,7 +14,6 @@ type groupSplitter struct {
 	includesContext bool // texts that accompany prompts are part of the key
 }
 
-// split makes groups of the messages.
 func (s groupSplitter) split(messages []*history.Message) []replayedGroup {
 	var key history.Digest
 	read := s.client.Groups(messages)

@@ -117,7 +117,6 @@ func (m *memory) countAttempt(by conversationKey, key history.Digest, retries in
 	return t.count, err
 }
 
-// recordOutcome records whether the attempt with this number failed.
 func (m *memory) recordOutcome(by conversationKey, key history.Digest, attempt int, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

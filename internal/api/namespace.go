@@ -28,7 +28,6 @@ func newNamespace(name string, memory int, g gates) *namespace {
 	return &namespace{name: name, unknownKeys: map[string]bool{}, memory: newMemory(memory), gates: g}
 }
 
-// journalLine is a journal line with its time.
 type journalLine struct {
 	at   time.Time
 	body journal.Body

@@ -25,7 +25,6 @@ type responseSender struct {
 	disconnects []string // how the client disconnected
 }
 
-// sendJSON responds with a value.
 func (s *responseSender) sendJSON(status int, v any) {
 	body, err := protocol.Marshal(v)
 	if err != nil {
@@ -139,7 +138,6 @@ const (
 	closeReset                      // RST
 )
 
-// closeConnection closes the connection.
 func (s *responseSender) closeConnection(how connectionEnd) {
 	conn, _, err := http.NewResponseController(s.w).Hijack()
 	if err != nil { // it is not a network connection, so the server closes it

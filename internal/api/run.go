@@ -200,7 +200,6 @@ func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup
 	return nil
 }
 
-// orderResults returns tool results in the order of their calls.
 func (f *replay) orderResults(results []*history.Result, uses []history.ToolUse) []scenarios.Result {
 	out := make([]scenarios.Result, 0, len(results))
 	for _, u := range uses {

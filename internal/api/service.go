@@ -112,7 +112,6 @@ func (s *service) namespaceFor(name string) *namespace {
 	return ns
 }
 
-// newGates returns the gates of a new namespace.
 func (s *service) newGates() gates {
 	dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ))
 	if dir == "" {

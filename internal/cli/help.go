@@ -33,13 +33,11 @@ func printVersion(s *process.System, f *flags.Flags) error {
 	return err
 }
 
-// versionCmd is `claudeless version`.
 type versionCmd struct {
 	JSON bool   `name:"json" help:"Print one JSON object"`
 	Of   string `placeholder:"VERSION" help:"Print whether the behaviour of this version of claude was measured, and which features it lacks"`
 }
 
-// Run prints the version.
 func (c *versionCmd) Run(s *process.System) error {
 	if c.Of != "" {
 		return describeVersion(s, claudecode.ProfileFor(c.Of), c.JSON)
@@ -56,7 +54,6 @@ func (c *versionCmd) Run(s *process.System) error {
 	return err
 }
 
-// versionReport is the output of version --of.
 type versionReport struct {
 	Claude   string   `json:"claude"`
 	Measured bool     `json:"measured"`

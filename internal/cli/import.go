@@ -140,7 +140,6 @@ type progress struct {
 	line      bool  // the progress line is visible
 }
 
-// Read implements [session.Progress].
 func (p *progress) Read(n int64) {
 	const every = 8 << 20
 	if p.w == nil || n >= p.lastShown && n-p.lastShown < every {

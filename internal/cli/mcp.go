@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/toolserver"
 )
 
-// runMCP runs the command mcp.
 func runMCP(ctx context.Context, s *process.System, words []string) error {
 	ctx, signals := s.Watch(ctx)
 	defer signals.Stop()

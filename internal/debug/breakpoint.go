@@ -132,7 +132,7 @@ func (p *breakpointSet) applyChange(c BreakpointChange, exists bool) (none Break
 		return none, NewError(CodeBreakpointNotFound, "", "function_name", c.Name)
 	}
 	if c.When != nil && strings.TrimSpace(*c.When) != "" {
-		if n.when, err = eval.CompileBool(*c.When, eval.Breakpoint()); err != nil {
+		if n.when, err = eval.CompileBool(*c.When, eval.BreakpointEnv()); err != nil {
 			return none, conditionError(err)
 		}
 		n.When = *c.When
@@ -370,7 +370,7 @@ func (p *breakpointSet) AddRule(r Rule) error {
 	}
 	if strings.TrimSpace(r.When) != "" {
 		var err error
-		if n.when, err = eval.CompileBool(r.When, eval.Breakpoint()); err != nil {
+		if n.when, err = eval.CompileBool(r.When, eval.BreakpointEnv()); err != nil {
 			return conditionError(err)
 		}
 	}

@@ -170,7 +170,6 @@ func (c *core) conditionHolds(ctx context.Context, when *eval.Program, k *call, 
 	return err == nil && ok, err
 }
 
-// variables returns the variables of an expression.
 func (c *core) variables(k *call, d CallData, phase Phase, r *Outcome) map[string]any {
 	c.mu.Lock()
 	vars := maps.Clone(k.vars)

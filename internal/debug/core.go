@@ -59,10 +59,8 @@ type core struct {
 	observers map[*Subscription]struct{}
 }
 
-// Store returns the store of values.
 func (c *core) Store() *cas.Store { return c.store }
 
-// NewID returns a new UUID.
 func (c *core) NewID() string { return c.options.NewID() }
 
 // Now returns the time of the hub's clock.

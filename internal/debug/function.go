@@ -37,7 +37,6 @@ func (f Function) size() int {
 	return len(f.Name) + len(f.Signature) + len(f.Alias) + len(f.Metadata)
 }
 
-// toolMetadata is the metadata stored for a tool.
 type toolMetadata struct {
 	Server      string          `json:"server,omitempty"`
 	Original    string          `json:"original_name,omitempty"`

@@ -56,7 +56,6 @@ func (r *records) add(rec *Record) {
 	r.publish(Event{Kind: EventCompleted, CallID: rec.CallID, MethodName: rec.MethodName, Status: rec.Status})
 }
 
-// newest returns the records that are kept.
 func (r *records) newest() []*Record { return r.list[max(0, len(r.list)-r.maxRecords):] }
 
 // completeOutcome fills in the display form of an outcome and stores its values.

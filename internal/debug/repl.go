@@ -94,7 +94,6 @@ func evaluatorError(ctx context.Context, s *session, q EvaluateParams, err error
 	return err
 }
 
-// findSession returns the pause and the session of an evaluation.
 func (h *Hub) findSession(q EvaluateParams) (*pause, *session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,7 +170,7 @@ func (h *Hub) evaluateJSON(ctx context.Context, p *pause, expr string) (json.Raw
 }
 
 func (h *Hub) evaluateValue(ctx context.Context, p *pause, expr string) (any, error) {
-	program, err := eval.Compile(expr, eval.Breakpoint())
+	program, err := eval.Compile(expr, eval.BreakpointEnv())
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +286,6 @@ func IsSessionID(id string) bool {
 	return err == nil
 }
 
-// Session returns one session.
 func (l *sessions) Session(id string) (Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

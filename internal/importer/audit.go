@@ -98,7 +98,6 @@ func (a *audit) searchLines(more string) {
 	a.tail, a.lastFound = raw[cut:], last-cut
 }
 
-// firstCharacters returns the first four characters of a secret.
 func firstCharacters(secret string) string {
 	var b strings.Builder
 	n := 0

@@ -117,7 +117,6 @@ func uniqueName(name string, used map[string]bool) string {
 	return unique
 }
 
-// fileName returns a file name for a server.
 func fileName(server string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {

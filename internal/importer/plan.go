@@ -238,7 +238,6 @@ type expectedCalls struct {
 	list []expectedCall
 }
 
-// expectedCall is one recorded call.
 type expectedCall struct {
 	tool        string
 	input       map[string]any // the short values that do not depend on the directory

@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// scenarioWriter writes sessions as a scenario.
 type scenarioWriter struct {
 	options     *Options
 	kit         *Kit
@@ -329,7 +328,6 @@ func (w *scenarioWriter) truncate(s string) string {
 	return Truncate(s, maxResult)
 }
 
-// withValue returns an input with another value for a key.
 func withValue(input json.RawMessage, key, value string) json.RawMessage {
 	var o map[string]json.RawMessage
 	if json.Unmarshal(input, &o) != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// file is one file of an archive.
 type file struct {
 	archive string
 	name    string
@@ -57,7 +56,6 @@ func splitArchive(archive string, src []byte) []*file {
 	return files
 }
 
-// readArchive reads a case from a txtar archive.
 func (c *Case) readArchive(src []byte) (problems diag.List) {
 	defer func() { problems.Sort() }()
 	var argv, stdin, steps [10]*file
@@ -161,7 +159,6 @@ func (c *Case) addFile(f *file) diag.List {
 	return nil
 }
 
-// addRun adds a run.
 func (c *Case) addRun(argv, stdin, steps *file) (problems diag.List) {
 	var r CaseRun
 	if stdin != nil {

@@ -132,7 +132,6 @@ func (c *Change) summary() string {
 	return truncate(c.Before) + " → " + truncate(c.After)
 }
 
-// truncate returns the beginning of a value.
 func truncate(s string) string {
 	const most = 120
 	s = strings.ReplaceAll(s, "\n", `\n`)

@@ -83,7 +83,6 @@ func keysOf[V any](maps ...map[string]V) []string {
 	return slices.Compact(all)
 }
 
-// mcpRecordLine is a line of the record of an MCP server.
 type mcpRecordLine struct {
 	Session, From string
 	Message       struct {
@@ -180,7 +179,6 @@ func removeIDs(line any) {
 	}
 }
 
-// comparison is the state of one comparison.
 type comparison struct {
 	pair        *pair
 	differences []Difference
@@ -364,7 +362,6 @@ func (c *comparison) compareList(path, key string, a, b []any) {
 	c.addDifference(path, ours, theirs)
 }
 
-// missingWords returns the words of a that are not in b.
 func missingWords[T comparable](a, b []T) string {
 	var words []string
 	for _, v := range a {

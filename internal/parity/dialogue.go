@@ -79,7 +79,6 @@ func parseSteps(f *file) (steps []CaseStep, problems diag.List) {
 	return steps, problems
 }
 
-// checkArgument validates the argument of a step.
 func (s *CaseStep) checkArgument(form string) string {
 	optional := strings.HasSuffix(form, "?")
 	switch form = strings.TrimSuffix(form, "?"); {

@@ -64,7 +64,6 @@ func (n *Normaliser) unlinkLine(line any) {
 	}
 }
 
-// formatValue formats a decoded value.
 func (n *Normaliser) formatValue(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {

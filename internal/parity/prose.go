@@ -159,7 +159,6 @@ func maskReminders(line map[string]any) {
 	}
 }
 
-// maskAt masks the values at a path below an object.
 func maskAt(object map[string]any, path []string) {
 	key, each := strings.CutSuffix(path[0], "[]")
 	value, found := object[key]

@@ -91,7 +91,7 @@ func parseRule(r Rule) (rule, error) {
 		}
 	}
 	if kind := kindOf(out.tool); out.content != "" && (kind == claudecode.ClassRead || kind == claudecode.ClassWrite) {
-		if out.glob, err = match.Path(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
+		if out.glob, err = match.CompileGitignore(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
 			return fail(err.Error())
 		}
 		// Upper and lower case are the same (observed with 2.1.330).

@@ -144,7 +144,6 @@ func (r *messageReader) addText(text string) {
 	}
 }
 
-// steps returns the steps of the message in order.
 func (r *messageReader) steps() []Step {
 	var steps []Step
 	kind := Prompt

@@ -42,7 +42,6 @@ func (c *Client) Groups(messages []*Message) []Group {
 	return groups
 }
 
-// addMessage adds one message.
 func (g *Group) addMessage(m *Message) {
 	g.sideTexts = append(g.sideTexts, m.context...)
 	if m.Role == "assistant" {

@@ -46,7 +46,6 @@ func (c *Message) endsWithPrefix(prefix string) bool {
 	return false
 }
 
-// wireMessage is a message as it is sent.
 type wireMessage struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
@@ -92,7 +91,6 @@ func readMessage(raw []byte, index int) (*Message, error) {
 	return c, nil
 }
 
-// readContent reads the string or the blocks of a message.
 func (c *Message) readContent(raw json.RawMessage, at string) error {
 	trimmed := bytes.TrimSpace(raw)
 	switch {
@@ -120,7 +118,6 @@ func (c *Message) readContent(raw json.RawMessage, at string) error {
 	return nil
 }
 
-// readBlock reads one block.
 func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	var b wireBlock
 	if err := json.Unmarshal(raw, &b); err != nil {
@@ -164,7 +161,6 @@ func isAlteredThinking(thinking, signature string) bool {
 	return err == nil && thinking != "" && len(sum) == size && !bytes.Equal(sum, own[:size])
 }
 
-// addToolUse adds a call.
 func (c *Message) addToolUse(b *wireBlock, at string) error {
 	switch {
 	case c.Role != "assistant":
@@ -181,7 +177,6 @@ func (c *Message) addToolUse(b *wireBlock, at string) error {
 	return nil
 }
 
-// addToolResult adds the result of a call.
 func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 	switch {
 	case c.Role != "user":

@@ -37,7 +37,6 @@ func (r *Request) Prefixes() []Prefix {
 	return p.list
 }
 
-// addBlocks adds a text or a list of blocks.
 func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 	if len(raw) == 0 {
 		return

@@ -93,7 +93,6 @@ func (r *Request) Size() int {
 	return n
 }
 
-// readMember reads one key of the body.
 func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 	switch key {
 	case "model":

@@ -6,7 +6,6 @@ import (
 	"errors"
 )
 
-// errSyntax reports that a body is not JSON.
 var errSyntax = errors.New("the request body is not valid JSON")
 
 // forEachMember calls f for each member of the JSON object in raw, in order. Values are slices of

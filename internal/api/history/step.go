@@ -67,7 +67,6 @@ func newStep(kind Kind, text string) Step {
 	return s
 }
 
-// digestWithoutUses returns the digest of a step without its calls.
 func (s *Step) digestWithoutUses() Digest {
 	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
 }

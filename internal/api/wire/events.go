@@ -117,7 +117,6 @@ func (s *EventList) Add(name string, data any) {
 	s.nextPause = 0
 }
 
-// addBlock adds the events of one block.
 func (s *EventList) addBlock(i int, b protocol.Block) {
 	open := func(empty any) {
 		s.Add("content_block_start", blockStart{"content_block_start", i, empty})
@@ -181,7 +180,6 @@ func emptyText(b protocol.TextBlock) protocol.TextBlock {
 	return empty
 }
 
-// citationList returns the citations of a text block.
 func citationList(b protocol.TextBlock) []json.RawMessage {
 	var each []json.RawMessage
 	if b.Citations == nil || json.Unmarshal(b.Citations, &each) != nil { // citations that are not a list are refused when the scenario is loaded

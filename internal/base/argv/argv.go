@@ -60,8 +60,8 @@ type Result struct {
 	VariadicWord VariadicWord
 }
 
-// VariadicWord is a word that became the value of an option although it may have been
-// meant as an operand. Option is "" if there was none.
+// VariadicWord is a plain word that an option with several values took although the user may have meant it as an
+// operand. Option is "" if no option took such a word.
 type VariadicWord struct {
 	Option, Word string
 	First        bool // it was the first value of its option; this value is required
@@ -135,41 +135,41 @@ func (p *parser) nextWord() string {
 	return word
 }
 
-// hasDash reports whether a word starts with a dash and is longer than that.
+// hasDash reports whether a word is a dash with more text after it.
 func hasDash(word string) bool { return len(word) > 1 && word[0] == '-' }
 
-func (p *parser) parseWord(parseWord string) error {
-	if parseWord == "--" {
+func (p *parser) parseWord(word string) error {
+	if word == "--" {
 		p.result.Operands = append(p.result.Operands, p.words...)
 		p.words = nil
 		return nil
 	}
-	if p.variadic != nil && !hasDash(parseWord) {
-		p.addVariadic(p.variadic, parseWord, false)
-		return p.set(p.variadic, parseWord)
+	if p.variadic != nil && !hasDash(word) {
+		p.addVariadic(p.variadic, word, false)
+		return p.set(p.variadic, word)
 	}
 	p.variadic = nil
 	switch {
-	case !hasDash(parseWord):
-		p.result.Operands = append(p.result.Operands, parseWord)
+	case !hasDash(word):
+		p.result.Operands = append(p.result.Operands, word)
 		return nil
-	case p.specs[parseWord] != nil:
-		return p.parseOption(p.specs[parseWord])
-	case parseWord == "-h" || parseWord == "--help":
+	case p.specs[word] != nil:
+		return p.parseOption(p.specs[word])
+	case word == "-h" || word == "--help":
 		p.result.Help = true
 		return nil
 	}
-	if len(parseWord) > 2 && parseWord[1] != '-' {
-		if s := p.specs[parseWord[:2]]; s != nil {
-			return p.parseCluster(s, parseWord[2:])
+	if len(word) > 2 && word[1] != '-' {
+		if s := p.specs[word[:2]]; s != nil {
+			return p.parseCluster(s, word[2:])
 		}
 	}
-	if name, value, ok := strings.Cut(parseWord, "="); ok {
+	if name, value, ok := strings.Cut(word, "="); ok {
 		if s := p.specs[name]; s != nil && s.kind != noValue && strings.HasPrefix(name, "--") {
 			return p.set(s, value)
 		}
 	}
-	p.unknownOption = cmp.Or(p.unknownOption, parseWord)
+	p.unknownOption = cmp.Or(p.unknownOption, word)
 	return nil
 }
 

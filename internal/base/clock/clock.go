@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Options select the sources of time and randomness. The zero value needs Now and NewID.
+// Options select the sources of time and randomness. Now and NewID must be set.
 type Options struct {
 	Seed  *int64     // nil means ids from NewID and no seeded randomness
 	Salt  string     // mixed into the seed, so that a resumed run differs from its first part
@@ -46,8 +46,7 @@ func New(o Options) *Source {
 	return s
 }
 
-// SelectRun makes a seeded source generate the ids of the n-th run with its seed. Without it, those of the first run are
-// generated.
+// SelectRun makes a seeded source generate the ids of the n-th run with its seed, not those of the first run.
 func (s *Source) SelectRun(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +67,7 @@ func seedKey(seed int64, salt string) [32]byte {
 	return k
 }
 
-// IsRepeatable reports whether two runs see the same ids and times.
+// IsRepeatable reports whether each run with the same options has the same ids and times.
 func (s *Source) IsRepeatable() bool { return s.isFrozen() }
 
 func (s *Source) isFrozen() bool { return s.o.Seed != nil && s.o.Start != nil }

@@ -23,15 +23,14 @@ type Binding struct {
 	topFields *structFields // fields of the whole file; nil means not known yet
 }
 
-// Bind decodes a generic tree, as a TOML or JSON parser returns it, into the struct that target points to. It
-// returns every problem, with the positions that ix knows. Struct tags select the fields
+// Bind decodes a generic tree, as a TOML or JSON parser returns it, into the struct that target points to, and returns
+// all problems with their positions. Struct tags select the fields:
 //
-//	toml:"name"              the key; "-" or no tag = not in the file
-//	toml:"name,required"     the key must be there
-//	enum:"a,b"               the strings allowed
+//	toml:"name"              the key; "-" or no tag: not in the file
+//	toml:"name,required"     the key is required
+//	enum:"a,b"               the allowed strings
 //	min:"0" max:"1"          bounds of a number
-//
-// empty:"no"               the string must not be empty
+//	empty:"no"               the string must not be empty
 //
 // Fields of embedded structs belong to the outer struct; a struct has at most 64 keys. Keys without a field are
 // errors. Targets can be strings, booleans, numbers, pointers, slices, string-keyed maps, structs, any,
@@ -48,8 +47,8 @@ func (ix *Index) Bind(target any) List {
 	return b.list
 }
 
-// Into binds v to the value that target points to, as [Bind] does for fields. Inside BindValue, target must not
-// have the type of the receiver. It reports whether there was no problem.
+// Into binds v to the value that target points to, as [Bind] does for fields, and reports whether it found no problem.
+// Inside BindValue, target must not have the type of the receiver.
 func (b *Binding) Into(v Value, target any) bool {
 	before := len(b.list)
 	b.bind(v, reflect.ValueOf(target).Elem(), "")
@@ -309,7 +308,6 @@ func (b *Binding) wrongType(v Value, key, want string) {
 	b.report(int(v.offset), "", "%smust be %s, not %s", name, want, got)
 }
 
-// structFields describes the fields of a struct type.
 type structFields struct{ fields []field }
 
 type field struct {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fromAny converts a generic tree to a Value. Positions and the order of keys come
-// from like, the same value in the index, where available.
+// fromAny converts a decoded value (map, slice or scalar) to a Value. It takes positions and the order of keys from
+// like, the same value in the index, if like contains them.
 func fromAny(x any, like Value) Value {
 	v := Value{offset: like.offset}
 	switch t := x.(type) {

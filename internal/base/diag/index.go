@@ -36,7 +36,7 @@ type Index struct {
 	problem *syntaxProblem
 
 	once  sync.Once
-	lines []int32 // offset of the beginning of each line; see starts
+	lines []int32 // offset of the beginning of each line; see lineStarts
 }
 
 // syntaxProblem is the first text that a scanner could not read with certainty.
@@ -92,8 +92,8 @@ func (ix *Index) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *Index) Root() Value { return ix.root }
 
-// Convert replaces the content of a file in another format by the result of convert. tree, if not nil, is the content
-// of a file whose [Index.FirstProblem] is not nil.
+// Convert replaces the content of the index by the result of convert, for a file in another format. If FirstProblem is
+// not nil, the index is incomplete, and the caller passes the parsed content as tree.
 func (ix *Index) Convert(tree map[string]any, convert func(Value) Value) {
 	if tree != nil {
 		ix.root = fromAny(tree, ix.root)
@@ -101,8 +101,8 @@ func (ix *Index) Convert(tree map[string]any, convert func(Value) Value) {
 	ix.root = convert(ix.root)
 }
 
-// FirstProblem returns the first position with text that may be invalid, so that the parser of the format must decide.
-// Nil means that the whole file is valid.
+// FirstProblem returns the first text that may be invalid; the parser of the format decides whether it is. Nil means
+// that the whole file is valid.
 func (ix *Index) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil
@@ -136,7 +136,7 @@ func (ix *Index) Keys(path Path) []string {
 	return keys
 }
 
-// DiagnosticAt returns a diagnostic for path, with position and source line.
+// DiagnosticAt returns a diagnostic with the position and source line of path.
 func (ix *Index) DiagnosticAt(path Path, message string) Diagnostic {
 	off, _, _ := ix.lookup(path)
 	d := ix.diagnosticAt(off)
@@ -153,8 +153,8 @@ func (ix *Index) DiagnosticAtLine(line, col int, message string) Diagnostic {
 	return d
 }
 
-// DiagnosticAtText returns a diagnostic for a position inside the string at path: offset characters from its
-// beginning. If the string contains escapes, it is the position of the string.
+// DiagnosticAtText returns a diagnostic for a position in the string at path, offset characters from its beginning. If
+// the string contains escapes, the diagnostic has the position of the string.
 func (ix *Index) DiagnosticAtText(path Path, offset int, message string) Diagnostic {
 	off, v, ok := ix.lookup(path)
 	if ok && v.Kind == KindString {

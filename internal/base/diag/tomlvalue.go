@@ -33,7 +33,6 @@ func (s *tomlScanner) value() (Value, bool) {
 	return v, ok
 }
 
-// singleLine reads a string in single or double quotes.
 func (s *tomlScanner) singleLine(quote byte) (string, bool) {
 	start := s.pos + 1
 	for i := start; i < len(s.src); i++ {
@@ -120,7 +119,7 @@ func (s *tomlScanner) escape(b *strings.Builder, multi bool) bool {
 	return s.fail(start, "unknown escape sequence; a literal backslash is written \\\\ or in 'single quotes'")
 }
 
-// scanMultiline reads a """ or ”' string.
+// scanMultiline reads a multi-line string, which begins with three double or single quotes.
 func (s *tomlScanner) scanMultiline(quote byte) (string, bool) {
 	open := s.pos
 	end := strings.Repeat(string(quote), 3)
@@ -277,7 +276,7 @@ func (s *tomlScanner) skipBare() {
 	}
 }
 
-// bareKind returns Null for text that is not certainly a value.
+// bareKind returns the kind of an unquoted value, or KindNull if text may be invalid.
 func bareKind(text string) Kind {
 	if text == "true" || text == "false" {
 		return KindBool

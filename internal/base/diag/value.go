@@ -122,7 +122,7 @@ func (v Value) Field(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// WithFields returns a table of these fields at the position of v, which is also that of new fields.
+// WithFields returns a table of these fields at the position of v. Fields without a position also get that of v.
 func (v Value) WithFields(fields ...Field) Value {
 	t := &table{}
 	for _, f := range fields {
@@ -137,7 +137,7 @@ func (v Value) WithItems(items []Value) Value {
 	return Value{offset: v.offset, Kind: KindArray, list: &list{items}}
 }
 
-// WithText returns a value without parts at the position of v.
+// WithText returns a scalar value at the position of v.
 func (v Value) WithText(kind Kind, text string) Value {
 	return Value{offset: v.offset, Kind: kind, Text: text}
 }

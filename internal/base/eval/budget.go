@@ -31,7 +31,7 @@ var (
 
 type totalKey struct{}
 
-// sharedLimit is shared by the templates of one answer.
+// sharedLimit is the limit that the templates of one answer share.
 type sharedLimit struct {
 	remaining    atomic.Int64 // number of bytes that they may still write
 	mu           sync.Mutex
@@ -58,7 +58,6 @@ func MissingPaths(ctx context.Context) []string {
 	return slices.Clone(t.missingPaths)
 }
 
-// recordMissing records a path without a value.
 func recordMissing(ctx context.Context, path string) {
 	t, ok := ctx.Value(totalKey{}).(*sharedLimit)
 	if !ok {

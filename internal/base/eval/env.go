@@ -52,20 +52,19 @@ func typeOf(example any) types.Type {
 	return types.TypeOf(example)
 }
 
-// WithKeys returns an Env in which the map called name has only these string keys:
-// a literal key that is not among them is an error.
-func (e *Env) WithKeys(name string, keys []string) *Env {
+// WithMapKeys returns an Env in which the map variable has only these string keys. Another literal key is an error.
+func (e *Env) WithMapKeys(variable string, keys []string) *Env {
 	n := &Env{types: e.types, keys: maps.Clone(e.keys), fields: e.fields}
 	if n.keys == nil {
 		n.keys = map[string][]string{}
 	}
-	n.keys[name] = slices.Clone(keys)
+	n.keys[variable] = slices.Clone(keys)
 	return n
 }
 
-// Breakpoint returns the Env of expressions about a stopped tool call: conditions
+// BreakpointEnv returns the Env of expressions about a stopped tool call: conditions
 // of breakpoints, evaluations at a pause, scripted decisions.
-func Breakpoint() *Env {
+func BreakpointEnv() *Env {
 	return NewEnv(map[string]any{
 		"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil,
 		"call": map[string]any{}, "vars": map[string]any{},

@@ -38,7 +38,7 @@ func longList(n int) []any {
 }
 
 func TestRun(t *testing.T) {
-	env := NewEnv(testNames).WithKeys("match", []string{"city"})
+	env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
 	for src, want := range map[string]any{
 		`prompt == "hello"`:                        true,
 		`n + 1`:                                    4,
@@ -78,7 +78,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestCompileErrors(t *testing.T) {
-	env := NewEnv(testNames).WithKeys("match", []string{"city"})
+	env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
 	callable := nameCandidates("f()", 0, "f", env)
 	for src, want := range map[string]Error{
 		`n > promt`:             {Message: "unknown name promt", Offset: 4, Name: "promt", Known: env.Names()},
@@ -123,7 +123,7 @@ func TestCandidatesOrder(t *testing.T) {
 		fields[fmt.Sprintf("field%02d", i)] = ""
 	}
 	for range 5 {
-		env := NewEnv(testNames).WithKeys("match", []string{"city"})
+		env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
 		for _, list := range [][]string{env.Names(), nameCandidates("f()", 0, "f", env), nameCandidates("f", 0, "f", env), fieldsOf(fields)} {
 			if len(list) < 3 || !slices.IsSorted(list) {
 				t.Fatalf("not in order: %v", list)

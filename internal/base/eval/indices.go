@@ -66,7 +66,8 @@ func numberOf(n ast.Node) int {
 	return 0
 }
 
-// indexCollector collects elements accessed by number and marks those whose access is conditional.
+// indexCollector collects the list elements that an expression accesses by number, and the nodes that not every
+// evaluation reaches.
 type indexCollector struct {
 	members     []member
 	conditional map[ast.Node]bool
@@ -106,10 +107,9 @@ func isNumber(n ast.Node) bool {
 	return ok
 }
 
-// markConditional marks all nodes below n.
-func (v *indexCollector) markConditional(n ast.Node) { ast.Walk(&n, exprChecker{v}) }
+// markConditional marks n and all nodes below it.
+func (v *indexCollector) markConditional(n ast.Node) { ast.Walk(&n, conditionalMarker{v}) }
 
-type exprChecker struct{ *indexCollector }
+type conditionalMarker struct{ *indexCollector }
 
-// Visit implements ast.Visitor.
-func (d exprChecker) Visit(node *ast.Node) { d.conditional[*node] = true }
+func (d conditionalMarker) Visit(node *ast.Node) { d.conditional[*node] = true }

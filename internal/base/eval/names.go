@@ -20,7 +20,6 @@ type nameChecker struct {
 	lastNode   ast.Node        // the node that was visited last: the whole expression
 }
 
-// isMember reports whether a node accesses a member of that name.
 func isMember(node ast.Node, name string) bool {
 	member, ok := node.(*ast.MemberNode)
 	if !ok {

@@ -33,7 +33,6 @@ type Compiler struct {
 // NewCompiler returns a compiler with an empty cache.
 func NewCompiler(env *Env) *Compiler { return &Compiler{Env: env, cache: map[string]*Program{}} }
 
-// compileExpression compiles one expression of a template.
 func (c *Compiler) compileExpression(src string) (*Program, error) {
 	p, ok := c.cache[src]
 	if ok {
@@ -46,7 +45,7 @@ func (c *Compiler) compileExpression(src string) (*Program, error) {
 	return p, err
 }
 
-// Template calls [ParseTemplate] with the cache.
+// Template compiles a template as [ParseTemplate] does, with cached expressions.
 func (c *Compiler) Template(src string) (*Template, error) {
 	t := &Template{}
 	var wrong CompileErrors

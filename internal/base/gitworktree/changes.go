@@ -21,7 +21,6 @@ type Snapshot struct {
 	dirty  map[string]*fileState // nil means deleted
 }
 
-// fileState is one file at one time.
 type fileState struct {
 	executable bool
 	content    []byte

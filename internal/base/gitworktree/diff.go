@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// Diff is what a command has changed in its repository (observed with 2.1.330).
+// Diff is the set of changes that a command has made in its repository (observed with 2.1.330).
 type Diff struct {
 	Files        []FileDiff `json:"files"`
 	MoreFiles    int        `json:"moreFiles"` // number of changed files that are not in Files
@@ -34,9 +34,9 @@ const (
 // Differ computes the Diffs of a session. The zero value is ready.
 type Differ struct{ isUsed atomic.Bool }
 
-// Diff returns nil if nothing has changed. For the first changes of a session, the real CLI runs git diff, which
-// includes modes and starts the missing side of a file at line 0. It computes later changes itself, in the order of
-// their modification times.
+// Diff converts changes; nil means that nothing has changed. For the first changes of a session, the real CLI runs git
+// diff, which includes modes and starts the missing side of a file at line 0. It computes later changes without git, in
+// the order of their modification times.
 func (s *Differ) Diff(changes []Change) *Diff {
 	isFirst := !s.isUsed.Load()
 	if !isFirst {
@@ -69,7 +69,8 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	return d
 }
 
-// asGit counts lines from 0 on a side without lines, and omits remarks about missing line ends.
+// asGit changes the hunks to the form of git: a side without lines starts at line 0, and a missing line end has no
+// remark.
 func (f *FileDiff) asGit() {
 	for i := range f.Hunks {
 		h := &f.Hunks[i]

@@ -28,7 +28,7 @@ type Worktree struct {
 	Resumed bool   // the worktree already existed
 }
 
-// UnsavedWork is the unsaved work that would be lost with a worktree.
+// UnsavedWork is the number of changed files and new commits that removing a worktree would lose.
 type UnsavedWork struct{ Files, Commits int }
 
 // Options describe the worktree to create.
@@ -38,7 +38,7 @@ type Options struct {
 	Lock string // the reason of the lock; "" means it is not locked
 }
 
-// failure is a message with the text of the real CLI.
+// failure is an error message of the real CLI.
 type failure string
 
 func (f failure) Error() string { return string(f) }
@@ -70,7 +70,7 @@ func (g Git) Top(ctx context.Context, dir string) (string, error) {
 	return g.run(ctx, dir, "rev-parse", "--show-toplevel")
 }
 
-// maxName is how many characters a name may have.
+// maxName is the maximum length of a worktree name.
 const maxName = 64
 
 var segmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
@@ -91,7 +91,7 @@ func CheckName(name string) string {
 	return ""
 }
 
-// Add creates the worktree with a name, or reuses the existing one. Its errors are worded as in the real CLI.
+// Add creates the worktree that o describes, or reuses it if it exists. Its errors are worded as in the real CLI.
 func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 	name := strings.ReplaceAll(o.Name, "/", "+")
 	w := Worktree{Top: o.Top, Path: filepath.Join(Dir(o.Top), name), Branch: "worktree-" + name}
@@ -187,7 +187,7 @@ func (g Git) List(ctx context.Context, top string) []Worktree {
 	return out
 }
 
-// UnsavedWork counts the work in a worktree: changed files, and commits since it was created.
+// UnsavedWork counts the changed files of a worktree and the commits since its creation.
 func (g Git) UnsavedWork(ctx context.Context, w Worktree) UnsavedWork {
 	var u UnsavedWork
 	if status, err := g.run(ctx, w.Path, "status", "--porcelain"); err == nil && status != "" {
@@ -219,7 +219,7 @@ func (g Git) Remove(ctx context.Context, w Worktree) error {
 	return nil
 }
 
-// RandomName creates a name for a worktree without a name; n must not be negative and selects the words of the name.
+// RandomName returns a random name for a worktree. n selects the words and must not be negative.
 func RandomName(n int64) string {
 	words := [3][]string{
 		{"quiet", "amber", "brisk", "gentle", "lucid", "mellow", "nimble", "sunny"},

@@ -67,10 +67,10 @@ func isLoopback(addr string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Guard passes requests to next if a allows them, regardless of the path. It refuses with 403 a request whose Host is
-// not this machine, and a request of a page that is not allowed: a page in a browser must not reach the server by DNS
-// rebinding or from another origin. It refuses with 401 a request without the token. A request that was not sent by a
-// page has no Origin and is allowed.
+// Guard passes the requests that a allows to next, regardless of the path. A browser page must not reach the server by
+// DNS rebinding or from another origin, so Guard refuses a Host that is not this machine, and pages of origins that are
+// not allowed, with 403. Requests without the token are refused with 401. A request without an Origin was not sent by a
+// page and is allowed.
 func Guard(a Access, next http.Handler) http.Handler { return accessGuard{Access: a, next: next} }
 
 type accessGuard struct {
@@ -105,7 +105,7 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 	_, _ = w.Write(append(body, '\n')) // the client may have closed the connection
 }
 
-// isPageAllowed reports whether the page that sent a request may do so. For simple links browsers omit Origin; then
+// isPageAllowed reports whether the page that sent a request may do so. Browsers omit Origin for simple links; then
 // Sec-Fetch-Site identifies the sender.
 func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
@@ -121,7 +121,7 @@ func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	return !g.OwnOriginOnly && isLocalOrigin(origin)
 }
 
-// IsOwnOrigin reports whether a request comes from the server's own pages, or not from a page.
+// IsOwnOrigin reports whether a request comes from a page of this server, or from a program.
 func IsOwnOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

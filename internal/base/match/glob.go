@@ -198,7 +198,6 @@ func inClass(class string, r rune) bool {
 	return !in
 }
 
-// emptyRange returns the first empty range of a class.
 func emptyRange(class string) string {
 	set := []rune(strings.TrimPrefix(class, "!"))
 	for i := 0; i+2 < len(set); i++ {

@@ -58,7 +58,7 @@ func (t Text) MatchedParts(s string) (passed, of int) {
 	return passed, len(parts)
 }
 
-// furthestMiss returns the miss of the part that matched the longest text.
+// furthestMiss returns the mismatch of the part that matches the longest text.
 func furthestMiss(parts []Text, s string) (best MismatchPoint, ok bool) {
 	for _, part := range parts {
 		if m, can := part.FirstMismatch(s); can && (!ok || m.At > best.At) {

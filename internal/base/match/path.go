@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Path converts a .gitignore pattern to an expression for slash-separated paths relative to its root. A pattern also
-// matches everything below a directory that it matches; a pattern without an inner slash matches at every depth.
-func Path(pattern string) (*regexp.Regexp, error) {
+// CompileGitignore converts a .gitignore pattern to an expression for slash-separated paths relative to its root. A
+// pattern also matches everything below a directory that it matches. A pattern without an inner slash matches at every
+// depth.
+func CompileGitignore(pattern string) (*regexp.Regexp, error) {
 	if base := strings.TrimSuffix(pattern, "/**"); strings.Trim(base, "/") != "" {
 		pattern = base // the directory itself also matches its content
 	}

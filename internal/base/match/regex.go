@@ -27,7 +27,7 @@ func parseRegex(expr string) (regexInfo, error) {
 	if info, ok := scanSimple(expr); ok {
 		return info, nil
 	}
-	if what := removeRustSyntax(expr); what != "" {
+	if what := findRustSyntax(expr); what != "" {
 		return regexInfo{}, fmt.Errorf("invalid regex pattern: %s is not supported by RE2", what)
 	}
 	re, err := syntax.Parse(expr, syntax.Perl)
@@ -78,8 +78,8 @@ func requiredLiteral(re *syntax.Regexp) string {
 	return ""
 }
 
-// removeRustSyntax returns the first construct of expr that only Rust's regex has; "" means none.
-func removeRustSyntax(expr string) string {
+// findRustSyntax returns the first construct of expr that only Rust's regex has; "" means none.
+func findRustSyntax(expr string) string {
 	inClass := false
 	for i := 0; i < len(expr); i++ {
 		rest := expr[i:]

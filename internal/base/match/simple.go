@@ -34,7 +34,6 @@ func scanSimple(expr string) (regexInfo, bool) {
 	return s.info, s.depth == 0
 }
 
-// readElement reads one element.
 func (s *regexScan) readElement() bool {
 	c := s.expr[s.at]
 	switch {

@@ -81,8 +81,9 @@ func Compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// ReadLine returns the next line of a stream of JSON, with its end; it is appended to line[:0]. The parts of a line of more
-// than limit bytes are passed to dropped instead (nil means not wanted), and tooLong is true. The error is that of the reader.
+// ReadLine appends the next line of a JSON stream, with its line end, to line[:0]. If the line has more than limit
+// bytes, tooLong is true, and dropped (nil means not wanted) receives its parts instead. The error is that of the
+// reader.
 func ReadLine(in *bufio.Reader, line []byte, limit int, dropped func(part []byte)) (kept []byte, tooLong bool, err error) {
 	if dropped == nil {
 		dropped = func([]byte) {}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent makes the kernel kill the child itself, not its group, when the thread that started it exits.
+// dieWithParent makes the kernel kill the child, but not its group, when the thread that started it exits.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
 // groupRuns reports whether a group has a running member other than guards. Zombies, which remain in containers whose

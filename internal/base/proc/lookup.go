@@ -18,7 +18,7 @@ func Replace(c Command) error {
 	return replaceProcess(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
-// lookupError wraps an error that its text does not repeat.
+// lookupError wraps err without repeating its text.
 type lookupError struct {
 	text string
 	err  error

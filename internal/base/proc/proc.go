@@ -328,7 +328,6 @@ func waitWhile(is func() bool, most time.Duration) {
 	}
 }
 
-// closedWithin reports whether done is closed within d.
 func closedWithin(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -26,7 +26,7 @@ const inheritsFiles = true
 // is killed, a server should notice EOF on its input and clean up before the [guard] kills it.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// signalGroup reports whether the group had a process. Zombies are processes, too.
+// signalGroup sends a signal to a group and reports whether the group had a process, including zombies.
 func signalGroup(pgid int, sig syscall.Signal) bool {
 	return syscall.Kill(-pgid, sig) == nil
 }
@@ -68,5 +68,4 @@ func takeForeground(terminal *os.File) {
 	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())
 }
 
-// replaceProcess replaces this process.
 func replaceProcess(path string, argv, env []string) error { return syscall.Exec(path, argv, env) }

@@ -26,7 +26,8 @@ type Queue struct {
 	closing bool
 }
 
-// NewQueue starts a queue of at most limit bytes in front of w, which it owns. CloseWhenSent or Close ends it.
+// NewQueue starts a queue of at most limit bytes in front of w, which it owns. The caller must call CloseWhenSent or
+// Close.
 func NewQueue(w io.WriteCloser, limit int) *Queue {
 	q := &Queue{w: w, limit: limit, done: make(chan struct{})}
 	q.more = sync.NewCond(&q.mu)

@@ -45,7 +45,7 @@ func (e *hintError) Unwrap() error { return e.err }
 // WithHint returns an error with a hint about what to do.
 func WithHint(message, hint string) error { return &hintError{err: errors.New(message), hint: hint} }
 
-// ExitError ends the program with its own exit code. A nil Err means that nothing is printed.
+// ExitError ends the program with the exit code Code. A nil Err means that nothing is printed.
 type ExitError struct {
 	Code int
 	Err  error
@@ -105,7 +105,7 @@ func Exit(w io.Writer, err error) int {
 	return ExitFailed
 }
 
-// signalCode returns the exit code of the real CLI for a signal; an interrupt counts as success.
+// signalCode returns the exit code of the real CLI after a signal; for an interrupt it is 0.
 func signalCode(s os.Signal) int {
 	switch s {
 	case syscall.SIGTERM:

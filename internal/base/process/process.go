@@ -46,8 +46,8 @@ type System struct {
 	Lifetime Lifetime
 }
 
-// NewSystem returns the current process. After that, writing to a closed stdout is an error and does not end the
-// process. Ignoring SIGPIPE instead would also affect child processes.
+// NewSystem returns the current process. From then on, writing to a closed stdout returns an error and does not end the
+// process. SIGPIPE is handled and not ignored, because child processes would inherit that.
 func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(libraryLog{os.Stderr})

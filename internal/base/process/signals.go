@@ -24,7 +24,6 @@ type Lifetime interface {
 	Parent() int
 }
 
-// processLifetime is the Lifetime of the current process.
 type processLifetime struct {
 	// early holds signals that arrived before a handler was registered; nil means none.
 	early chan os.Signal
@@ -144,7 +143,7 @@ func (w *Signals) Stop() { w.stop() }
 // CancelOnInterrupt makes the next SIGINT call cancel instead of ending the run.
 func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
 
-// Interrupted reports whether cancel was called. After that, a SIGINT ends the run again.
+// Interrupted reports whether a SIGINT has called cancel. From then on, a SIGINT ends the run again.
 func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
 
 // writeGrace is how long a write may take after a signal.
@@ -161,7 +160,6 @@ func (w *Signals) Streams(s *System) *System {
 	return &out
 }
 
-// signalLimitedWriter is a writer with a time limit.
 type signalLimitedWriter struct {
 	w          io.Writer
 	limitStart <-chan struct{} // closed when the time limit of writes begins to apply
@@ -202,7 +200,7 @@ func (m *signalLimitedWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// SignalOr returns the signal that cancelled ctx instead of the error that resulted from it.
+// SignalOr returns the signal that cancelled ctx, or err if no signal did.
 func SignalOr(ctx context.Context, err error) error {
 	if sig, ok := errors.AsType[*SignalError](context.Cause(ctx)); ok {
 		return sig
@@ -210,7 +208,7 @@ func SignalOr(ctx context.Context, err error) error {
 	return err
 }
 
-// UntilSignal cancels the context at a signal that asks the process to end, without its own error.
+// UntilSignal returns a context that SIGTERM, SIGHUP or an interrupt cancels, without a cause of its own.
 func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {
@@ -228,8 +226,8 @@ func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { release(); cancel() }
 }
 
-// UntilOrphan cancels the context soon after the parent process has exited, so that the server of a test does not
-// outlive the test.
+// UntilOrphan returns a context that is cancelled within 500 ms after the parent process exits, so that the server of a
+// test does not outlive the test.
 func (s *System) UntilOrphan(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {

@@ -56,7 +56,7 @@ func (s *System) ReadSecret(prompt string) (string, error) {
 	return string(line), err
 }
 
-// stdinReader reads to the end in a goroutine. all may be read after done has received a value.
+// stdinReader reads to the end in a goroutine. buffered may be read after done has received a value.
 type stdinReader struct {
 	r        io.Reader
 	started  chan struct{} // closed at the first byte

@@ -31,7 +31,6 @@ func openTerminal() Terminal {
 func (t standardTerminal) Read(p []byte) (int, error)  { return t.in.Read(p) }
 func (t standardTerminal) Write(p []byte) (int, error) { return t.out.Write(p) }
 
-// Raw implements [Terminal].
 func (t standardTerminal) Raw() (func() error, error) {
 	state, err := term.MakeRaw(int(t.in.Fd()))
 	if err != nil {
@@ -40,7 +39,6 @@ func (t standardTerminal) Raw() (func() error, error) {
 	return func() error { return term.Restore(int(t.in.Fd()), state) }, nil
 }
 
-// Size implements [Terminal].
 func (t standardTerminal) Size() (cols, rows int) {
 	cols, rows, err := term.GetSize(int(t.out.Fd()))
 	if err != nil {

@@ -1,6 +1,5 @@
 package shellcmd
 
-// gitGrammar returns the known options of a git subcommand.
 func gitGrammar(subcommand string) (g optionGrammar, ok bool) {
 	const (
 		commits = " oneline graph all decorate no-decorate abbrev-commit no-abbrev-commit reverse merges no-merges first-parent " +

@@ -12,7 +12,7 @@ type optionGrammar struct {
 	flagsWithValue  string // letters whose value is the rest of the word or the next word
 	flagsWithNumber string // letters whose value is a number, in the same word or in the next
 	numeric         string // letters whose value is a number in the next word
-	longNames       string // longNames names without a value, separated by spaces
+	longNames       string // long names without a value, separated by spaces
 	optional        string // long names that may have a value after =
 	longWithValue   string // long names whose value may be the next word
 	longWithNumber  string // names of longWithValue whose value is a number
@@ -78,7 +78,7 @@ func (g optionGrammar) parseOption(word string) (known bool, value string) {
 	return true, name
 }
 
-// parseCluster parses the letters of one word of options. It has the same results as parseOption.
+// parseCluster parses the letters of one word of options. Its results are those of parseOption.
 func (g optionGrammar) parseCluster(letters string) (known bool, value string) {
 	if g.allowsDigits && isNumber(letters) {
 		return true, ""

@@ -9,7 +9,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// obstacleOf returns the obstacle that the node itself is.
 func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	switch n := node.(type) {
 	case *syntax.Stmt:
@@ -139,7 +138,7 @@ func (r *scriptReader) onlyVariable() bool {
 	return ok && r.text(word) == `"$PWD"`
 }
 
-// numberLiteral matches numbers of arithmetic, in any base.
+// numberLiteral matches arithmetic numbers in any base.
 var numberLiteral = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`) })
 
 func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {

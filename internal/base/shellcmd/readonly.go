@@ -54,8 +54,8 @@ func (c Command) ReadOnly() bool {
 	return isReadOnlyWith(c.Args[0], c.Args[1:])
 }
 
-// isKnownTest reports whether all operators of the test command that begin with a hyphen are known and have an operand. Those that
-// join two tests are not (observed with 2.1.330).
+// isKnownTest reports whether every operator of the test command that begins with a hyphen is known and has an operand.
+// The operators -a and -o, which join two tests, are not known (observed with 2.1.330).
 func isKnownTest(args []string) bool {
 	args = slices.Clone(args)
 	for i, a := range args {
@@ -105,7 +105,7 @@ func isAlwaysReadOnly(name string) bool {
 	return false
 }
 
-// isReadOnlyWith decides about commands whose arguments matter; all of them are literal.
+// isReadOnlyWith reports whether a command only reads with these arguments, which contain no expansions.
 func isReadOnlyWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
 		return g.allows(args) && (name != "ps" || !printsEnvironment(args))
@@ -140,7 +140,7 @@ func isReadOnlyWith(name string, args []string) bool {
 	return false
 }
 
-// jqReadsMore finds constructs of a jq program that read more than its input, in any argument.
+// jqReadsMore matches constructs of a jq program that read more than its input.
 var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
 
 // printsEnvironment reports whether ps may show the variables of processes: letters of BSD style, in any position.

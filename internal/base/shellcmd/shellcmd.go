@@ -109,7 +109,7 @@ type scriptReader struct {
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
-// isList reports whether a statement in a subshell ends in a semicolon or an ampersand, not only in a newline.
+// isList reports whether a statement in the subshell ends in a semicolon or an ampersand, not only in a newline.
 func (r *scriptReader) isList(n *syntax.Subshell) bool {
 	for _, s := range n.Stmts {
 		if s.Background || r.source[s.Semicolon.Offset()] == ';' {
@@ -200,7 +200,7 @@ func (r *scriptReader) addDeclaration(n *syntax.DeclClause) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-// isTimed reports whether the current statement follows the word time.
+// isTimed reports whether the current statement follows the word time, and whether time has an option.
 func (r *scriptReader) isTimed() (timed, option bool) {
 	if len(r.parents) == 0 {
 		return false, false
@@ -261,8 +261,8 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-// recordAssignment records the value of a variable if it is a constant text. A variable that is set twice is unknown, as in the
-// real CLI (observed with 2.1.330).
+// recordAssignment records the value of a variable if it is a constant text. The value of a variable that is set twice
+// is unknown, as in the real CLI (observed with 2.1.330).
 func (r *scriptReader) recordAssignment(a *syntax.Assign) {
 	if _, again := r.values[a.Name.Value]; again || a.Value == nil || a.Append {
 		r.values[a.Name.Value] = ""

@@ -61,7 +61,7 @@ func isNumeral(x syntax.TestExpr) bool {
 	return ok && isNumber(literalText(w))
 }
 
-// isNumber reports whether a text evaluates to itself.
+// isNumber reports whether a text is an integer, so that its arithmetic value is constant.
 func isNumber(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	return s != "" && strings.Trim(s, "0123456789") == ""

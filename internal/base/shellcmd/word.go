@@ -42,7 +42,7 @@ type Path struct {
 	Glob string
 }
 
-// readWord returns the word without its quoting, or unchanged if it is dynamic.
+// readWord returns the word without its quoting, or unchanged if it is dynamic, and its description.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w), Source: r.text(w)}
 	known.IsDollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
@@ -128,7 +128,6 @@ func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 	return out
 }
 
-// wordExpander expands one word.
 type wordExpander struct {
 	startsAtHome bool              // $HOME is the home directory
 	values       map[string]string // values of variables
@@ -253,7 +252,6 @@ func (s *wordExpander) expandLiteral(text string, first bool) bool {
 	return true
 }
 
-// singleQuoted returns the text of '…' or $'…'.
 func singleQuoted(p *syntax.SglQuoted) string {
 	if !p.Dollar {
 		return p.Value

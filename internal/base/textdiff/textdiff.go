@@ -58,7 +58,7 @@ func (d *differ) trimCommon() {
 	}
 }
 
-// compare runs Myers' greedy algorithm on the lines that trim has left.
+// compare runs Myers' greedy algorithm on the lines between the common beginning and end.
 func (d *differ) compare() {
 	a, b := d.a[d.prefix:len(d.a)-d.suffix], d.b[d.prefix:len(d.b)-d.suffix]
 	removed, created := d.removed[d.prefix:], d.added[d.prefix:]
@@ -122,7 +122,7 @@ func findPath(a, b []string) (trace [][]int, ok bool) {
 	return nil, false
 }
 
-// diagonalAt returns the end of the path on diagonal k, or a marker if k is outside the front.
+// diagonalAt returns the end of the path on diagonal k, or -1 if k is outside the front.
 func diagonalAt(front []int, edits, k int) int {
 	if i := k + edits; i >= 0 && i < len(front) {
 		return front[i]

@@ -193,7 +193,7 @@ func (r *memoryReader) isApplicable(m Memory) bool {
 		if strings.HasPrefix(pattern, "!") || strings.HasPrefix(pattern, "./") {
 			return false
 		}
-		glob, err := match.Path(pattern)
+		glob, err := match.CompileGitignore(pattern)
 		return err == nil && glob.MatchString(filepath.ToSlash(rel))
 	})
 }

@@ -18,7 +18,6 @@ type frameWriter struct {
 	lastState string // the session state that was written last
 }
 
-// write queues one frame.
 func (a *frameWriter) write(frame any) {
 	line, err := protocol.Marshal(frame)
 	if err != nil { // only invalid raw JSON from the host can cause this

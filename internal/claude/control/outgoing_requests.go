@@ -61,7 +61,6 @@ func (qs *outgoingRequests) ask(ctx context.Context, request any, kind requestKi
 	return qs.await(ctx, q)
 }
 
-// send sends a request to the host.
 func (qs *outgoingRequests) send(ctx context.Context, request any, kind requestKind) (*outgoingRequest, error) {
 	id := qs.out.metadata.NewID()
 	frame, err := protocol.Marshal(requestFrame{Type: "control_request", RequestID: id, Request: request})

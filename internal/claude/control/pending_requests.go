@@ -65,7 +65,6 @@ func (e *pendingRequests) close() {
 	e.open = false
 }
 
-// cancelAll cancels all requests in progress.
 func (e *pendingRequests) cancelAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

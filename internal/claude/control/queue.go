@@ -75,7 +75,6 @@ func blocksOf(c protocol.Content) []protocol.Block {
 	return c.Blocks
 }
 
-// lifecycleEvents returns one lifecycle event for each uuid of a prompt.
 func (in *prompt) lifecycleEvents(state string) []protocol.Event {
 	var events []protocol.Event
 	for _, id := range in.message.UUIDs {

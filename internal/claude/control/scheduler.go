@@ -26,7 +26,6 @@ type scheduler struct {
 	initialize  initializeState
 }
 
-// runningTurn is the turn in progress.
 type runningTurn struct {
 	prompt    *prompt                 // nil means none
 	interrupt context.CancelCauseFunc // nil means the turn has not started
@@ -182,7 +181,6 @@ func (d *scheduler) startTurn(interrupt context.CancelCauseFunc) {
 	}
 }
 
-// endTurn records that the turn has ended.
 func (d *scheduler) endTurn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -269,7 +267,6 @@ func (d *scheduler) active() bool {
 	return d.turn.prompt != nil || d.firstPrompt != nil
 }
 
-// turnStarted reports whether a turn has started yet.
 func (d *scheduler) turnStarted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -106,7 +106,6 @@ func (d controlSession) IsSlow(subtype string) bool {
 	return h.slow
 }
 
-// Serve handles a request.
 func (d controlSession) Serve(ctx context.Context, r control.Request) (control.Answer, error) {
 	h, ok := handlerFor(r.Subtype)
 	if !ok {

@@ -14,7 +14,6 @@ func (h *hostedSession) CLIVersion() (version, built string) {
 	return h.session.Plan().Version, claudecode.BuildTime
 }
 
-// Directory returns the directory of the session.
 func (h *hostedSession) Directory() string { return h.session.Plan().CWD }
 
 // Describe handles requests that only read the session's state.

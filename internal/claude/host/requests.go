@@ -79,7 +79,6 @@ type SDKServer struct {
 	TimeoutMS int `json:"timeout"` // limit of a tool call; 0 means the default
 }
 
-// settingsUpdater changes settings.
 type settingsUpdater interface {
 	// ApplySettings overrides settings of --settings, key by key; null removes a key. If some are
 	// invalid, it returns their names and changes nothing.
@@ -111,7 +110,6 @@ type backgroundTasks interface {
 	SideQuestion(ctx context.Context, question string) (sideAnswer, error)
 }
 
-// sideAnswer is the answer to a side question.
 type sideAnswer struct {
 	Text      string `json:"response"`
 	Synthetic bool   `json:"synthetic"` // the text comes from the CLI, not from the model
@@ -127,7 +125,6 @@ type describer interface {
 	Directory() string
 }
 
-// serveFunc serves the requests of one subtype.
 type serveFunc func(ctx context.Context, r *requestServer, in request) (control.Answer, error)
 
 // request is one control request of the host with its decoded keys.

@@ -97,7 +97,6 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 	return out
 }
 
-// server returns the server with a name.
 func (r *requestServer) server(name string) (mcp.ServerStatus, error) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {
@@ -109,7 +108,6 @@ func (r *requestServer) server(name string) (mcp.ServerStatus, error) {
 	return mcp.ServerStatus{}, &control.HostError{Text: "Server not found: " + name}
 }
 
-// connected reports whether a server is connected.
 func (r *requestServer) connected(name string) bool {
 	st, err := r.server(name)
 	return err == nil && st.Status == "connected"

@@ -236,7 +236,6 @@ func applySettings(_ context.Context, r *requestServer, in request) (control.Ans
 	return control.Answer{}, nil
 }
 
-// settings returns the settings in a request.
 func (r request) settings() (map[string]json.RawMessage, error) {
 	raw := r.keys["settings"]
 	var settings map[string]json.RawMessage
@@ -296,7 +295,6 @@ func registerRoot(_ context.Context, r *requestServer, in request) (control.Answ
 	return control.Answer{Payload: map[string]string{"directory": dir}}, nil
 }
 
-// settingsAnswer is the answer to get_settings.
 type settingsAnswer struct {
 	Applied   settingsResult   `json:"applied"`
 	Effective json.RawMessage  `json:"effective"`

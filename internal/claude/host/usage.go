@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// usageAnswer is the answer to get_usage.
 type usageAnswer struct {
 	Behaviors        *struct{}    `json:"behaviors"` // nil means unknown, like the next fields
 	RateLimits       *struct{}    `json:"rate_limits"`

@@ -29,7 +29,6 @@ func (t Tools) withFlags(sys *process.System, f *flags.Flags) Tools {
 	return t
 }
 
-// startPermission returns the permissions at the start.
 func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
 	if !p.Settings.Permissions.ManagedOnly { // managed settings may forbid other rules

@@ -88,7 +88,6 @@ func (b *background) Name() string {
 // ShowsAgentText reports whether the text of agents for which a turn waits is shown.
 func (b *background) ShowsAgentText() bool { return b.showAgentText.Load() }
 
-// Find returns the kind of agent with a name.
 func (b *background) Find(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
 	mode, _ := permission.ParseMode(a.Mode) // an unknown mode is ignored

@@ -87,7 +87,6 @@ func (h *hooks) replaceSource(s hook.Source) {
 	}
 }
 
-// SetAgentHooks replaces the hooks of an agent.
 func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
 	l.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }

@@ -184,7 +184,6 @@ func optionalTools() []string {
 
 func taskTools() []string { return claudecode.ToolsListed(claudecode.ListWithTaskList) }
 
-// taskListTools returns the tools of the active task list.
 func taskListTools(o toolListing) []string {
 	if o.NoTasks {
 		return []string{"TodoWrite"}

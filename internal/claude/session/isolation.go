@@ -72,7 +72,6 @@ func (b builtinCalls) Tools(ctx context.Context) ([]protocol.Tool, error) {
 // agentKey is the context key for the id of the agent that makes a call.
 type agentKey struct{}
 
-// Execute runs one call.
 func (b builtinCalls) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	if call.Agent != nil {
 		ctx = context.WithValue(ctx, agentKey{}, call.Agent.ID)

@@ -101,7 +101,6 @@ func (r *recorder) openLogs(plan launch.Plan) error {
 	return err
 }
 
-// record passes an event to all recorders.
 func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:

@@ -39,7 +39,6 @@ type runLog interface {
 	Hint(text string)
 }
 
-// scriptedModel is the model of a session.
 type scriptedModel struct{ o scriptedModelOptions }
 
 // newScriptedModel creates the model of a session. It starts nothing.
@@ -60,7 +59,6 @@ func (p *scriptedModel) SessionModel() simulator.Model {
 	return failingModel{failure}
 }
 
-// AgentModel returns the model of one agent.
 func (p *scriptedModel) AgentModel(script *protocol.SubagentScript) simulator.Model {
 	if p.o.Failure != nil {
 		return failingModel{p.o.Failure}
@@ -68,7 +66,6 @@ func (p *scriptedModel) AgentModel(script *protocol.SubagentScript) simulator.Mo
 	return agentModel{p, p.o.Engine.Subagent(script)}
 }
 
-// agentModel is the model of one agent.
 type agentModel struct {
 	model *scriptedModel
 	*scenarios.Engine
@@ -101,7 +98,6 @@ func (p *scriptedModel) reportTemplates(ctx context.Context, reply scenarios.Rep
 // failingModel is a model with the same failure as every reply.
 type failingModel struct{ failure *scenarios.Failure }
 
-// Next fails.
 func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply, error) {
 	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
 }

@@ -186,7 +186,6 @@ func (v *servers) tools() executor.Composite {
 	}
 }
 
-// tool returns the tool with a canonical name.
 func (v *servers) tool(name string) (protocol.Tool, bool) {
 	if v.manager == nil {
 		return protocol.Tool{}, false
@@ -342,13 +341,11 @@ type serverObserver struct {
 	log     *mcp.CallLog
 }
 
-// RecordCall implements mcp.CallObserver.
 func (o *serverObserver) RecordCall(c mcp.CallRecord) {
 	c.Input, c.Result = o.fullValue(c.Input, c.InputCID), o.fullValue(c.Result, c.ResultCID)
 	o.records.WriteJournal(journal.MCPCall(c))
 }
 
-// RecordNotification implements mcp.CallObserver.
 func (o *serverObserver) RecordNotification(n mcp.NotificationRecord) {
 	o.records.WriteJournal(journal.MCPNotification(n))
 }

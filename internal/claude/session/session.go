@@ -152,7 +152,6 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 	return o, err
 }
 
-// slashCommands returns the slash commands of a session.
 func slashCommands(s *Session) *command.Set {
 	o := command.Options{
 		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Disabled: s.plan.Customization.NoCommands,
@@ -184,7 +183,6 @@ func (s *Session) Start(ctx context.Context) error {
 	return s.tools.callGates.register(ctx, s.tools)
 }
 
-// setSimulator replaces the simulator.
 func (c *conversation) setSimulator(sim *simulator.Simulator) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

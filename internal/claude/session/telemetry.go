@@ -45,7 +45,6 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 	return e
 }
 
-// machine describes the machine for telemetry.
 func machine(plan launch.Plan) telemetry.Machine {
 	user := sha256.Sum256([]byte("user of " + plan.State))
 	m := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
@@ -55,7 +54,6 @@ func machine(plan launch.Plan) telemetry.Machine {
 	return m
 }
 
-// registeredHooks lists the hooks of the settings for telemetry.
 func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
 	if plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled() {
 		return nil

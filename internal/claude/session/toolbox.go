@@ -94,7 +94,6 @@ func (t *toolbox) Dir() string { return t.builtin.Dir() }
 // ProjectDir returns the directory of the session.
 func (t *toolbox) ProjectDir() string { return t.options.CWD }
 
-// Mode returns the permission mode.
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
 // Prepare inspects a call as the model wrote it. Aliases are resolved once. Calls of agents may run

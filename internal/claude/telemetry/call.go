@@ -36,7 +36,6 @@ type fileOutput struct {
 	} `json:"structuredPatch"`
 }
 
-// describeCall reads a call.
 func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
 	use := ev.Use
 	var in struct {

@@ -74,7 +74,6 @@ func (e *exporter) send(ctx context.Context, request exportRequest) error {
 
 func (e *exporter) close() { e.client.CloseIdleConnections() }
 
-// grpcMethod returns the path of the gRPC method for a signal.
 func grpcMethod(signal string) string {
 	word := map[string]string{metricSignal: "metrics", logSignal: "logs", traceSignal: "trace"}[signal]
 	return "/opentelemetry.proto.collector." + word + ".v1." + strings.ToUpper(word[:1]) + word[1:] + "Service/Export"

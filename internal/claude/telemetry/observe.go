@@ -135,7 +135,6 @@ func (r *Recorder) recordPrompt() {
 	})
 }
 
-// endTurn records the end of a turn.
 func (r *Recorder) endTurn() {
 	if r.state.interaction.SpanID == nil {
 		return
@@ -214,7 +213,6 @@ func (r *Recorder) recordAnswer(ev *protocol.Assistant, l *conversationState, ag
 	l.requestSent = now
 }
 
-// recordRequestSpan records the span of a request.
 func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationState, of values) {
 	v := values{
 		"gen_ai.system": "anthropic", "gen_ai.request.model": of["model"], "llm_request.context": "interaction", "query_source_safe": of["query_source"],
@@ -273,7 +271,6 @@ func apiError(ev *protocol.Assistant) string {
 	return short
 }
 
-// recordAgentEnd records that an agent has ended.
 func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 	fields := map[string]any{}
 	for _, f := range ev.Fields {
@@ -342,7 +339,6 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	l.tools++
 }
 
-// recordExecution records a call that ran.
 func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c call, span spanData) {
 	v, took := c.attributes, milliseconds(ev.Duration)
 	ended := spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: span.Start, End: span.End}
@@ -378,7 +374,6 @@ func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c call, span spanD
 	v["duration_ms"] = took
 }
 
-// recordEffects records the effects of a successful call.
 func (r *Recorder) recordEffects(ev *protocol.ToolExecuted, c call) {
 	added, removed := 0, 0
 	switch {

@@ -198,7 +198,6 @@ func appendProto(b []byte, message reflect.Value) []byte {
 	return b
 }
 
-// appendField appends one field with its tag.
 func appendField(b []byte, number int, v reflect.Value) []byte {
 	const varint, fixed8, counted, fixed4 = 0, 1, 2, 5
 	tag := func(wireType int) []byte { return binary.AppendUvarint(b, uint64(number<<3|wireType)) }
@@ -256,7 +255,6 @@ func (q exportRequest) contents() map[string]int {
 	return names
 }
 
-// encode returns the body of a request in the protocol.
 func encode(request exportRequest, protocol string) ([]byte, error) {
 	if protocol == httpJSON {
 		return json.Marshal(request)

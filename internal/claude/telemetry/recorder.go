@@ -248,7 +248,6 @@ func (r *Recorder) metricSums() (list []metricData) {
 	return list
 }
 
-// addToMetric adds n to a metric.
 func (r *Recorder) addToMetric(name string, n float64, v values) {
 	row := findRow(r.tables[metricSignal], name)
 	attributes := slices.Concat(r.common, row.attributesOf(v))
@@ -288,7 +287,6 @@ func (r *Recorder) recordEvent(name string, span hexID, v values) {
 	r.records = append(r.records, record)
 }
 
-// recordSpan records a span that has ended.
 func (r *Recorder) recordSpan(name string, s spanData, v values) {
 	if r.o.Traces == nil {
 		return

@@ -61,7 +61,6 @@ func (r *Recorder) recordInitialState(init *protocol.Init) {
 	}
 }
 
-// recordConnection records a change of the connection to a server.
 func (r *Recorder) recordConnection(server, status string) {
 	v := values{"status": status, "transport_type": "stdio", "server_scope": r.state.servers[server], "duration_ms": "0", "is_plugin": false}
 	if began := r.state.connected[server]; !began.IsZero() {

@@ -211,7 +211,6 @@ func (c *Serve) configuredServers(s *process.System) ([]mcp.ServerConfig, error)
 	return debug.ParseServerConfig(file, data)
 }
 
-// debuggerFlags select a debugger.
 type debuggerFlags struct {
 	Debugger string `required:"" placeholder:"URL" help:"Address of the breakpoint server (claudeless debug)"`
 	OnLost   string `enum:"fail,continue" default:"fail" placeholder:"ACTION" help:"What to do with a paused call when the debugger disconnects: fail (default) or continue"`

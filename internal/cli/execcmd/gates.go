@@ -77,7 +77,6 @@ type gatesRelease struct {
 	Name     string `arg:"" help:"Name of the gate"`
 }
 
-// Run opens the gate.
 func (c *gatesRelease) Run(s *process.System) error {
 	dir, err := c.dir(s)
 	if err != nil {

@@ -29,7 +29,6 @@ type reportPage struct {
 	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
 }
 
-// Run writes the page.
 func (c *reportPage) Run(s *process.System) error {
 	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, false)}
 	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {

@@ -135,7 +135,6 @@ func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (re
 // oauthJournal writes the requests to an authorization server.
 type oauthJournal struct{ *journal.Journal }
 
-// RecordOAuth writes one line.
 func (j oauthJournal) RecordOAuth(e fixtures.OAuthEvent) {
 	j.Write(journal.OAuth{
 		Request: e.Request, Grant: e.Grant, Client: e.Client, Requested: e.Requested, Granted: e.Granted,

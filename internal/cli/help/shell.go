@@ -91,5 +91,4 @@ func joinUsages(entries []Entry, sep string) string {
 	return strings.Join(names, sep)
 }
 
-// shellQuote quotes a word for a shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -14,7 +14,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// addFlags holds the flags of add.
 type addFlags struct {
 	scope, transport       string
 	env, headers           []string
@@ -40,7 +39,6 @@ func secretFlag(to *bool) argv.Option {
 	return argv.Option{Flags: "--client-secret", Help: "Ask for the OAuth client secret (or read MCP_CLIENT_SECRET)", Set: func(string) error { *to = true; return nil }}
 }
 
-// runAdd runs `mcp add`.
 func runAdd(_ context.Context, o *Options, words []string) error {
 	f := addFlags{scope: scopeLocal}
 	found, help, err := parseOperands(o, "add", f.options(), words, "name", "commandOrUrl")
@@ -153,7 +151,6 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 	return nil
 }
 
-// runAddJSON runs `mcp add-json`.
 func runAddJSON(_ context.Context, o *Options, words []string) error {
 	scope := scopeLocal
 	clientSecret := false
@@ -224,7 +221,6 @@ func printModified(o *Options, scope string) {
 	fmt.Fprintf(o.Stdout, "File modified: %s\n", scopeFile(o, scope))
 }
 
-// scopeFile returns the file of a scope.
 func scopeFile(o *Options, scope string) string {
 	path := o.Store.scopePath(scope)
 	if scope == scopeLocal {

@@ -125,7 +125,6 @@ func commandNamed(name string) command {
 	return all[slices.IndexFunc(all, func(c command) bool { return c.name == name })]
 }
 
-// commandHelp prints the help of one command.
 func commandHelp(o *Options, name string, options []argv.Option) {
 	c := commandNamed(name)
 	fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, c.usage, c.help)

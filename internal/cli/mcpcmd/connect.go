@@ -228,7 +228,6 @@ func disconnectedReason(st mcp.ServerStatus) string {
 	return "no answer in time (set the limit with --connect-timeout or MCP_TIMEOUT)"
 }
 
-// printJSON writes one JSON value and a newline.
 func printJSON(w io.Writer, v any) error {
 	text, err := protocol.Marshal(v)
 	if err != nil {

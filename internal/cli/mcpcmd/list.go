@@ -23,7 +23,6 @@ func (o *Options) ownFlags(asJSON *bool) []argv.Option {
 	}
 }
 
-// protocols returns the values of --protocol.
 func protocols() []string {
 	return []string{string(mcp.NegotiateAuto), string(mcp.NegotiateLegacy), string(mcp.NegotiateModern)}
 }
@@ -151,7 +150,6 @@ func target(s mcp.ServerConfig) string {
 	return s.URL
 }
 
-// runGet runs `mcp get`.
 func runGet(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
 	found, help, err := parseOperands(o, "get", o.ownFlags(&asJSON), words, "name")
@@ -181,7 +179,6 @@ func runGet(ctx context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// configuredLogin returns the configuration for the login to a server, as text.
 func (o *Options) configuredLogin(s mcp.ServerConfig) string {
 	var parts []string
 	if s.OAuth.ClientID != "" {

@@ -30,7 +30,6 @@ type timeoutError string
 
 func (e timeoutError) Error() string { return string(e) }
 
-// runLogin runs `mcp login`.
 func runLogin(ctx context.Context, o *Options, words []string) error {
 	noBrowser, auto := false, false
 	options := []argv.Option{{Flags: "--no-browser", Help: "Print the address to open instead of starting a browser", Set: func(string) error { noBrowser = true; return nil }}}
@@ -208,7 +207,6 @@ func (o *Options) openBrowser(ctx context.Context, at string) {
 	}()
 }
 
-// runLogout runs `mcp logout`.
 func runLogout(_ context.Context, o *Options, words []string) error {
 	found, help, err := parseOperands(o, "logout", nil, words, "name")
 	if err != nil || help {

@@ -118,7 +118,6 @@ func removeFrom(o *Options, scope, name, shown string) error {
 	return nil
 }
 
-// unknownServer returns the error for a name that no scope has.
 func unknownServer(o *Options, name string) error {
 	config, err := o.configuredServers()
 	if err != nil {

@@ -86,7 +86,6 @@ func (s Store) scopeKeys(scope string) []string {
 	return []string{serversKey}
 }
 
-// hasServer reports whether a scope has an entry of that name.
 func (s Store) hasServer(scope, name string) (bool, error) {
 	if s.scopePath(scope) == "" {
 		return false, nil

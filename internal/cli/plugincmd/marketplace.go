@@ -93,7 +93,6 @@ type source struct {
 	Path   string `json:"path"`
 }
 
-// knownMarketplace is an entry of the known marketplaces.
 type knownMarketplace struct {
 	Source      source `json:"source"`
 	Location    string `json:"installLocation"`

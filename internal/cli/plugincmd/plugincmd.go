@@ -178,7 +178,6 @@ func (c *command) changeSettings(key string, change func(plainjson.Object) plain
 	return c.writeObject(settingsFile, settings.With(key, encodeValue(inner)))
 }
 
-// absolutePath returns an absolute path.
 func (c *command) absolutePath(given string) string {
 	if filepath.IsAbs(given) {
 		return filepath.Clean(given)
@@ -197,7 +196,6 @@ type installation struct {
 	LastUpdated string `json:"lastUpdated"`
 }
 
-// pluginListEntry is one plugin of plugin list --json.
 type pluginListEntry struct {
 	ID             string `json:"id"`
 	Version        string `json:"version"`

@@ -38,7 +38,6 @@ type checkCount struct {
 	Wrong int `json:"wrong"`
 }
 
-// checkReport is the outcome of a check.
 type checkReport struct {
 	Detector string `json:"detector"`
 	// Versions has the counts by version and state (without finer kinds).
@@ -135,7 +134,6 @@ func askDetector(ctx context.Context, d *detector, b book.Book, pages []book.Pag
 	return answers, nil
 }
 
-// detectorInput returns the standard input of the detector for a page.
 func detectorInput(d *detector, b book.Book, p *book.Page) ([]byte, error) {
 	switch d.Input {
 	case "ansi":
@@ -154,7 +152,6 @@ func detectorEnviron(b book.Book, p *book.Page) []string {
 	}
 }
 
-// runCommand runs the detector once.
 func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, limit time.Duration) (reply, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: maxOutputBytes, Timeout: limit,

@@ -173,7 +173,6 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	return nil
 }
 
-// books returns the books that are checked.
 func (c *Check) books(s *process.System) ([]book.Book, error) {
 	var all []book.Book
 	if len(c.Versions) == 0 {

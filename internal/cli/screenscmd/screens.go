@@ -142,7 +142,6 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 	return all, nil
 }
 
-// bookKeys returns the keys of the books to capture.
 func (c *Capture) bookKeys(version string) ([]book.Key, error) {
 	renderers, places := []string{c.Renderer}, []bool{c.In == "tmux"}
 	if c.Renderer == "both" {
@@ -330,10 +329,8 @@ func (Where) Run(s *process.System) error {
 	return err
 }
 
-// machineClock is the clock of the machine.
 type machineClock struct{ process *process.System }
 
-// Now returns the current time.
 func (c machineClock) Now() time.Time { return c.process.Now() }
 
 // After sends the time after d.

@@ -120,7 +120,6 @@ type responseRecorder struct {
 	body   bytes.Buffer
 }
 
-// WriteHeader records the status.
 func (a *responseRecorder) WriteHeader(status int) {
 	if status >= http.StatusOK { // 1xx statuses precede the final status
 		a.status = status

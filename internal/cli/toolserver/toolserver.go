@@ -47,7 +47,6 @@ type server struct {
 	o     Options
 }
 
-// Open returns the handler of the only connection.
 func (s server) Open(*wire.Session) wire.Handler { return s }
 
 // HandleNotification ignores notifications; package wire cancels calls.
@@ -67,7 +66,6 @@ type callResult struct {
 	IsError bool                  `json:"isError,omitempty"`
 }
 
-// Handle handles one request.
 func (s server) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	var params struct {
 		ProtocolVersion string          `json:"protocolVersion"`

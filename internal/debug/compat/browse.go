@@ -80,7 +80,6 @@ func nativeInput(v debug.Values) bool {
 	return ok && in.JSON != nil
 }
 
-// namedArguments returns the arguments that have names.
 func namedArguments(v debug.Values) json.RawMessage {
 	if in, ok := v.(debug.JSONInput); ok {
 		return in.JSON
@@ -181,7 +180,6 @@ func formatValue(v any) string {
 	return truncateText(buf.String(), maxShown)
 }
 
-// jsonString returns the string of a JSON string.
 func jsonString(raw json.RawMessage) (s string, ok bool) {
 	return s, bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &s) == nil
 }

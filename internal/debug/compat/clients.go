@@ -60,7 +60,6 @@ func (in request) process() debug.Process {
 	return debug.NewProcess(*in.PID, *in.Started)
 }
 
-// items returns all values of a request.
 func (in request) items() []*Item {
 	var all []*Item
 	for i := range in.Args {

@@ -22,7 +22,6 @@ type CallData struct {
 	Preferred    Format            `json:"preferred_format,omitempty"` // format of new values
 }
 
-// withDisplayForms returns the values of a call with their displayed forms.
 func withDisplayForms(h *debug.Hub, d CallData) *CallData {
 	if d.Target != nil {
 		d.PrettyTarget = PrettyItem(h.Store(), *d.Target)

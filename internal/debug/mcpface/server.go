@@ -135,7 +135,6 @@ func (c *conn) HandleClose() {
 	delete(c.server.conns, c.session.ID)
 }
 
-// HandleNotification handles a notification of the client.
 func (c *conn) HandleNotification(method string, _ json.RawMessage) {
 	if method == "notifications/initialized" {
 		c.recordMessage(false)
@@ -150,7 +149,6 @@ func (c *conn) recordMessage(initialize bool) {
 	c.initialized = c.initialized || initialize
 }
 
-// Handle handles one request.
 func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	c.recordMessage(call.Method == "initialize")
 	s := c.server
@@ -200,7 +198,6 @@ func (s *Server) initialize(params json.RawMessage) (any, error) {
 	}, nil
 }
 
-// callTool handles tools/call.
 func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error) {
 	s := c.server
 	var in struct {

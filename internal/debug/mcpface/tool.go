@@ -97,7 +97,6 @@ func argument[T any](a arguments, name string) *T {
 	return v
 }
 
-// parseArguments parses the arguments that the tool declares.
 func (t tool) parseArguments(raw json.RawMessage) (arguments, error) {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {

@@ -43,7 +43,6 @@ func Handler(o Options) http.Handler {
 	return mux
 }
 
-// routes returns the route table.
 func (a *api) routes() []route {
 	return slices.Concat(callRoutes(), olderRoutes(), controlRoutes(), replRoutes(), serverRoutes(a.External))
 }

@@ -186,7 +186,6 @@ func ServeName(name string) (io.Closer, error) {
 // dnsSockets are the sockets of a name server.
 type dnsSockets []net.PacketConn
 
-// Close closes all sockets.
 func (s dnsSockets) Close() error {
 	var errs []error
 	for _, conn := range s {

@@ -109,7 +109,6 @@ func hasSignature(path string) bool {
 	return carried != nil && contains(carried.Open(), signature)
 }
 
-// contains reports whether a text occurs in r.
 func contains(r io.Reader, text string) bool {
 	buf := make([]byte, 1<<20)
 	kept := 0

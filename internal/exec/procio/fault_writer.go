@@ -260,7 +260,6 @@ func replaceResult(do *FaultEffects, line []byte) []byte {
 	return append(out, '\n')
 }
 
-// reverseKeys returns the line with its keys in reverse order.
 func reverseKeys(line []byte) []byte {
 	o, err := plainjson.Parse(bytes.TrimSpace(line))
 	if err != nil {

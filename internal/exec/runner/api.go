@@ -190,13 +190,10 @@ func (a *apiService) guardFindings() []verdict.Finding {
 // faultRun provides the clock of the process to the fault.
 type faultRun struct{ sys *process.System }
 
-// Now returns the current time.
 func (w faultRun) Now() time.Time { return w.sys.Now() }
 
-// NewID returns a new UUID.
 func (w faultRun) NewID() string { return w.sys.NewID() }
 
-// Sleep waits, or returns the error of ctx.
 func (w faultRun) Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

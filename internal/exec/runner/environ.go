@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// commandEnviron returns the environment of the command.
 func (r *run) commandEnviron() []string {
 	bin := r.shimDir()
 	set := map[string]string{

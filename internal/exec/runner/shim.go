@@ -141,7 +141,6 @@ func (s Setup) script(target string) string {
 	return b.String() + s.realCommandLine()
 }
 
-// quote quotes s for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // createWindowsShims creates claude.cmd and claude.exe. Their settings are in the file [EnvFile] next to the latter,

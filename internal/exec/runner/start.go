@@ -36,7 +36,6 @@ func EnterRunInNetwork(words, environ []string) error {
 	return guard.EnterNetwork(linkFD, words[0], words[1:], environ)
 }
 
-// startedCommand is the running command.
 type startedCommand struct {
 	*proc.Attached
 	network      *guard.Network // network namespace of the command; nil means the network of this program, without a watch

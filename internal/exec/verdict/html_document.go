@@ -47,7 +47,6 @@ type problem struct {
 	Open    bool // the page shows its details at once
 }
 
-// buildDocument builds the document.
 func buildDocument(in HTMLInput) document {
 	files := &sourceFiles{read: in.ReadFile, lines: map[string][]string{}}
 	d := document{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: buildRuns(in.Entries, files)}

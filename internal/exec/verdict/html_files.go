@@ -71,7 +71,6 @@ func writeToFile(name string, flags int, write func(io.Writer) error) error {
 	return nil
 }
 
-// sourceLine is a line of a scenario.
 type sourceLine struct {
 	Number int
 	Text   string

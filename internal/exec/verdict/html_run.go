@@ -32,7 +32,6 @@ type run struct {
 	files     *sourceFiles
 }
 
-// fact is a value with a name.
 type fact struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
@@ -101,7 +100,6 @@ func apiSession(e journal.Entry) string {
 	return sessionOf("", e.Exchange.Session, e.Exchange.Agent)
 }
 
-// appendEvent adds an event.
 func (r *run) appendEvent(e *event) *event {
 	e.ID = r.ID + "-" + strconv.Itoa(len(r.Events)+1)
 	if e.Parts == nil {
@@ -111,7 +109,6 @@ func (r *run) appendEvent(e *event) *event {
 	return e
 }
 
-// addEntry adds one journal entry.
 func (r *run) addEntry(e journal.Entry, at float64) {
 	r.End = max(r.End, at)
 	switch {
@@ -215,7 +212,6 @@ func (r *run) addModel(m *journal.Model, at float64) {
 	}
 }
 
-// callEvent returns the event of a tool call.
 func (r *run) callEvent(id, name string, at float64) *event {
 	e := r.calls[id]
 	if e == nil || id == "" {
@@ -350,7 +346,6 @@ func (r *run) addResult(x *journal.Result, at float64) {
 	}
 }
 
-// addAPIRequest adds a request of the Messages API.
 func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+apiSession(entry)))
 	switch q := entry.Request; {

@@ -24,7 +24,6 @@ type verdictPart struct {
 	changed  *Finding // finding that the scenario has changed since the run; nil means unchanged
 }
 
-// loadRunScenarios loads the scenarios that the runs used.
 func (in *Input) loadRunScenarios() error {
 	owners, order := in.scenariosOfEntries()
 	var all []verdictPart

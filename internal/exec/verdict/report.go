@@ -206,7 +206,6 @@ func (r *Report) Lines(now time.Time) []journal.Body {
 	return lines
 }
 
-// atPosition returns the finding with the position of a diagnostic.
 func atPosition(f Finding, at diag.Position) Finding {
 	f.File, f.Line = at.File, at.Line
 	return f

@@ -54,7 +54,6 @@ func WriteMissingRules(ctx context.Context, file string, prompts []string) error
 	return replaceFile(file, out, info.Mode())
 }
 
-// replaceFile replaces the content of a file.
 func replaceFile(file string, data []byte, mode os.FileMode) error {
 	file, err := filepath.EvalSymlinks(file)
 	if err != nil {

@@ -96,7 +96,6 @@ func (l *findings) checkRejectedInputs(runs []*process, warnings diag.List) {
 	}
 }
 
-// scriptedCall is a call and the text of its result.
 type scriptedCall struct {
 	tool   string
 	input  json.RawMessage
@@ -177,13 +176,11 @@ type playback struct {
 	hasHost  bool // one of the sessions had a host
 }
 
-// sequenceProgress is the progress of one session.
 type sequenceProgress struct {
 	turns     *sequence     // the remaining turns; nil means none
 	abandoned journal.Entry // a request after which the script continues, if any
 }
 
-// session returns the progress of a session.
 func (p *playback) session(id string) *sequenceProgress {
 	if p.progress[id] == nil {
 		p.progress[id] = &sequenceProgress{}

@@ -160,7 +160,6 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 	return nil
 }
 
-// lineReader reads the lines of one file.
 type lineReader struct {
 	*recordingReader
 	format format // nil until the first line is known

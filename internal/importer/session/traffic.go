@@ -20,7 +20,6 @@ type trafficReader struct {
 	conversations map[string]*trafficConversation // conversations by session and agent
 }
 
-// trafficConversation is one conversation.
 type trafficConversation struct {
 	groups  int      // number of history groups already used
 	failure *Failure // failure of the last request; ignored if the request is repeated
@@ -169,7 +168,6 @@ func (w *trafficWriter) addStep(s *history.Step) {
 	}
 }
 
-// addAnswer adds the response.
 func (w *trafficWriter) addAnswer(t *trafficConversation, e *journal.Exchange) {
 	var m wireMessage
 	var failed struct {
@@ -215,7 +213,6 @@ func (r *trafficReader) finish() {
 	}
 }
 
-// journalReader reads the journal of claudeless.
 type journalReader struct {
 	set     *sessionSet
 	mode    map[int]string // permission mode by process id

@@ -87,7 +87,6 @@ func (p *laneRun) prepare(ctx context.Context) error {
 	return p.startFixtures(ctx)
 }
 
-// writeFiles writes the files of the case.
 func (p *laneRun) writeFiles() error {
 	all := map[string][]byte{p.path("scenario.toml"): p.Case.Scenario}
 	seed, err := json.Marshal(map[string]any{

@@ -65,7 +65,6 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 
 func differs(v *permissions.Verdict) bool { return v.Status != permissions.StatusSame }
 
-// compareGroup plays one group.
 func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.Group) []*permissions.Verdict {
 	const each = time.Second // additional time for each call of a session
 	recordings, err := r.play(ctx, r.Timeout+time.Duration(len(g.Calls))*each, func(dir string) (*parity.Case, error) {

@@ -46,7 +46,6 @@ type modelSource struct {
 	agent   string
 }
 
-// lastMessage is the last message of a model.
 type lastMessage struct {
 	id           string
 	requestIndex int // index, in the record of the run, of the request that it answers
@@ -56,7 +55,6 @@ type lastMessage struct {
 // prompt.
 type conversation struct{ session, agent, prompt string }
 
-// lastRequest is the last request of a conversation.
 type lastRequest struct {
 	index  int // index in the record of the run
 	failed bool
@@ -192,7 +190,6 @@ func (s *Summary) addRequest(q Request, afterMS float64) {
 	s.addRule(q.Rule, q.File, q.Line)
 }
 
-// addGate adds an event at a gate.
 func (s *Summary) addGate(g Gate) {
 	i := slices.IndexFunc(s.gates, func(state GateState) bool { return state.Name == g.Name })
 	if i < 0 {

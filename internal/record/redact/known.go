@@ -83,7 +83,6 @@ type knownValues struct {
 	forms []encodedForm
 }
 
-// encodedForm is one encoding of a known value.
 type encodedForm struct {
 	kind     string
 	wholeRun bool // if it is found inside a base64 text, the whole text is redacted
@@ -185,7 +184,6 @@ func isBase64(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '+' || b == '/' || b == '-' || b == '_'
 }
 
-// isPlaceholder reports whether a value is a placeholder for a secret.
 func isPlaceholder(v string) bool {
 	if v == "" || v[0] == '$' || v[0] == '<' || strings.HasPrefix(v, "{{") || strings.HasPrefix(v, "REDACTED_") || strings.HasPrefix(v, "[redacted") {
 		return true

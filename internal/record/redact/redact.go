@@ -115,7 +115,6 @@ func (r *Redactor) formFinder() *secretFormFinder {
 
 func (r *Redactor) redactText(s string) string { return r.redactFindings(s, r.Find(s)) }
 
-// redactFindings returns a text with the findings replaced.
 func (r *Redactor) redactFindings(s string, found []Finding) string {
 	if len(found) == 0 {
 		return s

@@ -48,7 +48,6 @@ func Compare(a, b Book) ([]Change, error) {
 	return ordered, nil
 }
 
-// readPages reads the pages of two books.
 func readPages(a, b Book) (before, after []Page, err error) {
 	if before, err = a.Pages(); err == nil {
 		after, err = b.Pages()
@@ -133,7 +132,6 @@ func diffRows(before, after string) string {
 	return b.String()
 }
 
-// compareOptions compares the options of a dialog.
 func (c *comparison) compareOptions(a, b *Page) {
 	if len(a.Options) == 0 && len(b.Options) == 0 {
 		return

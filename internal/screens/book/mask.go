@@ -54,7 +54,6 @@ func volatileParts() []volatilePart {
 	return list
 }
 
-// namedTexts returns the texts of the slots that a tape has named.
 func namedTexts(slots []Slot) map[string]string {
 	all := volatileParts()
 	texts := map[string]string{}
@@ -91,14 +90,12 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 	return slots
 }
 
-// lineSlots are the slots of a line.
 type lineSlots struct {
 	line   string
 	row    int
 	byByte []*Slot // slot at each byte; nil means none
 }
 
-// addText adds a slot wherever the line has the text.
 func (l *lineSlots) addText(name, text string) {
 	for from := 0; ; {
 		i := strings.Index(l.line[from:], text)

@@ -20,7 +20,6 @@ type castWriter struct {
 	lastTime   float64
 }
 
-// Record adds an event.
 func (c *castWriter) Record(e tape.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +40,6 @@ func (c *castWriter) Record(e tape.Event) {
 	c.addEvent("o", string(data[:end]))
 }
 
-// addMarker adds a marker for a page.
 func (c *castWriter) addMarker(label string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +52,6 @@ func (c *castWriter) addEvent(kind, data string) {
 	_ = enc.Encode([]any{c.lastTime, kind, data}) // a buffer takes everything
 }
 
-// contents returns the cast and the raw bytes.
 func (c *castWriter) contents() (cast, raw []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,6 @@ func (m *mask) remember(secret string) {
 	}
 }
 
-// secretBytes reports for each byte of a text whether it belongs to a secret.
 func (m *mask) secretBytes(text string) []bool {
 	secret := make([]bool, len(text))
 	hide := func(from, to int) {

@@ -74,7 +74,6 @@ type recorder struct {
 	pendingInput          []byte // input that is not written yet
 }
 
-// openDialog is the dialog on the screen.
 type openDialog struct {
 	state   string
 	options []book.Option

@@ -25,7 +25,6 @@ type request struct {
 	Screen    bool   `json:"screen"`     // answer with the screen
 }
 
-// answer is the answer to a request.
 type answer struct {
 	Error  string  `json:"error,omitempty"`
 	Screen *screen `json:"screen,omitempty"`

@@ -12,7 +12,6 @@ import (
 // failure explains why a tape cannot continue.
 type failure string
 
-// Error returns the reason.
 func (f failure) Error() string { return string(f) }
 
 // step performs one step. Its error is a failure of the step or another error.

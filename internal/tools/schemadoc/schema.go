@@ -110,7 +110,6 @@ func (f *format) propertySchema(fd field) object {
 	return o
 }
 
-// jsonLiteral returns a tag's value as JSON.
 func jsonLiteral(s string) any {
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
 		return n

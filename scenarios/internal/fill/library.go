@@ -67,7 +67,7 @@ func (l *Library) compilerFor(groups string) *eval.Compiler {
 		return e
 	}
 	if groups == BreakpointGroups {
-		l.compilers[groups] = eval.NewCompiler(eval.Breakpoint())
+		l.compilers[groups] = eval.NewCompiler(eval.BreakpointEnv())
 		return l.compilers[groups]
 	}
 	e := eval.NewCompiler(eval.NewEnv(map[string]any{
@@ -76,7 +76,7 @@ func (l *Library) compilerFor(groups string) *eval.Compiler {
 		"session": eval.Object{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
 		"system": "", "max_tokens": 0, "stream": false, "attempt": 0, "agent": "", "betas": []string{}, "headers": map[string]string{},
 		"attachments": []string{}, "tool_choice": any(nil), "thinking": any(nil), "output_config": any(nil), "metadata": any(nil),
-	}).WithKeys("match", strings.Fields(groups)))
+	}).WithMapKeys("match", strings.Fields(groups)))
 	l.compilers[groups] = e
 	return e
 }
