@@ -301,7 +301,7 @@ func TestSetServers(t *testing.T) {
 	if names := toolNames(m); strings.Contains(names, "mcp__b__") {
 		t.Errorf("tools of a disabled server: %s", names)
 	}
-	if err := m.Enable(t.Context(), "b"); err != nil {
+	if err := m.Connect(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
 	if st := m.Servers()[1]; st.State != StateConnected || st.PID == before[1].PID {
@@ -349,7 +349,7 @@ func TestOrdersTwice(t *testing.T) {
 		{"disconnect", m.Disconnect, StateDisconnected, 0},
 		{"reconnect", m.Reconnect, StateConnected, 5},
 		{"disable", m.Disable, StateDisabled, 0},
-		{"enable", m.Enable, StateConnected, 5},
+		{"enable", m.Connect, StateConnected, 5},
 	} {
 		for range 2 {
 			if err := test.order(t.Context(), "s"); err != nil {

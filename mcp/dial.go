@@ -25,8 +25,8 @@ type dialResult struct {
 }
 
 // connect makes one attempt to connect. The connection lasts until lifetime is cancelled; the attempt lasts until ctx is
-// cancelled or the connect timeout expires.
-func (s *server) connect(lifetime, ctx context.Context) dialResult {
+// cancelled or the connect timeout expires. The first attempt does not ask a server that refused an earlier session.
+func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {
 		return dialResult{err: err}
@@ -41,7 +41,7 @@ func (s *server) connect(lifetime, ctx context.Context) dialResult {
 	}
 	log.Printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
 	d := dialer{server: s, cfg: cfg, log: log}
-	if d.usesOAuth() && cfg.OAuthClient(d.options).WasRefused() {
+	if isFirst && d.usesOAuth() && cfg.OAuthClient(d.options).WasRefused() {
 		log.Printf("not asked again: it refused a request without a token")
 		return dialResult{err: d.needsLogin()}
 	}

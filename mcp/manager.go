@@ -173,10 +173,7 @@ func (m *Manager) Disconnect(ctx context.Context, name string) error {
 	return requestState(ctx, m, name, StateDisconnected)
 }
 
-// Enable enables a disabled server and connects it; see Connect.
-func (m *Manager) Enable(ctx context.Context, name string) error { return m.Connect(ctx, name) }
-
-// Disable disconnects a server and hides its tools until Enable is called.
+// Disable disconnects a server and hides its tools until Connect is called.
 func (m *Manager) Disable(ctx context.Context, name string) error {
 	return requestState(ctx, m, name, StateDisabled)
 }

@@ -124,28 +124,10 @@ func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
 		if !c.InitializeResult().SupportsSubscriptions() {
 			return fmt.Errorf("%w: %s", ErrNoSubscriptions, server)
 		}
-		if err := c.Subscribe(ctx, uri); err != nil {
-			return err
+		err := c.Subscribe(ctx, uri)
+		if s, gone := m.findServer(server); err == nil && gone == nil { // it may have been removed in the meantime
+			s.addSubscription(uri)
 		}
-		m.setSubscribed(server, uri, true)
-		return nil
+		return err
 	})
-}
-
-// Unsubscribe cancels a subscription. A subscription that does not exist is not an error.
-func (m *Manager) Unsubscribe(ctx context.Context, server, uri string) error {
-	return m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) error {
-		if !m.setSubscribed(server, uri, false) {
-			return nil
-		}
-		return c.Unsubscribe(ctx, uri)
-	})
-}
-
-// setSubscribed is like server.setSubscribed, but the server may have been removed in the meantime.
-func (m *Manager) setSubscribed(server, uri string, want bool) (was bool) {
-	if s, err := m.findServer(server); err == nil {
-		was = s.setSubscribed(uri, want)
-	}
-	return was
 }

@@ -22,6 +22,7 @@ type loopState struct {
 	retry      *time.Timer        // nil means not waiting to reconnect
 	refreshed  chan refreshResult // nil means no refresh in progress
 	nextUpdate *time.Timer        // nil means a refresh may start immediately
+	wasDialed  bool               // an attempt to connect was made
 	attempts   int
 	retries    int // number of retries of a first connect that failed for a reason that may pass
 }
@@ -113,9 +114,10 @@ func (l *loopState) dial(ctx context.Context) {
 	l.stopRetry()
 	dialCtx, stop := context.WithCancel(ctx)
 	result := make(chan dialResult, 1)
-	l.dialed, l.stopDial = result, stop
+	isFirst := !l.wasDialed
+	l.dialed, l.stopDial, l.wasDialed = result, stop, true
 	l.tasks.Go(func() { // returns after the attempt, which has a time limit
-		result <- l.connect(ctx, dialCtx)
+		result <- l.connect(ctx, dialCtx, isFirst)
 	})
 }
 
@@ -330,7 +332,9 @@ func (l *loopState) resubscribe(ctx context.Context, c *connection.Conn) {
 		for _, uri := range uris {
 			if err := c.Subscribe(limit, uri); err != nil {
 				c.Log().Printf("subscribing again failed: %v", err)
-				l.setSubscribed(uri, false)
+				l.mu.Lock()
+				delete(l.subscriptions, uri)
+				l.mu.Unlock()
 			}
 		}
 	})

@@ -279,7 +279,7 @@ func TestConcurrentOrders(t *testing.T) {
 	if st := m.Servers()[0]; st.State != StateDisabled {
 		t.Errorf("got %s", st.State)
 	}
-	if err := m.Enable(ctx, "s"); err != nil {
+	if err := m.Connect(ctx, "s"); err != nil {
 		t.Error(err)
 	}
 }

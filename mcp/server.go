@@ -256,16 +256,11 @@ func (s *server) currentStatus(ctx context.Context) (status, error) {
 	return s.waitFor(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsLost() })
 }
 
-// setSubscribed records or removes a subscription and reports whether it existed before.
-func (s *server) setSubscribed(uri string, want bool) (was bool) {
+// addSubscription records a subscription, which is renewed after a reconnect.
+func (s *server) addSubscription(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was = s.subscriptions[uri]
-	delete(s.subscriptions, uri)
-	if want {
-		s.subscriptions[uri] = true
-	}
-	return was
+	s.subscriptions[uri] = true
 }
 
 // statusReport builds the ServerStatus of a server; source is the source that set it, if any.

@@ -203,14 +203,6 @@ func TestSubscriptions(t *testing.T) {
 	call(t, m, "echo", `{}`)
 	subscribed := func() int { return strings.Count(readFileText(log), "resources/subscribe") }
 	eventually(t, 5*time.Second, func() bool { return subscribed() == 2 }, "not subscribed again")
-	for range 2 { // the second is not an error
-		if err := m.Unsubscribe(t.Context(), "s", "file:///a.txt"); err != nil {
-			t.Error(err)
-		}
-	}
-	if n := strings.Count(readFileText(log), "resources/unsubscribe"); n != 1 {
-		t.Errorf("unsubscribed %d times", n)
-	}
 }
 
 // TestRootsChange: new roots are announced once and then listed (M29).

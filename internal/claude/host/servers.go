@@ -49,6 +49,9 @@ type annotations struct {
 	OpenWorld   bool `json:"openWorld,omitempty"`
 }
 
+// needsAuth is the status of a server to which the user must log in; it has no error.
+const needsAuth = string(mcp.StateNeedsAuth)
+
 func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
 	list := []serverStatus{}
 	if r.session.Servers() != nil {
@@ -78,7 +81,7 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 		out.Scope = "dynamic"
 	}
 	if st.Status != "connected" {
-		if kind != "sdk" {
+		if kind != "sdk" && st.Status != needsAuth {
 			out.Error = st.WireError
 		}
 		return out
@@ -127,7 +130,13 @@ func mcpReconnect(ctx context.Context, r *requestServer, in request) (control.An
 	case st.Config.Type == "sdk":
 		return control.Answer{}, &control.HostError{Text: "SDK servers should be handled in print.ts"}
 	}
-	return control.Answer{}, r.session.Servers().Reconnect(ctx, name)
+	for range 2 { // a server that requires a login is asked twice (observed with 2.1.330)
+		err = r.session.Servers().Reconnect(ctx, name)
+		if st, _ := r.server(name); err == nil || st.Status != needsAuth {
+			return control.Answer{}, err
+		}
+	}
+	return control.Answer{}, &control.HostError{Text: "Server status: " + needsAuth}
 }
 
 func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
@@ -146,7 +155,7 @@ func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answe
 	case !enabled:
 		return control.Answer{}, r.session.Servers().Disable(ctx, name)
 	}
-	if err = r.session.Servers().Enable(ctx, name); err != nil && st.Config.Type == "sdk" && ctx.Err() == nil {
+	if err = r.session.Servers().Connect(ctx, name); err != nil && st.Config.Type == "sdk" && ctx.Err() == nil {
 		err = &control.HostError{Text: "Connection failed"}
 	}
 	return control.Answer{}, err

@@ -266,11 +266,8 @@ func (c *Conn) StderrTail() []string { return c.process.stderrTail() }
 // SkippedLines reports how many lines of output were not messages, and the first of them.
 func (c *Conn) SkippedLines() (n int, first string) { return c.process.skipped() }
 
-// Deliver handles an unsolicited message of an SDK server. It fails with ErrNotHosted for other servers.
+// Deliver handles an unsolicited message of an SDK server (see IsHosted).
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
-	if !c.IsHosted() {
-		return ErrNotHosted
-	}
 	return c.host.deliver(ctx, message)
 }
 

@@ -46,8 +46,6 @@ var (
 	ErrUnreadable = errors.New("a message of the server cannot be parsed")
 	// ErrLegacy reports that a server does not support revision 2026-07-28.
 	ErrLegacy = errors.New("the server supports only initialize")
-	// ErrNotHosted reports that a server does not run inside the SDK host.
-	ErrNotHosted = errors.New("not a server of the SDK host")
 )
 
 // DialError reports why a connect failed, as we word it (Reason) and as the real CLI does (Wire).

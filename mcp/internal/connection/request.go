@@ -109,7 +109,6 @@ func (c *Conn) GetPrompt(ctx context.Context, name string, args map[string]strin
 type legacyRequests interface {
 	Ping(ctx context.Context) error
 	Subscribe(ctx context.Context, req wire.SubscribeRequest) error
-	Unsubscribe(ctx context.Context, req wire.UnsubscribeRequest) error
 }
 
 func (c *Conn) legacyRequests() legacyRequests { return c.client }
@@ -125,24 +124,12 @@ func (c *Conn) Ping(ctx context.Context) error {
 // Subscribe subscribes to changes of a resource.
 func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 	if c.subscription != nil {
-		c.subscription.setWanted(uri, true)
+		c.subscription.add(uri)
 		return nil
 	}
 	var req wire.SubscribeRequest
 	req.Params.URI = uri
 	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacyRequests().Subscribe(ctx, req) })
-	return err
-}
-
-// Unsubscribe cancels a subscription.
-func (c *Conn) Unsubscribe(ctx context.Context, uri string) error {
-	if c.subscription != nil {
-		c.subscription.setWanted(uri, false)
-		return nil
-	}
-	var req wire.UnsubscribeRequest
-	req.Params.URI = uri
-	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacyRequests().Unsubscribe(ctx, req) })
 	return err
 }
 

@@ -170,18 +170,12 @@ func (s *subscription) currentFilter() wire.SubscriptionFilter {
 	return filter
 }
 
-// setWanted adds a resource to the subscription or removes it, and reopens the stream if that changed anything.
-func (s *subscription) setWanted(uri string, wanted bool) {
+// add adds a resource to the subscription, and reopens the stream if it is new.
+func (s *subscription) add(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	uris := &s.filter.ResourceSubscriptions
-	if slices.Contains(*uris, uri) == wanted {
-		return
-	}
-	if wanted {
+	if uris := &s.filter.ResourceSubscriptions; !slices.Contains(*uris, uri) {
 		*uris = append(*uris, uri)
-	} else {
-		*uris = slices.DeleteFunc(*uris, func(other string) bool { return other == uri })
+		signalChange(s.filterChanged)
 	}
-	signalChange(s.filterChanged)
 }
