@@ -16,10 +16,10 @@ import (
 // ErrConnectionClosed reports that the server closed the connection during a call. It has the message of the real CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
-// TimeoutError reports that a server sent no result within Limit. If progress restarts the limit, there was no progress
-// within Limit.
+// TimeoutError reports that a server sent no result within Limit, or, if the call is limited by the time between two
+// messages, no message within Limit.
 type TimeoutError struct {
-	Server, Tool string // rawTools names
+	Server, Tool string // raw names
 	Limit        time.Duration
 }
 
@@ -32,7 +32,7 @@ type CallRequest struct {
 	Tool      string          // name of the tool in any form that Resolve accepts
 	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty means omitted
 	Input     json.RawMessage // a JSON object; anything else is sent as {}
-	Timeout   time.Duration   // longest time between two messages of the server; 0 means the server's own limit, which applies to the whole call
+	Timeout   time.Duration   // longest time between two messages of the server; 0 means the limits of the server's entry, ServerConfig.Timeout and MaxTotal
 	// OnProgress receives the progress of the call, in order, before Call returns; nil means that progress is ignored. It
 	// runs on the goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
 	OnProgress func(Progress)
@@ -148,8 +148,8 @@ type callError string
 
 func (e callError) Error() string { return string(e) }
 
-// TryReconnect makes one attempt to connect the remote server of a tool if the server has failed, as the real CLI does when
-// the tool is called. It reports whether the tool can be called then.
+// TryReconnect makes one attempt to connect to the remote server of a tool if the server has failed, as the real CLI
+// does when the tool is called. It reports whether the tool can be called now.
 func (m *Manager) TryReconnect(ctx context.Context, tool string) bool {
 	_, err := m.Resolve(tool)
 	failed, ok := errors.AsType[notConnectedError](err)
@@ -178,7 +178,6 @@ func unwrapRPCError(err error) error {
 	return err
 }
 
-// callRecord returns the record of a finished call.
 func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) CallRecord {
 	c := CallRecord{
 		Server: tool.Server, Tool: tool.Name, RawTool: k.Tool, ToolUseID: k.UseID,

@@ -35,8 +35,8 @@ type CallRecord struct {
 
 // CallLogOptions configure a CallLog. The zero value keeps calls without times.
 type CallLogOptions struct {
-	// Store keeps inputs and results; nil means that the log has its own store of at most Bytes (0 means the default
-	// of the store).
+	// Store keeps inputs and results; nil means that the log has its own store of at most MaxBytes (0 means the default
+	// size of cas.Options).
 	Store    *cas.Store
 	MaxBytes int64
 	// MaxCalls is how many of the newest calls are kept; 0 means 1000.
@@ -106,8 +106,8 @@ func (l *CallLog) Now() time.Time {
 	return l.options.Now()
 }
 
-// Add stores a call. It fills in Source, both CIDs and, from StartedAt, DurationMS. The caller must not change Input
-// and Result afterwards.
+// Add stores a call. It sets Source and both CIDs, and computes DurationMS from StartedAt. The caller must not change
+// Input and Result afterwards.
 func (l *CallLog) Add(c CallRecord) {
 	c.Source = RecordSource
 	if !c.StartedAt.IsZero() {
@@ -118,7 +118,7 @@ func (l *CallLog) Add(c CallRecord) {
 	l.mu.Lock()
 	l.total++
 	l.calls = append(l.calls, c)
-	if len(l.calls) > l.options.MaxCalls+l.options.MaxCalls/4 { // trim seldom, and many calls at once
+	if len(l.calls) > l.options.MaxCalls+l.options.MaxCalls/4 { // trim many calls at once, so that it rarely copies
 		l.calls = slices.Clone(l.calls[len(l.calls)-l.options.MaxCalls:])
 	}
 	l.mu.Unlock()
@@ -134,8 +134,8 @@ func (l *CallLog) Notify(n NotificationRecord) {
 	}
 }
 
-// put stores a value and returns its CID; inline is nil if the value is too large for a Call. A value that the store
-// refuses because of its size still has a CID.
+// put stores a value and returns its CID. inline is nil if the value is too large for a CallRecord. A value that the
+// store refuses because of its size also has a CID.
 func (l *CallLog) put(v json.RawMessage) (inline json.RawMessage, cid string) {
 	if len(v) == 0 {
 		return nil, ""

@@ -43,22 +43,24 @@ type ServerConfig struct {
 	URL     string
 	Headers map[string]string
 	Authorization
-	// Timeout bounds the time between two messages of the server during a call; 0 means the default of the manager.
+	// Timeout bounds a whole call or, if MaxTotal is set, the time between two messages of the server. 0 means
+	// Options.ToolTimeout.
 	Timeout time.Duration
-	// MaxTotal bounds a whole call; Timeout then bounds the time between two messages. 0 means Timeout bounds the call.
+	// MaxTotal bounds a whole call. 0 means that Timeout does.
 	MaxTotal       time.Duration
 	ConnectTimeout time.Duration // 0 means the default of the manager
 	ShutdownGrace  time.Duration // each step of the shutdown; 0 means 500 ms
 	MaxLineBytes   int           // longest message; 0 means 16 MB
 	AlwaysLoad     bool          // the tools are loaded without a tool search
-	// AutoReconnect reconnects a lost server in the background; nil means only http and sse servers.
+	// AutoReconnect says whether a lost server is reconnected in the background; nil means only http and sse servers
+	// are.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
 	// IsLiteral marks an entry whose values are not expanded (the servers dialect).
 	IsLiteral bool
 }
 
-// Authorization is how a remote server is given credentials, in addition to its configured headers.
+// Authorization says how requests to a remote server are authorized, in addition to its configured headers.
 type Authorization struct {
 	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings. They take
 	// precedence over Headers. It runs at each connect and once more when a call is refused. Empty means none.
@@ -102,7 +104,8 @@ type ConfigOptions struct {
 	// Values are the values of --mcp-config, in order: JSON text or a file.
 	Values []string
 	CWD    string
-	// Environ provides the variables that are checked; they are expanded later.
+	// Environ is the environment ("K=V"). LoadConfigs warns about variables that are not in it, but does not expand
+	// any.
 	Environ []string
 	// Scopes are the entries of settings files, lowest precedence first. The .mcp.json file of the project is
 	// inserted between them as source "project".
@@ -220,7 +223,7 @@ func (l *loader) loadValue(value string) error {
 	return nil
 }
 
-// standardJSON accepts JSON with comments and trailing commas.
+// standardJSON converts JSON with comments and trailing commas to standard JSON.
 func standardJSON(data []byte) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
@@ -388,7 +391,6 @@ func readTransport(f *entryFields, cfg *ServerConfig) {
 	}
 }
 
-// readOAuth reads the member oauth.
 func readOAuth(f *entryFields) oauth.Config {
 	o := f.Object("oauth")
 	if o == nil {
@@ -407,14 +409,14 @@ func readOAuth(f *entryFields) oauth.Config {
 	return cfg
 }
 
-// Expand returns the entry with the variables in it replaced.
+// Expand returns a copy of the entry in which variables such as ${NAME} are replaced by their values.
 func (cfg ServerConfig) Expand(o Options) ServerConfig {
 	cfg, _ = expandConfig(cfg, newVariables(o.Environ, o.CWD))
 	return cfg
 }
 
-// OAuthClient returns the OAuth client for a server, after its variables were expanded. It uses only the option
-// Credentials.
+// OAuthClient returns the OAuth client for the server. The entry must come from Expand. Of the options, only
+// Credentials is used.
 func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	return oauth.NewClient(oauth.Options{
 		Server: oauth.Server{Name: cfg.Name, Type: cfg.Type, URL: cfg.URL, Headers: cfg.Headers},

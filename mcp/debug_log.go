@@ -72,7 +72,6 @@ func (l *debugLog) Message(direction, method, id string) {
 	}
 }
 
-// Printf writes one line.
 func (l *debugLog) Printf(format string, args ...any) {
 	if l == nil {
 		return

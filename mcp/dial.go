@@ -17,7 +17,6 @@ import (
 
 const defaultMaxLine = 16 << 20
 
-// dialResult is the outcome of a connection attempt.
 type dialResult struct {
 	conn  *connection.Conn
 	lists lists
@@ -84,7 +83,7 @@ func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
 	return r
 }
 
-// negotiation returns the negotiation mode of the manager, or the handshake for transports that support nothing else.
+// negotiation returns the negotiation mode of the manager, or NegotiateLegacy for transports that support nothing else.
 func (d dialer) negotiation() connection.Negotiation {
 	switch {
 	case d.cfg.Type == typeSDK, d.cfg.Type == typeSSE:
@@ -139,7 +138,7 @@ func (d dialer) timeoutError() *connection.DialError {
 	return &connection.DialError{Reason: text + " (" + source + ")", Wire: text}
 }
 
-// target returns the server and how to reach it.
+// target returns what connection.Dial needs to reach the server: a process, a URL or the SDK host.
 func (d dialer) target(ctx context.Context) (connection.Target, error) {
 	switch d.cfg.Type {
 	case "", typeStdio:
@@ -160,8 +159,8 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 	}
 }
 
-// remoteTarget returns the target of a server at a URL, with the headers that its helper prints. If the helper fails, the
-// configured headers are used alone.
+// remoteTarget returns the target of a server at a URL, with the headers that its headersHelper prints. If the helper
+// fails, only the configured headers are used.
 func (d dialer) remoteTarget(ctx context.Context) connection.Remote {
 	t := connection.Remote{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
@@ -192,7 +191,7 @@ func (helperHeaders) Prepare(_ context.Context, last map[string]string) map[stri
 
 // Renew implements connection.Renewer.
 func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
-	if !r.WasAccepted { // the helper ran for this connect, so its headers are current
+	if !r.WasAccepted { // the helper ran for this connection attempt, so its headers are current
 		text := fmt.Sprintf("HTTP %d: the server rejected the headers of headersHelper", r.Status)
 		return nil, &connection.DialError{Reason: text, Wire: text}
 	}
@@ -254,7 +253,7 @@ func (d dialer) usesOAuth() bool {
 	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !hasAuthorization(d.cfg.Headers)
 }
 
-// needsLogin is the error for a server that refuses requests without a token.
+// needsLogin returns the error for a server that refuses requests without a token.
 func (d dialer) needsLogin() error {
 	text := fmt.Sprintf("HTTP %d: authorization required (run: claude mcp login %s)", http.StatusUnauthorized, d.cfg.Name)
 	return &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}

@@ -43,7 +43,6 @@ func (f *entryFields) Has(name string) bool {
 	return has
 }
 
-// AddProblem records a problem.
 func (f *entryFields) AddProblem(format string, args ...any) {
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
@@ -120,7 +119,7 @@ func (f *entryFields) StringList(name string) []string {
 		return nil
 	}
 	var elements []json.RawMessage
-	_ = json.Unmarshal(raw, &elements) // get checked that it is an array
+	_ = json.Unmarshal(raw, &elements) // take has checked that it is an array
 	all := make([]string, len(elements))
 	for i, e := range elements {
 		if json.Unmarshal(e, &all[i]) != nil || plainjson.TypeOf(e) != "string" {
@@ -137,7 +136,7 @@ func (f *entryFields) StringMap(name string) map[string]string {
 		return nil
 	}
 	all := map[string]string{}
-	entries, _ := distinctMembers(raw) // get has checked that it is an object
+	entries, _ := distinctMembers(raw) // take has checked that it is an object
 	for _, e := range entries {
 		var v string
 		if json.Unmarshal(e.Value, &v) != nil || plainjson.TypeOf(e.Value) != "string" {
@@ -148,7 +147,8 @@ func (f *entryFields) StringMap(name string) map[string]string {
 	return all
 }
 
-// Object returns the members of an object; nil if absent. Problems in it are collected there.
+// Object returns the members of an object; nil if absent. Problems in the object are recorded in the returned value,
+// not in f.
 func (f *entryFields) Object(name string) *entryFields {
 	raw, ok := f.take(name, "object")
 	if !ok {

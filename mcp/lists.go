@@ -20,7 +20,7 @@ import (
 
 // Resource is a resource that a server offers.
 type Resource struct {
-	Server      string `json:"server"` // rawTools name
+	Server      string `json:"server"` // raw name
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -29,7 +29,7 @@ type Resource struct {
 
 // Prompt is a prompt that a server offers.
 type Prompt struct {
-	Server      string           `json:"server"` // rawTools name
+	Server      string           `json:"server"` // raw name
 	Name        string           `json:"name"`
 	Description string           `json:"description,omitempty"`
 	Arguments   []PromptArgument `json:"arguments,omitempty"`
@@ -82,7 +82,6 @@ type lists struct {
 	err          error // the reason why the server did not list its tools; nil means that it did
 }
 
-// allWarnings returns the warnings of all lists.
 func (l *lists) allWarnings() []string {
 	return slices.Concat(l.warnings[connection.ListTools], l.warnings[connection.ListPrompts], l.warnings[connection.ListResources])
 }
@@ -174,7 +173,8 @@ func isRefusal(err error) bool {
 	return refused || unusable || answered
 }
 
-// decodeItems decodes the elements of a list that has been checked against its schema.
+// decodeItems decodes the elements of a list, which the caller has checked against its schema, and calls complete on
+// each.
 func decodeItems[T any](all []json.RawMessage, complete func(*T)) []T {
 	items := make([]T, len(all))
 	for i, raw := range all {
@@ -212,8 +212,8 @@ func (f listFetcher) addTools(all []json.RawMessage, out *lists) {
 // maxRetries is the number of retries of a first connect or a list request.
 const maxRetries = 3
 
-// parseTool reads one definition that has been checked against its schema. It keeps the input schema and the
-// annotations as the server sent them.
+// parseTool reads one tool definition, which the caller has checked against its schema. It keeps the input schema and
+// the annotations as the server sent them.
 func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool, problem string) {
 	d := plainjson.Read[struct {
 		Name        string          `json:"name"`

@@ -29,7 +29,7 @@ type Manager struct {
 	cachedCatalogue *catalogue // nil means not built yet
 }
 
-// settleMargin is extra time for an attempt to report that it reached its own limit.
+// settleMargin is added to ConnectTimeout, so that a connection attempt that reaches its own limit can report that.
 const settleMargin = 300 * time.Millisecond
 
 // New checks the options and returns a manager without starting anything. Two servers with the same name are an error.
@@ -49,8 +49,8 @@ func New(o Options) (*Manager, error) {
 }
 
 // Start connects all servers in parallel. It returns when each is connected or has failed, at the latest after
-// ConnectTimeout; the remaining servers continue to connect. A failed server is not an error of Start: see Servers. ctx
-// limits only the waiting; servers run until Close.
+// ConnectTimeout; the remaining servers continue to connect. A failed server is not an error of Start: Servers reports
+// it. ctx limits only the waiting; servers run until Close.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed || m.started {
@@ -109,14 +109,14 @@ func (m *Manager) Close(_ context.Context) error {
 func (m *Manager) Servers() []ServerStatus {
 	m.mu.Lock()
 	servers := slices.Clone(m.servers)
-	given := make([]string, len(servers))
+	sources := make([]string, len(servers))
 	for i, s := range servers {
-		given[i] = s.configuredBy
+		sources[i] = s.configuredBy
 	}
 	m.mu.Unlock()
 	all := make([]ServerStatus, 0, len(servers))
 	for i, s := range servers {
-		all = append(all, s.statusReport(given[i]))
+		all = append(all, s.statusReport(sources[i]))
 	}
 	return all
 }
@@ -141,7 +141,6 @@ func (m *Manager) allServers() []*server {
 	return slices.Clone(m.servers)
 }
 
-// findServer returns the server with the given name.
 func (m *Manager) findServer(name string) (*server, error) {
 	for _, s := range m.allServers() {
 		if s.cfg.Name == name {
@@ -178,7 +177,6 @@ func (m *Manager) Disable(ctx context.Context, name string) error {
 	return requestState(ctx, m, name, StateDisabled)
 }
 
-// requestState brings a server into a state.
 func requestState(ctx context.Context, m *Manager, name string, want State) error {
 	s, err := m.findServer(name)
 	if err != nil {
@@ -269,7 +267,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 	return change, m.awaitConnected(ctx, fresh, change.Errors)
 }
 
-// awaitConnected waits for servers and records in errs why some did not connect.
+// awaitConnected waits for servers. For each server that did not connect, it stores the reason in errs.
 func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[string]string) error {
 	if err := m.settle(ctx, fresh); err != nil {
 		return err

@@ -35,8 +35,7 @@ type Options struct {
 	Roots   []string // absolute paths for roots/list; empty means CWD
 	// ConnectTimeout bounds one connect: spawn, initialize, first lists. 0 means 30 s (MCP_TIMEOUT).
 	ConnectTimeout time.Duration
-	// ToolTimeout bounds the time between two messages of a server during a call; 0 means 100000000 ms
-	// (MCP_TOOL_TIMEOUT).
+	// ToolTimeout is the default of ServerConfig.Timeout. 0 means 100000000 ms (MCP_TOOL_TIMEOUT).
 	ToolTimeout time.Duration
 	Batch       Batch  // how many servers connect at once
 	Pauses      Pauses // pauses between attempts
@@ -53,8 +52,8 @@ type Options struct {
 	// Credentials are the OAuth credentials of remote servers. They are not used for entries with a headersHelper or an
 	// Authorization header.
 	Credentials Credentials
-	// ResourceUpdated is called when a subscribed resource changes. Simultaneous changes of one resource are reported
-	// once. Nil means that changes are ignored.
+	// ResourceUpdated is called when a subscribed resource changes. If a resource changes several times before the
+	// call, it is called once. Nil means that changes are ignored.
 	ResourceUpdated func(server, uri string)
 	// Records stores every call; nil means calls are not recorded.
 	Records *CallLog
@@ -109,7 +108,7 @@ type Pauses struct {
 	Ping time.Duration
 }
 
-// Files stores parts of results in files. If a method fails, the part is not stored.
+// Files stores parts of results in files. If a method fails, the result does not refer to a file.
 type Files interface {
 	// SaveBlob stores a binary part and returns the path of the file.
 	SaveBlob(server, mime string, data []byte) (path string, err error)
@@ -142,7 +141,6 @@ const (
 	defaultReconnectPause = time.Second
 )
 
-// withDefaults replaces zero values by their defaults.
 func (o Options) withDefaults() Options {
 	o.ConnectTimeout = orDefault(o.ConnectTimeout, defaultConnectTimeout)
 	o.ToolTimeout = orDefault(o.ToolTimeout, defaultToolTimeout)

@@ -54,7 +54,7 @@ func (m *Manager) ResourceTemplates(ctx context.Context, server string) (all []j
 	return all, err
 }
 
-// GetPrompt fills in the prompt with the server's own name for it, and returns the result as the server sent it.
+// GetPrompt asks the server to fill in its prompt of this name with args, and returns the result as the server sent it.
 // Errors are those of [Manager.ReadResource].
 func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[string]string) (result json.RawMessage, err error) {
 	err = m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
@@ -67,7 +67,6 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[s
 // requestLimit bounds requests other than calls; a shorter call timeout bounds them too.
 const requestLimit = 60 * time.Second
 
-// openServer finds a server; it fails if the manager is closed.
 func (m *Manager) openServer(server string) (*server, error) {
 	if m.isClosed() {
 		return nil, ErrClosed

@@ -61,7 +61,6 @@ type resultView struct {
 	Log       *debugLog // required
 }
 
-// Result converts the result of an MCP call for the model and the event stream.
 func (v resultView) Result(tool calledTool, useID string, result json.RawMessage) protocol.ToolResult {
 	var r callResult
 	if err := json.Unmarshal(result, &r); err != nil {
@@ -102,7 +101,7 @@ func (b *blockBuilder) failureResult(structured json.RawMessage) protocol.ToolRe
 	return failedResult(cmp.Or(text, "Unknown error"))
 }
 
-// successResult converts any other result, before its size is limited.
+// successResult converts a result without isError. It does not limit its size.
 func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessage) protocol.ToolResult {
 	nothing := protocol.Content{Text: fmt.Sprintf("(%s completed with no output)", tool)}
 	r := protocol.ToolResult{Content: protocol.Content{Blocks: b.blocks}, Output: b.blocks}
@@ -347,7 +346,7 @@ func (b *blockBuilder) addResource(raw json.RawMessage) {
 	b.addBinaryNote(fmt.Sprintf("Resource from %s at %s", b.server, r.URI), r.MIMEType, r.Blob)
 }
 
-// addBinaryNote adds a text instead of data that the model cannot see.
+// addBinaryNote adds a text that describes the data, instead of data that the model cannot see.
 func (b *blockBuilder) addBinaryNote(kind, mime, data string) {
 	size := base64.StdEncoding.DecodedLen(len(data))
 	if decoded, err := base64.StdEncoding.DecodeString(data); err == nil {

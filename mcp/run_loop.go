@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// loopState is the internal state of the run goroutine, which is not part of the status.
+// loopState is the part of the state of a server that only its run goroutine uses.
 type loopState struct {
 	*server
 	conn       *connection.Conn // current connection, which may be closing
@@ -75,7 +75,8 @@ func (l *loopState) connectionLost() <-chan struct{} {
 	return l.conn.Lost()
 }
 
-// refreshReady returns a channel that is ready when the server's lists changed and a refresh may start.
+// refreshReady returns a channel that becomes ready when the server's lists have changed. It returns nil while a
+// refresh may not start.
 func (l *loopState) refreshReady() <-chan struct{} {
 	if l.conn == nil || l.refreshed != nil || l.nextUpdate != nil {
 		return nil
@@ -103,13 +104,13 @@ func (l *loopState) applyState(ctx context.Context, r stateRequest) {
 
 func (l *loopState) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
 
-// connectNow is dial for a server that counts as connecting from now on.
+// connectNow sets the state to StateConnecting and dials.
 func (l *loopState) connectNow(ctx context.Context) {
 	l.update(func(st *status) { st.state = StateConnecting })
 	l.dial(ctx)
 }
 
-// dial connects in the background and sends the outcome to dialed.
+// dial connects in the background and sends the outcome to l.dialed.
 func (l *loopState) dial(ctx context.Context) {
 	l.stopRetry()
 	dialCtx, stop := context.WithCancel(ctx)
@@ -121,7 +122,6 @@ func (l *loopState) dial(ctx context.Context) {
 	})
 }
 
-// handleDialResult applies the outcome of a connect.
 func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 	l.stopDial()
 	l.dialed, l.stopDial = nil, nil
@@ -151,7 +151,7 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 	l.resubscribe(ctx, r.conn)
 }
 
-// handleDialFailure decides what follows a failed connect.
+// handleDialFailure retries a failed connect later, or sets the state of the server.
 func (l *loopState) handleDialFailure(err error) {
 	var d *connection.DialError
 	if !errors.As(err, &d) {
@@ -180,8 +180,8 @@ func (l *loopState) handleDialFailure(err error) {
 	})
 }
 
-// connectPauses are the pauses before a first connect is retried, as multiples of [Pauses.Retry] (observed with 2.1.330: 0.5,
-// 1.5 and 4 s). In the meantime the server counts as failed.
+// connectPauses are the pauses before a first connect is retried, as multiples of [Pauses.Retry] (observed with
+// 2.1.330: 0.5, 1.5 and 4 s). During a pause the server counts as failed.
 var connectPauses = [maxRetries]time.Duration{2, 6, 16} // constant: only read
 
 // maxReconnects is the number of attempts before the server has failed; the pauses double.
@@ -275,7 +275,6 @@ func (l *loopState) shutdown(ctx context.Context) {
 	l.update(func(st *status) { st.state = StateDisconnected })
 }
 
-// refreshResult is the outcome of a refresh.
 type refreshResult struct {
 	conn  *connection.Conn
 	seen  int64 // number of list changes that the connection had reported before the fetch

@@ -123,7 +123,6 @@ type status struct {
 	warnings   []string
 }
 
-// stateRequest asks the run goroutine to bring a server into a state.
 type stateRequest struct {
 	target        State // StateConnected, StateDisconnected or StateDisabled
 	singleAttempt bool  // a connect is one attempt, without retries
@@ -143,7 +142,8 @@ func newServer(c *shared, cfg ServerConfig) *server {
 	return s
 }
 
-// update changes the status. It is the only function that does.
+// update calls change with the status, clears the fields that the new state excludes, and wakes all waiters. No other
+// function changes the status.
 func (s *server) update(change func(st *status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *server) waitFor(ctx context.Context, isReached func(st status) bool) (s
 	}
 }
 
-// waitSettled waits until the server is neither about to connect nor connecting.
+// waitSettled waits until the server has left the states StateConfigured and StateConnecting.
 func (s *server) waitSettled(ctx context.Context) (status, error) {
 	return s.waitFor(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
@@ -214,7 +214,6 @@ func (s *server) reconnectsAutomatically() bool {
 // isRemote reports whether the server is reached at a URL.
 func (s *server) isRemote() bool { return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE }
 
-// connectTimeout bounds one connect.
 func (s *server) connectTimeout() time.Duration {
 	return orDefault(s.cfg.ConnectTimeout, s.options.ConnectTimeout)
 }
@@ -263,11 +262,11 @@ func (s *server) addSubscription(uri string) {
 	s.subscriptions[uri] = true
 }
 
-// statusReport builds the ServerStatus of a server; source is the source that set it, if any.
-func (s *server) statusReport(given string) ServerStatus {
+// statusReport builds the ServerStatus of a server; configuredBy is the source that set it in SetServers, if any.
+func (s *server) statusReport(configuredBy string) ServerStatus {
 	st, _ := s.snapshot()
 	out := ServerStatus{
-		Name: s.cfg.Name, State: st.state, Status: st.state.CLIStatus(), Source: cmp.Or(given, s.cfg.Source), Config: s.cfg,
+		Name: s.cfg.Name, State: st.state, Status: st.state.CLIStatus(), Source: cmp.Or(configuredBy, s.cfg.Source), Config: s.cfg,
 		Info: st.initResult.ServerInfo, ProtocolVersion: st.initResult.ProtocolVersion,
 		Capabilities: st.initResult.Capabilities, Instructions: st.initResult.Instructions,
 		Error: st.err, WireError: st.wireErr, Attempt: st.attempt,

@@ -65,7 +65,6 @@ func (c *shared) sameConfig(old, desired ServerConfig) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// resultViewFor returns the converter for the results of a server.
 func (c *shared) resultViewFor(server string) resultView {
 	return resultView{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.Log(server)}
 }
@@ -110,7 +109,6 @@ func (c *shared) userAgent() string {
 	return "claude-code/" + c.options.ClientVersion + " (" + about + ")"
 }
 
-// roots are the directories that roots/list reports.
 type roots struct {
 	mu   sync.Mutex
 	dirs []string

@@ -24,7 +24,6 @@ type catalogue struct {
 	shadowedTools []ShadowedTool
 }
 
-// newCatalogue builds the table for the current servers.
 func newCatalogue(servers []*server, version int64) *catalogue {
 	c := &catalogue{version: version, owners: map[string]*server{}, byName: map[string]int{}}
 	for _, s := range servers {
@@ -72,7 +71,6 @@ func (c *catalogue) find(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// resolveError returns why a name cannot be resolved.
 func resolveError(name string, servers []*server) error {
 	qualified := strings.HasPrefix(name, "mcp__") || strings.Contains(name, "/")
 	for _, s := range servers {

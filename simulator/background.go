@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// backgroundWork shows the events of background tasks while a turn runs, and lists the tasks for hooks and results.
+// backgroundWork emits the events of background tasks while a turn runs, and lists the tasks for hooks and results.
 type backgroundWork struct {
 	sim    *Simulator
 	out    *emitter
@@ -29,7 +29,7 @@ func (b *backgroundWork) emitTaskEvents(p task.Phase) {
 	b.emitWithUsage(events)
 }
 
-// emitWithUsage emits events of tasks and adds the usage of sub-agents to the totals.
+// emitWithUsage emits events of tasks and adds the usage of their sub-agents to the totals of the session.
 func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
 	for _, ev := range events {
 		if spent, ok := ev.(*protocol.AgentUsage); ok {
@@ -43,8 +43,8 @@ func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
 	}
 }
 
-// sleep waits for d and shows the events of tasks meanwhile. It returns early with the error of ctx
-// when the turn is cancelled, and with errStopped when the consumer has stopped.
+// sleep waits for d and emits the events of tasks meanwhile. It returns early with the error of ctx when the turn is
+// cancelled, and with errStopped when the consumer has stopped.
 func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 || b.out.stopped {
 		return cmp.Or(b.out.checkOpen(), ctx.Err())
@@ -56,28 +56,28 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 	return b.sleepWhile(ctx, d, func() bool { return true })
 }
 
-// settleTime is how long the result of a turn waits for agents that will finish soon.
+// settleTime is how long the result of a turn waits for background agents to finish.
 const settleTime = 300 * time.Millisecond
 
-// settle waits for background agents that will finish soon, so that the result follows their events, as in the real
-// CLI. It does not wait for agents that are themselves waiting. Without a host it returns immediately, because then
+// settle waits up to settleTime for background agents, so that the result follows their events, as in the real CLI. It
+// does not wait for agents that are themselves waiting. Without a prompt queue it returns immediately, because then
 // results are delayed until all agents have finished.
 func (b *backgroundWork) settle(ctx context.Context) {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasAgent() {
 		return
 	}
-	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends whether or not this fails
+	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends in any case
 	b.emitTaskEvents(task.PhaseInTurn)
 }
 
-// sleepWhile sleeps while a condition is true. Meanwhile it shows the events of tasks.
-func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, goesOn func() bool) error {
+// sleepWhile waits for d, but returns as soon as a condition is false. Meanwhile it emits the events of tasks.
+func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, condition func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slept := make(chan error, 1)
 	go func() { slept <- b.sim.options.Clock.Sleep(ctx, d) }() // returns when Sleep returns, which cancel causes
-	for goesOn() {
+	for condition() {
 		select {
 		case err := <-slept:
 			return cmp.Or(b.out.checkOpen(), err)
@@ -90,8 +90,8 @@ func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, goesOn
 	return nil
 }
 
-// taskEvents returns a channel that receives when tasks have queued events. It is nil if the events
-// are delivered in a fixed order.
+// taskEvents returns a channel that receives when tasks have queued events. It is nil if the events are delivered in a
+// fixed order.
 func (b *backgroundWork) taskEvents() <-chan struct{} {
 	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() {
 		return nil
@@ -99,8 +99,7 @@ func (b *backgroundWork) taskEvents() <-chan struct{} {
 	return b.sim.main.Tasks.Ready()
 }
 
-// mergeNotices adds the notifications about finished tasks to the running turn, so that they do not start a separate
-// turn.
+// mergeNotices adds the notices about finished tasks to the running turn, so that they do not start a separate turn.
 func (b *backgroundWork) mergeNotices() {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() {

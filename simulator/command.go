@@ -14,7 +14,7 @@ import (
 // localCommands answers prompts without the model: the conversation's own slash commands, and blank prompts.
 type localCommands struct{ *turnContext }
 
-// parse reads the prompt as a slash command.
+// parse parses the prompt as a slash command. It returns false if the prompt is none.
 func (k *localCommands) parse() (slash.Call, bool) {
 	if k.prompts.in.Source == sourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
 		return slash.Call{}, false
@@ -23,8 +23,8 @@ func (k *localCommands) parse() (slash.Call, bool) {
 	return slash.Parse(typed)
 }
 
-// applyExpansion grants the tools of the command's expansion and sets its model for the turn. The
-// returned function restores both.
+// applyExpansion grants the tools of a command's expansion and sets its model for the turn. The returned function
+// restores both.
 func (k *localCommands) applyExpansion(x *slash.Expansion) (undo func()) {
 	commands := k.sim.commands
 	if x == nil {
@@ -53,7 +53,7 @@ func (k *localCommands) runSessionCommand(ctx context.Context, c slash.Call) (*s
 	return command.Run(ctx, c)
 }
 
-// runBuiltIn runs a command that the conversation handles itself ([HandlesCommand]).
+// runBuiltIn runs a slash command of the conversation, see [HandlesCommand].
 func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 	switch c.Name {
 	case "compact":
@@ -71,10 +71,10 @@ func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 	}
 }
 
-// blankText is the CLI's answer to a prompt of white space.
+// blankText is the real CLI's answer to a prompt that consists of white space.
 const blankText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
-// refuseBlank answers a blank prompt without a request to the model.
+// refuseBlank ends the turn of a blank prompt without a request to the model.
 func (k *localCommands) refuseBlank(ctx context.Context) error {
 	if err := k.hooks.beginCommand(ctx, false); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (k *localCommands) refuseBlank(ctx context.Context) error {
 	return endWithoutModel(blankText)
 }
 
-// emitAnswer ends the turn with the output of a command: it emits init and a synthetic assistant message.
+// emitAnswer ends the turn with the output of a command. It emits init and a synthetic assistant message.
 func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
 	if outcome.IsPrompt {
 		k.prompts.recordedContent = protocol.Content{Text: "/" + c.Name}
@@ -112,7 +112,8 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 	return k.emitReply(c, outcome, usage)
 }
 
-// runWork runs the agent of a skill. The frames of its task are emitted at once; the returned events follow init.
+// runWork runs the agent of a skill. It emits the frames of the agent's task immediately. The caller emits the returned
+// events after init.
 func (k *localCommands) runWork(ctx context.Context, work func(context.Context) (string, error)) (text string, held []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
 	if tasks == nil {
@@ -184,7 +185,7 @@ func (k *localCommands) outputMessage(c slash.Call, text string) *protocol.Assis
 	}
 }
 
-// runClear starts a new conversation (spec: cli-contract 9.6).
+// runClear runs /clear, which starts a new conversation (spec: cli-contract 9.6).
 func (k *localCommands) runClear(ctx context.Context, c slash.Call) error {
 	s := k.sim
 	id := k.prompts.uuid()

@@ -18,7 +18,7 @@ import (
 // request because it is too long.
 type compaction struct{ *turnContext }
 
-// What triggered a compaction.
+// Triggers of a compaction.
 const (
 	triggerManual = "manual"
 	triggerAuto   = "auto"
@@ -41,8 +41,8 @@ func (c *compaction) makeRoom(ctx context.Context, req scenarios.Request) (bool,
 	return done || !blocked, err
 }
 
-// compactAutomatically compacts in the middle of a turn and reports whether it did. A conversation with only one
-// prompt and one reply is compacted only if forced.
+// compactAutomatically compacts in the middle of a turn and reports whether it did. A conversation with fewer than two
+// replies is compacted only if forced.
 func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (bool, error) {
 	c.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
 	if c.sim.history.retained.replies < 2 && !forced {
@@ -68,7 +68,6 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (boo
 	return true, nil
 }
 
-// summaryOutcome is the result of a request for a summary.
 type summaryOutcome struct {
 	trigger      string
 	started      time.Time
@@ -127,7 +126,7 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	return sum, nil
 }
 
-// emitStatus emits the end of the compaction; problem says why it failed.
+// emitStatus emits the result of the compaction; problem says why it failed, "" if it did not.
 func (c *compaction) emitStatus(result, problem string) {
 	fields := []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: result}}
 	if problem != "" {

@@ -28,8 +28,8 @@ const (
 	emptyText = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 )
 
-// continuation decides whether a turn continues after a reply without tool calls: the reply was
-// truncated, prompts are queued, structured output is missing, or a Stop hook blocked the end.
+// continuation decides whether a turn continues after a reply without tool calls: the reply was truncated, prompts are
+// queued, structured output is missing, or a Stop hook blocked the end.
 type continuation struct {
 	*turnContext
 	exchange *exchange
@@ -57,15 +57,14 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 		if prompt, ok := a.prompts.nextUnanswered(); ok {
 			return &scenarios.Request{Prompt: prompt, IsInterjected: true}, nil
 		}
-		goesOn := false
-		if text, goesOn, err = a.continueTurn(ctx); err != nil || !goesOn {
+		again := false
+		if text, again, err = a.continueTurn(ctx); err != nil || !again {
 			return nil, err
 		}
 	}
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: notification}, nil
 }
 
-// normalEnd returns the end of a turn that completed normally.
 func (a *continuation) normalEnd() *turnEndError {
 	if a.stopPrevented {
 		return &turnEndError{subtype: "success", terminalReason: "stop_hook_prevented"}
@@ -73,8 +72,8 @@ func (a *continuation) normalEnd() *turnEndError {
 	return &turnEndError{subtype: "success", terminalReason: "completed"}
 }
 
-// continueTurn reports whether the CLI asks the model again without a prompt: for missing structured
-// output, or because of a Stop hook.
+// continueTurn asks the model again if structured output is missing or a Stop hook blocked. It returns the text for the
+// model and whether the turn continues.
 func (a *continuation) continueTurn(ctx context.Context) (text string, again bool, err error) {
 	if text, again = a.structured.reminder(); again {
 		a.out.emitInjected(text, true)
@@ -83,7 +82,7 @@ func (a *continuation) continueTurn(ctx context.Context) (text string, again boo
 	return a.runStopHooks(ctx)
 }
 
-// endStructured ends a turn after its structured output, unless a Stop hook continues the turn.
+// endStructured ends a turn after its structured output with end, unless a Stop hook continues the turn.
 func (a *continuation) endStructured(ctx context.Context, end error) (*scenarios.Request, error) {
 	if a.structured.value == nil {
 		return nil, end
@@ -99,8 +98,8 @@ func (a *continuation) endStructured(ctx context.Context, end error) (*scenarios
 
 // handleTruncation checks whether a reply without tool calls ended early, and returns the prompt that asks the model to
 // continue. At the token limit or at the end of the context window, the CLI requests the rest. After a refusal, it
-// tries once more. If that fails, the error ends the turn. After an empty reply, the CLI sends another request, and the
-// next step of the response answers it.
+// tries once more. An error ends the turn. After an empty reply, the CLI sends another request, which the next step of
+// the scripted response answers.
 func (a *continuation) handleTruncation() (text string, err error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
@@ -137,7 +136,7 @@ func (a *continuation) companionMessage(text string) *protocol.User {
 	return ev
 }
 
-// outputLimitFailure describes the end of a turn whose replies were truncated too often.
+// outputLimitFailure returns the failure of a turn in which too many replies were truncated.
 func (a *continuation) outputLimitFailure(stop string) apiFailure {
 	api := apiFailure{Connection: "max_output_tokens", ErrorClass: "max_output_tokens", Truncation: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
@@ -152,13 +151,13 @@ func (a *continuation) outputLimitFailure(stop string) apiFailure {
 
 // emitRefusalRetry emits the notice of a refusal and the prompt that requests another reply.
 func (a *continuation) emitRefusalRetry() {
-	a.out.emitInformational(a.modelName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
+	a.out.emitInformational(a.displayModel()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
 	text := a.companionMessage(retryText)
 	text.RefusedMessageID, text.RefusalRetry = a.exchange.lastReply.messageID, true
 	a.out.emit(text)
 }
 
-// endRefused ends a turn whose reply was refused twice.
+// endRefused ends a turn in which a second reply was refused.
 func (a *continuation) endRefused() error {
 	a.out.emitSystem("model_refusal_no_fallback",
 		protocol.Field{Key: "original_model", Value: a.sim.modelName()},
@@ -167,7 +166,7 @@ func (a *continuation) endRefused() error {
 		protocol.Field{Key: "api_refusal_explanation", Value: nil},
 		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.uuid()},
 		protocol.Field{Key: "content", Value: ""})
-	family := a.modelName()
+	family := a.displayModel()
 	return a.exchange.endWithFailure(apiFailure{
 		ErrorClass: "invalid_request", StopReason: "refusal", RefusedMessageID: a.exchange.lastReply.messageID,
 		Text: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
@@ -177,10 +176,9 @@ func (a *continuation) endRefused() error {
 	})
 }
 
-// modelName returns the display name of the model.
-func (a *continuation) modelName() string { return claudecode.DisplayModel(a.sim.modelName()) }
+func (a *continuation) displayModel() string { return claudecode.DisplayModel(a.sim.modelName()) }
 
-// emitHookTrace records the Stop hooks and their outcome for the transcript.
+// emitHookTrace emits the Stop hooks and their outcome for the transcript.
 func (a *continuation) emitHookTrace(out hook.Outcome) {
 	a.out.emitAll(out.AttachmentEvents())
 	if out.StopHooks != nil {
@@ -188,8 +186,8 @@ func (a *continuation) emitHookTrace(out hook.Outcome) {
 	}
 }
 
-// runStopHooks runs the Stop hooks. If one blocks, its feedback becomes part of the conversation,
-// and the model is asked again with the returned text.
+// runStopHooks runs the Stop hooks. If one blocks, its feedback becomes part of the conversation, again is true, and
+// the caller sends the returned text to the model.
 func (a *continuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
 	out, err := a.hooks.runWithoutTrace(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
@@ -227,7 +225,7 @@ func (a *continuation) runStopHooks(ctx context.Context) (feedback string, again
 	}
 	if a.stopBlocks > limit {
 		if out.Block {
-			a.exchange.lastReply.text, a.exchange.lastReply.displayed = "", nil // the feedback is now the last message
+			a.exchange.lastReply.text, a.exchange.lastReply.displayed = "", nil // the feedback is the last message now
 		}
 		a.emitStopCapReached()
 		return "", false, nil

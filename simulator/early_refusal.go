@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// refusesEarly reports whether the next call may be refused during the message. Its result would precede the results of
-// earlier calls that are still running. Therefore, while read-only calls run, only a call of an unknown tool is
-// refused. While any other call runs, no call is refused.
+// refusesEarly reports whether the next call may be refused while its message is streamed, before the results of
+// earlier calls of the message. As long as an earlier call has no result, a call of a known tool is not refused early.
+// A call of an unknown tool is, if all these earlier calls can run in parallel.
 func (m *message) refusesEarly(known bool) bool {
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 }
 
-// takeRefusal returns the refusal of the last call if it belongs at this point of the stream. A denial is emitted in
-// two steps, between the following events ([message.advanceRefusal]).
+// takeRefusal emits the refusal of the last call if it belongs at this point of the stream. A denial is emitted in two
+// steps, between the following events, see [message.advanceRefusal].
 func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
 	if m.refusalPoint == AfterMessage || m.refusalPoint > at {
 		return nil
@@ -32,7 +32,7 @@ func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
 	return m.out.checkOpen()
 }
 
-// refusedCall is a refusal with events that are not emitted yet.
+// refusedCall is a refused call whose events are not all emitted yet.
 type refusedCall struct {
 	call preparedCall
 	executedCall

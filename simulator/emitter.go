@@ -11,8 +11,8 @@ import (
 // errStopped ends a turn after its consumer has stopped iterating; see [emitter.checkOpen].
 var errStopped = errors.New("the consumer stopped")
 
-// turnEndError describes how a turn ends. It is an error so that it unwinds the running step; only [turn.run] handles
-// it and creates the result from it.
+// turnEndError describes how a turn ends. It is an error so that it ends all running steps. Only [turn.run] handles it
+// and creates the result from it.
 type turnEndError struct {
 	subtype          string // "success" or one of the error subtypes
 	terminalReason   string // empty if the result has none
@@ -31,12 +31,12 @@ type turnEndError struct {
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }
 
-// endWithoutModel ends a turn that was answered without the model.
+// endWithoutModel returns the end of a turn that was answered without the model; text is its result.
 func endWithoutModel(text string) *turnEndError {
 	return &turnEndError{subtype: "success", skippedModel: true, result: &text}
 }
 
-// failureSummary holds what a result reports about a failed request.
+// failureSummary is the part of a result that describes a failed request.
 type failureSummary struct {
 	status    int    // HTTP status; 0 if there was no response
 	errorType string // api_error_type; empty if there was no response
@@ -62,7 +62,6 @@ func (o *emitter) checkOpen() error {
 	return nil
 }
 
-// emit records an event and yields it.
 func (o *emitter) emit(ev protocol.Event) {
 	if o.stopped {
 		return
@@ -103,22 +102,20 @@ func (o *emitter) warnUnsaved(err error) {
 	o.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
 }
 
-// emitSystem emits a system event of the given subtype.
 func (o *emitter) emitSystem(subtype string, fields ...protocol.Field) {
 	o.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID()})
 }
 
-// emitInformational emits a message of the CLI to the user.
+// emitInformational emits a message of the CLI for the user.
 func (o *emitter) emitInformational(content, level string) {
 	o.emitSystem("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
 }
 
-// emitTitle reports that the session's title has changed.
 func (o *emitter) emitTitle(title string) {
 	o.emitSystem("session_title_changed", protocol.Field{Key: "title", Value: title})
 }
 
-// emitInjected emits text that the CLI adds to the conversation as a user message.
+// emitInjected emits a text that the CLI adds to the conversation as a user message.
 func (o *emitter) emitInjected(text string, synthetic bool) {
 	o.emit(o.injectedMessage(text, synthetic))
 }

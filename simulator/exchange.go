@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// exchange sends a request to the model and emits its reply, or plays a scripted failure.
+// exchange sends requests to the model and emits its replies or scripted failures.
 type exchange struct {
 	*turnContext
 	round     *toolRound
@@ -26,7 +26,7 @@ type exchange struct {
 	// available.
 	replyComplete bool
 	fallbacks     int    // number of Limits.FallbackModels used in this turn
-	mainModel     string // the session's model, if a fallback model is in use
+	mainModel     string // the session's model while a fallback model is used
 }
 
 // replyInfo describes the last reply of the model.
@@ -35,7 +35,7 @@ type replyInfo struct {
 	stopReason     *string // nil if there was no reply
 	messageID      string
 	requestID      string
-	displayed      *string // text shown instead of the reply's own; nil means its own
+	displayed      *string // text that is shown instead of text; nil means none
 	isEmpty        bool    // the reply has no visible content
 	hasMore        bool    // the response has another step
 	isContinuation bool    // the next reply continues this one; the Messages API returns both as one
@@ -117,7 +117,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	return calls, nil
 }
 
-// beforeReply emits the request status, the matched rule and scripted frames, and waits for the reply's delay.
+// beforeReply emits the request status, the matched rule and scripted frames, and waits as long as the reply's delay.
 func (x *exchange) beforeReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
 	x.emitRequesting()
 	if err := x.emitMatched(req, reply); err != nil {
@@ -176,10 +176,10 @@ func (x *exchange) emitRequesting() {
 	x.out.emitSystem("status", fields...)
 }
 
-// emitMatched reports which rule answered. It ends the turn if the scenario treats an unmatched prompt as an error.
+// emitMatched emits which rule answered. It ends the turn if the scenario treats an unmatched prompt as an error.
 func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
-		return nil // no question is asked about these
+		return nil // no rule is matched for these
 	}
 	x.out.emit(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.IsInjected})
 	if !reply.IsUnmatched || len(reply.NearMisses) == 0 {
@@ -196,7 +196,7 @@ func (x *exchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time
 	return max(d, x.sim.options.Display.MinimumDelay)
 }
 
-// emitMessage emits one message of the model, one event a block.
+// emitMessage emits a message of the model and returns its tool calls.
 func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
 	blocks := slices.Clone(x.structured.addCall(reply)) // the model may return the same slice again
 	if len(blocks) == 0 {
@@ -231,7 +231,7 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 	return m.calls, nil
 }
 
-// emitRateLimits reports once in a session how far the limits of the subscription are used up.
+// emitRateLimits emits the use of the subscription's limits, once in a session.
 func (x *exchange) emitRateLimits() {
 	if !x.sim.options.Display.RateLimits || x.sim.history.limitsShown {
 		return
@@ -243,13 +243,12 @@ func (x *exchange) emitRateLimits() {
 	})
 }
 
-// rateLimits is the state of the limits of a subscription.
 type rateLimits struct {
 	Status  string `json:"status"`
 	Overage bool   `json:"isUsingOverage"`
 }
 
-// startMessage creates the message that is streamed next.
+// startMessage creates the message that is streamed next and makes it current.
 func (x *exchange) startMessage(sp replyUsage, stream *scenarios.Stream) *message {
 	stream = cmp.Or(stream, &x.sim.options.Display.Stream)
 	name := x.sim.requestModel()
@@ -328,7 +327,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 			return err
 		}
 	}
-	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the usage of the turn includes the part that had arrived, but that of the session does not
+	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the usage of the turn includes the received part, the usage of the session does not
 		broken := x.brokenUsage(f)
 		broken.usage.OutputTokens = min(1, broken.usage.OutputTokens)
 		x.totals.lastReply = &broken
@@ -336,7 +335,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 	return x.endWithFailure(api)
 }
 
-// brokenUsage returns the usage of a reply that breaks off.
+// brokenUsage returns the usage of a partial reply.
 func (x *exchange) brokenUsage(f *scenarios.Failure) replyUsage {
 	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})}
 }
@@ -346,7 +345,7 @@ func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }
 
-// retry repeats a failed request as often as the real CLI would and reports whether it succeeded. Failures that a
+// retry repeats a failed request as often as the real CLI does and reports whether it succeeded. Failures that a
 // smaller request may avoid are first retried immediately and without an event (spec: cli-observed 9).
 func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	x.sim.history.failures[rule]++
@@ -402,8 +401,8 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 	return false, nil
 }
 
-// retryDelay returns the wait before retry n: 0.5 s, doubled each time up to 32 s, plus up to 25 %
-// jitter. A retry-after header takes precedence.
+// retryDelay returns the wait before retry n: 0.5 s, doubled for each retry up to 32 s, plus up to 25 % jitter. A
+// retry-after header takes precedence.
 func (x *exchange) retryDelay(n int, after time.Duration) time.Duration {
 	if after > 0 {
 		return after
@@ -455,7 +454,7 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	}
 }
 
-// streamPartial streams the beginning of a reply that breaks off. The unfinished block is abandoned.
+// streamPartial streams the beginning of a reply that breaks off.
 func (x *exchange) streamPartial(ctx context.Context, f *scenarios.Failure) error {
 	if f.PartialText == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 type apiFailure struct {
 	Status           int           // HTTP status; 0 means no response
 	Kind             string        // error type of the answer; empty without a response
-	Connection       string        // api_error; empty with a response
+	Connection       string        // api_error; empty if there was a response
 	ErrorClass       string        // error of the assistant event
 	RetryClass       string        // error of api_retry; empty means never retried
 	Text             string        // message for the user
@@ -28,7 +28,7 @@ type apiFailure struct {
 	Stderr           string        // line that the stream reader prints on stderr; empty means none
 }
 
-// Body is the answer as clients of the API quote it. If the answer is not JSON, Body is its message.
+// Body returns the error response as messages of the CLI quote it, or the plain message if the response is not JSON.
 func (api apiFailure) Body(requestID string) string {
 	if api.Kind == "" {
 		return api.Message
@@ -41,8 +41,8 @@ func (api apiFailure) Body(requestID string) string {
 		api.Status, api.Kind, text, requestID)
 }
 
-// ErrorType is the api_error_type that the CLI reports: it treats a 4xx without a specific type as an invalid request
-// (observed with 2.1.330).
+// ErrorType returns the api_error_type that the CLI reports: it treats a 4xx without a specific type as an invalid
+// request (observed with 2.1.330).
 func (api apiFailure) ErrorType() string {
 	if api.Kind == "api_error" && api.Status >= 400 && api.Status < 500 {
 		return "invalid_request_error"
@@ -50,7 +50,7 @@ func (api apiFailure) ErrorType() string {
 	return api.Kind
 }
 
-// Fallback is the reason for switching to the fallback model; empty means that another model would not help.
+// Fallback returns the reason for switching to the fallback model; empty means that another model would not help.
 func (api apiFailure) Fallback() string {
 	switch {
 	case api.Status == 529:
@@ -64,10 +64,10 @@ func (api apiFailure) Fallback() string {
 	}
 }
 
-// failureMediaRemoved is the value of Connection if an image that the API cannot read was removed.
+// failureMediaRemoved is the value of apiFailure.Connection if an image that the API cannot read was removed.
 const failureMediaRemoved = "media_removed"
 
-// failureSevered is the prompt that follows an interrupted reply if the received part is kept.
+// failureSevered is the prompt that follows an interrupted reply of which the received part is kept.
 const failureSevered = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
 	"if nothing of it is left, answer the request from the start."
 
@@ -83,14 +83,13 @@ const (
 // failureContext describes the request that failed. The zero value is the first request of a session without retries.
 type failureContext struct {
 	Model       string // full name of the requested model
-	Retries     int    // retries of a failed request in this session
+	Retries     int    // number of retries of a failed request in this session
 	HasReply    bool   // the conversation has a reply, so it can be compacted
 	GatewayHost string // host of an API that is not the vendor's; empty means the vendor's API
-	// DescribesJSON reports invalid JSON like other malformed responses.
+	// DescribesJSON reports invalid JSON in the same words as other malformed responses.
 	DescribesJSON bool
 }
 
-// describeFailure describes a scripted failure as the real CLI does.
 func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 	switch f.Type {
 	case scenarios.FailNotLoggedIn:
@@ -160,7 +159,7 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 }
 
 const (
-	// overloadLimit is the maximum number of retries after a 529 of the vendor's own API.
+	// overloadLimit is the maximum number of retries after status 529 from the vendor's own API.
 	overloadLimit = 2
 	// silentRetryLimit is the number of immediate retries of a refused request, each with fewer optional parts.
 	silentRetryLimit = 5

@@ -17,7 +17,7 @@ import (
 // sourceCompact is the source of the SessionStart event after a compaction.
 const sourceCompact = "compact"
 
-// hookPoints runs the hooks of a turn. Hooks around tool calls are run by a layer of the tools instead.
+// hookPoints runs the hooks of a turn, except those around tool calls, which a layer of the tools runs.
 type hookPoints struct {
 	sim           *Simulator
 	out           *emitter
@@ -26,8 +26,8 @@ type hookPoints struct {
 	displayTurnID string // turn id for MessageDisplay hooks; empty until the first one
 }
 
-// hookBase returns the common fields of hook inputs. Events before the prompt have no prompt id, events that do not
-// concern the model's work have no permission mode, and only events after a model request have an effort.
+// hookBase returns the common fields of hook inputs. An event before the prompt has no prompt id, an event that does
+// not concern the model's work has no permission mode, and only an event after a model request has an effort.
 func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	base := p.sim.hookBase()
 	event, subject := protocol.HookEvent(in)
@@ -55,7 +55,7 @@ func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	return base
 }
 
-// callBase returns the common fields of hook inputs for events caused by tool calls.
+// callBase adds the fields of hook inputs for events caused by tool calls.
 func (p *hookPoints) callBase(base protocol.HookBase) protocol.HookBase {
 	base.Effort, base.PromptID = p.sim.options.State.Snapshot().HookEffort(), p.prompts.promptID
 	if agent := p.sim.options.Agent; agent != nil {
@@ -64,8 +64,8 @@ func (p *hookPoints) callBase(base protocol.HookBase) protocol.HookBase {
 	return base
 }
 
-// loadContext reports the files of a [ContextSource] to hooks, the transcript and the model. It is
-// called after tool calls, and at the start of an agent's conversation.
+// loadContext passes the files of a [ContextSource] to hooks, the transcript and the model. It is called after tool
+// calls, and at the start of an agent's conversation.
 func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) error {
 	tools, ok := p.sim.options.Tools.(ContextSource)
 	if !ok {
@@ -87,8 +87,8 @@ func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) 
 	return nil
 }
 
-// reloadInstructions reports all instruction files again to hooks and the model, because a compaction has removed them
-// from the conversation. texts is the context from before the compaction; context that hooks added during the
+// reloadInstructions passes all instruction files to hooks and the model again, because a compaction has removed them
+// from the conversation. texts is the context from before the compaction. Context that hooks added during the
 // compaction is kept.
 func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) error {
 	said := p.prompts.context[len(texts):]
@@ -137,7 +137,7 @@ func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput)
 	return out, cmp.Or(p.out.checkOpen(), ctx.Err())
 }
 
-// runUnseen runs hooks without showing or recording their outcome.
+// runUnseen runs hooks and ignores their outcome.
 func (p *hookPoints) runUnseen(ctx context.Context, in protocol.HookInput) {
 	if event, _ := protocol.HookEvent(in); p.sim.options.Hooks != nil && p.sim.options.Hooks.Has(event) {
 		p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
@@ -145,7 +145,7 @@ func (p *hookPoints) runUnseen(ctx context.Context, in protocol.HookInput) {
 }
 
 // runMessageDisplay runs the MessageDisplay hooks with a complete text and returns the text to show instead; nil means
-// the original. The turn and message ids in the input are not used in any other event.
+// the original. Its turn and message ids do not occur in any other event.
 func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*string, error) {
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
@@ -262,7 +262,7 @@ func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook 
 	return in
 }
 
-// fillInput sets how long ago the last reply was, and the cost of sending its context again (observed with 2.1.329).
+// fillInput sets the time since the last reply and the cost of sending its context again (observed with 2.1.329).
 func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(h.At))
 	kept, factor := cacheLifetime, float64(cacheWriteFactor)
@@ -279,8 +279,8 @@ func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 	in.PromptCacheLikelyExpired, in.EstimatedCacheWriteUSD = new(ago > kept), &cost
 }
 
-// replaceSessionID sets the temporary id in the frames of a session that is still being looked up
-// (observed with 2.1.329).
+// replaceSessionID sets the temporary id in the frames of a session that is still being looked up (observed with
+// 2.1.329).
 func (p *hookPoints) replaceSessionID(frames []protocol.Event) []protocol.Event {
 	if p.temporaryID == "" {
 		return frames
@@ -293,14 +293,13 @@ func (p *hookPoints) replaceSessionID(frames []protocol.Event) []protocol.Event 
 	return frames
 }
 
-// promptSubmission is the combined outcome of the hooks of a prompt.
 type promptSubmission struct {
 	notices []protocol.Event // emitted after init
 	end     *turnEndError    // how the turn ends if the prompt was refused, otherwise nil
 }
 
-// runPromptHooks runs the hooks of the prompt and of the command in it, before init, and emits the prompt's trace. If a hook
-// ends the session, the turn ends immediately, without an init event.
+// runPromptHooks runs the hooks of the prompt and of the command in it, before init, and emits the prompt's trace. If a
+// hook ends the session, the turn ends immediately, without an init event.
 func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.in.Source != sourceSystem && !p.prompts.in.NoQuery {
@@ -344,7 +343,7 @@ func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.
 	return s, nil
 }
 
-// hookPrompt returns the prompt as hooks receive it.
+// hookPrompt returns the prompt in the form that hooks receive.
 func hookPrompt(c protocol.Content) string {
 	if c.Blocks == nil {
 		return c.Text
@@ -362,10 +361,10 @@ func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
 	p.out.emit(text)
 }
 
-// refusesPrompt reports whether hooks keep the prompt from the model.
+// refusesPrompt reports whether hooks prevent that the model receives the prompt.
 func refusesPrompt(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
-// emitRefused emits the trace of a prompt that hooks refused. dropped is true if the prompt is removed from the
+// emitRefused emits the trace of a prompt that hooks refused. If dropped is true, the prompt is not part of the
 // conversation.
 func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
 	p.prompts.emitAccepted(dropped)
@@ -382,8 +381,8 @@ func (p *hookPoints) injectedText(text protocol.Content) *protocol.PromptAccepte
 	}
 }
 
-// absorbPrompts makes prompts that arrived during the tool round part of the turn: the model receives them together
-// with the tool results, and they get no separate result.
+// absorbPrompts adds prompts that arrived during the tool round to the turn. The model receives them together with the
+// tool results, and they get no separate result.
 func (p *hookPoints) absorbPrompts(ctx context.Context) error {
 	if p.sim.main.Prompts == nil {
 		return nil

@@ -11,11 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// requestIDHole is replaced by the id of a request.
+// requestIDHole is the placeholder for a request id in an error text.
 const requestIDHole = "\x00"
 
-// malformedResponse is a reply that is not a message. Versions that do not describe invalid JSON report it with the error
-// text of the real CLI's JavaScript engine. The stream reader prints the received data on stderr.
+// malformedResponse returns the failure for a reply that is not a message. Versions that do not describe invalid JSON
+// report it with the error text of the real CLI's JavaScript engine. The stream reader prints the received data on
+// stderr.
 func malformedResponse(raw string, describesJSON bool) apiFailure {
 	api := apiFailure{ErrorClass: "unknown", Message: raw}
 	var quoted string
@@ -43,7 +44,7 @@ func malformedResponse(raw string, describesJSON bool) apiFailure {
 	return api
 }
 
-// jsonProblem explains why a text is not JSON; empty means it is, or it is empty.
+// jsonProblem returns why a text is not JSON; "" if it is valid or empty.
 func jsonProblem(raw string) string {
 	text := strings.TrimSpace(raw)
 	if raw == "" || json.Valid([]byte(text)) {
@@ -78,7 +79,7 @@ func jsonProblem(raw string) string {
 	return fmt.Sprintf("Unrecognized token '%c'", first)
 }
 
-// unendedProblem describes the missing part at the end of a text.
+// unendedProblem returns what is missing at the end of an incomplete text.
 func unendedProblem(text string) string {
 	if bytes.HasSuffix([]byte(text), []byte("{")) {
 		return "Expected '}'"

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// message is a reply of the model that is being streamed.
+// message is a reply of the model while it is streamed.
 type message struct {
 	*turnContext
 	messageHead
@@ -35,7 +35,7 @@ type message struct {
 	assistantEvents int             // number of assistant events so far
 }
 
-// messageHead holds the ids, model and usage of a message.
+// messageHead contains the ids, model and usage of a message.
 type messageHead struct {
 	id, request string
 	modelName   string // full name, for the totals
@@ -44,20 +44,20 @@ type messageHead struct {
 	replyUsage
 }
 
-// preparedCall is one tool call of a message.
+// preparedCall is a tool call of a message, ready to run.
 type preparedCall struct {
 	toolUse     protocol.ToolUse // the call, with the name of the tool that runs
 	tool        protocol.Tool    // zero if the tool is unknown
 	eventID     string           // uuid of the assistant event
 	writtenName string           // the name that the model wrote, if another tool runs
-	// readOnly allows the call to run in parallel even if its tool is not read-only.
+	// readOnly means that the call may run in parallel even if its tool is not read-only.
 	readOnly    bool
 	refusal     *executor.Result // result that replaces the run; nil means the call may run
 	earlyResult *executedCall    // the refusal that was emitted while the message was streamed; nil means none
 }
 
-// emitBlocks emits the message block by block in the order of the real CLI: the assistant event of a
-// block precedes its content_block_stop.
+// emitBlocks emits the message block by block in the order of the real CLI: the assistant event of a block precedes its
+// content_block_stop.
 func (m *message) emitBlocks(ctx context.Context, blocks []protocol.Block) error {
 	if err := m.start(ctx); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (m *message) start(ctx context.Context) error {
 		l.firstToken = l.clock.Now()
 	}
 	m.started = true
-	if m.hidesText() {
+	if m.hidesStream() {
 		return nil
 	}
 	ttft := milliseconds(m.pace.TTFT())
@@ -113,7 +113,7 @@ func (m *message) start(ctx context.Context) error {
 	return m.out.checkOpen()
 }
 
-// end emits the end of the message.
+// end emits message_delta and message_stop, and adds the usage of the message to the totals.
 func (m *message) end() {
 	if m.out.stopped {
 		return
@@ -161,8 +161,8 @@ func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) erro
 	return nil
 }
 
-// keepPace waits until a chunk is due. A late chunk shortens the following waits, so that the
-// delays of a busy machine do not add up.
+// keepPace waits until a chunk is due. A late chunk shortens the following waits, so that the delays of a busy machine
+// do not accumulate.
 func (m *message) keepPace(ctx context.Context, chunk string) error {
 	if chunk == "" {
 		return ctx.Err()
@@ -210,7 +210,7 @@ func (m *message) streamText(ctx context.Context, i int, b protocol.TextBlock) e
 	return nil
 }
 
-// streamCutText streams a text block that breaks off.
+// streamCutText streams an incomplete text block, without its content_block_stop.
 func (m *message) streamCutText(ctx context.Context, text string) error {
 	m.startBlock(0, protocol.Text(""), "")
 	for _, chunk := range m.pace.Split(text) {
@@ -259,15 +259,15 @@ func (m *message) streamThinking(ctx context.Context, i int, b protocol.Thinking
 	return nil
 }
 
-// announceThinking emits the number of reasoning tokens so far, and the number of new ones. It emits nothing for an
-// unstreamed message.
+// announceThinking emits the total number of reasoning tokens so far, and how many were added.
 func (m *message) announceThinking(tokens, added int) {
 	if !m.isUnstreamed {
 		m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: tokens}, protocol.Field{Key: "estimated_tokens_delta", Value: added})
 	}
 }
 
-// signatureTokens estimates the tokens of reasoning from its signature, as the real CLI does: four bytes are a token.
+// signatureTokens estimates the number of reasoning tokens from the length of the base64 signature, as the real CLI
+// does.
 func signatureTokens(signature string) int { return scenarios.Tokens(len(signature) * 3 / 4) }
 
 func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) error {
@@ -303,7 +303,7 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	return m.takeRefusal(ctx, BeforeBlockStop)
 }
 
-// emitAssistant emits the complete block.
+// emitAssistant emits the assistant event of a complete block; modify may change the event before.
 func (m *message) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
 	m.flushRefusal()
 	ev := m.assistantEvent(b, modify)
@@ -334,8 +334,8 @@ func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assista
 	return ev
 }
 
-// emitAborted emits the text that was streamed before an interrupt, and counts its usage at one
-// token for three characters.
+// emitAborted emits the text that was streamed before an interrupt, and counts its usage as one token for three
+// characters.
 func (m *message) emitAborted() {
 	if m.started {
 		m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{
@@ -348,7 +348,7 @@ func (m *message) emitAborted() {
 	}
 }
 
-// endAbortedStream emits, with partial messages, the end of an interrupted message's stream.
+// endAbortedStream emits the stream events that end an interrupted message, if partial messages are enabled.
 func (m *message) endAbortedStream() {
 	if !m.started || !m.sim.options.Display.PartialMessages {
 		return
@@ -374,8 +374,8 @@ func (m *message) endAbortedStream() {
 	m.emitAbandonedStop()
 }
 
-// endBrokenStream emits, with partial messages, the end of a message whose stream broke off. Its usage is not counted
-// (observed with 2.1.330).
+// endBrokenStream emits the stream events that end a message whose stream broke off, if partial messages are enabled.
+// Its usage is not counted (observed with 2.1.330).
 func (m *message) endBrokenStream() {
 	if !m.sim.options.Display.PartialMessages {
 		return
@@ -386,7 +386,7 @@ func (m *message) endBrokenStream() {
 	m.emitAbandonedStop()
 }
 
-// emitAbandonedStop emits the message_stop of a message with missing blocks.
+// emitAbandonedStop emits the message_stop of a message that lacks blocks.
 func (m *message) emitAbandonedStop() {
 	stop := m.streamEvent(orderedObject{{"type", "message_stop"}}, "")
 	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEvents}
@@ -399,7 +399,7 @@ func (m *message) startBlock(i int, b protocol.Block, display string) {
 	m.advanceRefusal()
 }
 
-// emitDelta emits a chunk of a block; key is the field of the delta that holds it.
+// emitDelta emits a chunk of a block; key is the member of the delta for the chunk.
 func (m *message) emitDelta(i int, key, chunk, display string) {
 	kind := key + "_delta"
 	if key == "partial_json" {
@@ -417,11 +417,11 @@ func (m *message) stopBlock(i int) {
 	m.emitStreamEvent(orderedObject{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
-// hidesText reports whether no stream events are shown for the message.
-func (m *message) hidesText() bool { return m.isUnstreamed || !m.sim.options.Display.PartialMessages }
+// hidesStream reports whether the stream events of the message are hidden.
+func (m *message) hidesStream() bool { return m.isUnstreamed || !m.sim.options.Display.PartialMessages }
 
 func (m *message) emitStreamEvent(ev orderedObject, display string) {
-	if !m.hidesText() {
+	if !m.hidesStream() {
 		m.out.emit(m.streamEvent(ev, display))
 	}
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Model answers requests. In every run it is the scenario engine; tests may use another one. It is called from one
+// Model answers requests. In every run it is the scenario engine; tests may use another one. Next is called from one
 // goroutine at a time.
 type Model interface {
 	Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error)
 }
 
-// Clock provides time, waiting and ids (UUID v4). Sleep returns early with the error of a ctx that
-// ends. A Clock is safe for concurrent use.
+// Clock provides time, waiting and ids (UUID v4). Sleep returns early with the error of ctx if ctx ends. A Clock is
+// safe for concurrent use.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error
@@ -38,8 +38,8 @@ type Location interface {
 	Mode() protocol.PermissionMode
 }
 
-// Options configures a conversation. Model, Tools, Clock and State are required; every other field
-// has a usable zero value.
+// Options configures a conversation. Model, Tools, Clock and State are required; every other field has a usable zero
+// value.
 type Options struct {
 	Model Model
 	Tools Tools
@@ -48,7 +48,7 @@ type Options struct {
 	Hooks *hook.Runner
 	Clock Clock
 	Rand  *rand.Rand // source of jitter; nil means no jitter
-	// State holds what changes while the conversation runs. It must have a session id.
+	// State contains what changes while the conversation runs. It must have a session id.
 	State    *SessionState
 	Location Location // nil means the default mode in the session's first directory
 	// System is the system prompt, available to scenario expressions.
@@ -83,7 +83,7 @@ type Limits struct {
 	DisableCompactCommand bool
 	// GatewayHost is the host of an API gateway; empty means the vendor's API.
 	GatewayHost string
-	// DescribesJSON reports invalid JSON like other malformed responses.
+	// DescribesJSON reports invalid JSON in the same words as other malformed responses.
 	DescribesJSON bool
 }
 
@@ -97,10 +97,10 @@ type DisplayOptions struct {
 	// OrderedResults shows results of parallel calls in call order instead of completion order, which makes
 	// the output of runs repeatable.
 	OrderedResults         bool
-	Thinking               string           // value of thinking_display; empty means updates
+	Thinking               string           // value of thinking_display; empty means "updates"
 	Stream                 scenarios.Stream // pace of partial messages
 	ResponseDelay          time.Duration    // wait before the first reply to each prompt
-	MinimumDelay           time.Duration    // wait before each reply that has no longer one of its own
+	MinimumDelay           time.Duration    // minimum wait before each reply
 	CompactDelay           time.Duration    // duration of a compaction
 	FastModeDisabledReason string           // for results
 }
@@ -121,7 +121,7 @@ type MainOptions struct {
 	Start      SessionStart
 	Context    ContextProvider
 	Transcript Transcript
-	// Tasks holds the background tasks; nil means none. The caller closes it.
+	// Tasks is the set of background tasks; nil means none. The caller closes it.
 	Tasks    *task.Set
 	Prompts  PromptQueue
 	Commands Commands
@@ -143,8 +143,8 @@ type SessionStart struct {
 	CustomizationsDisabled bool
 	// PreviousReply is the last reply of a resumed conversation; nil if there was none.
 	PreviousReply *PreviousReply
-	// Continue is true if the session was looked up, not named (--continue). Events before it is found
-	// have a temporary session id.
+	// Continue is true if the session was looked up (--continue), not given by id. Until it is found, events have a
+	// temporary session id.
 	Continue bool
 	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
 	HookTexts []string
@@ -152,7 +152,7 @@ type SessionStart struct {
 	Instructions []protocol.InstructionsLoadedHook
 }
 
-// PreviousReply describes the last reply of the model before this run.
+// PreviousReply describes the last reply of the model before this run of the session.
 type PreviousReply struct {
 	At        time.Time
 	Model     string
@@ -173,7 +173,7 @@ type Transcript interface {
 	LineChanges() (added, removed int)
 }
 
-// PromptQueue holds the prompts that arrive while a turn runs.
+// PromptQueue contains the prompts that arrive while a turn runs.
 type PromptQueue interface {
 	// Absorb takes the prompts that become part of the running turn. It is called between tool rounds.
 	Absorb() []protocol.UserMessage
@@ -183,12 +183,12 @@ type PromptQueue interface {
 
 // Schema validates structured output (--json-schema).
 type Schema interface {
-	// Validate returns nil for a valid value, else an error that lists the paths and what they must be:
-	// "/n: must be number".
+	// Validate returns nil for a valid value, otherwise an error that lists each path and its requirement: "/n: must be
+	// number".
 	Validate(value json.RawMessage) error
 }
 
-// Commands are the slash commands of a session that the conversation does not handle itself ([HandlesCommand]).
+// Commands are the slash commands of a session, except those of the conversation ([HandlesCommand]).
 type Commands interface {
 	// Find returns the command with a name. It takes precedence over a command of the conversation with the same name.
 	Find(name string) (Command, bool)
@@ -200,13 +200,13 @@ type Commands interface {
 
 // Command is one slash command.
 type Command interface {
-	// Run handles the command and returns its Outcome, or returns an Expansion, the text that replaces the command in the
-	// request to the model. Both are nil if the command does not apply.
+	// Run handles the command and returns its Outcome, or it returns an Expansion, which is the text that replaces the
+	// command in the request to the model. Both are nil if the command does not apply.
 	Run(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion)
 }
 
-// HandlesCommand reports whether the conversation itself handles a command, because the command
-// concerns its messages or costs.
+// HandlesCommand reports whether the conversation, not the session, handles a command, because the command concerns its
+// messages or costs.
 func HandlesCommand(name string) bool {
 	return slices.Contains([]string{"clear", "reset", "new", "compact", "context", "usage", "cost", "stats"}, name)
 }
@@ -232,8 +232,8 @@ func (UnavailableCommand) Run(_ context.Context, c slash.Call) (*slash.Outcome, 
 	return new(slash.Unavailable(c.Name)), nil
 }
 
-// DeferredCall is a tool call that a PreToolUse hook deferred in an earlier run of the session, so
-// that the host could ask someone first.
+// DeferredCall is a tool call that a PreToolUse hook deferred in an earlier run of the session, so that the host could
+// ask someone first.
 type DeferredCall struct {
 	Use     protocol.ToolUse
 	Message string // uuid of the message with the call
@@ -253,8 +253,8 @@ type MentionContent struct {
 
 // MentionReader reads the files and resources that prompts mention with @.
 type MentionReader interface {
-	// Open reads a mentioned file or directory. It returns false if none exists or reading it is not permitted; in
-	// that case the mention is plain text.
+	// Open reads a mentioned file or directory. It returns false if the path does not exist or must not be read; then
+	// the mention is plain text.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
 	// Read reads the MCP resources that a text mentions.
 	Read(ctx context.Context, text string) []MentionContent
@@ -267,15 +267,14 @@ type Tools interface {
 	Prepare(call protocol.ToolUse) PreparedCall
 	// Precheck inspects a call right before it runs, before hooks and the permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
-	// EarlyRefusal specifies when a call is refused while its message is still being streamed.
+	// EarlyRefusal returns when a call is refused while its message is still being streamed.
 	EarlyRefusal(ctx context.Context, call protocol.ToolUse) RefusalPoint
 }
 
 // RefusalPoint is the point of a message's stream at which the refusal of a call is emitted.
 type RefusalPoint int
 
-// The points of a message's stream. If deciding on a refusal requires a hook, an answer or a file, it is emitted
-// after the message.
+// The points of a message's stream. A refusal that depends on a hook, an answer or a file is emitted after the message.
 const (
 	AfterMessage    RefusalPoint = iota
 	BeforeBlockStop              // right after the call: the tool is unknown or its input has the wrong form
@@ -287,8 +286,8 @@ const (
 // (CLAUDE.md, rules) that apply from now on, and files that changed after the session had written them. Tools may
 // implement it.
 type ContextSource interface {
-	// NewContext returns the files to add after calls have succeeded, in the session's conversation
-	// (agent is nil) or in that of an agent. It is called without calls when an agent starts.
+	// NewContext returns the files to add after calls have succeeded in the conversation of an agent, or of the session
+	// if agent is nil. It is called without calls when an agent starts.
 	NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []ContextFile
 }
 
@@ -300,7 +299,7 @@ type ContextFile struct {
 	Text       string                           // text for the model
 }
 
-// PreparedCall specifies how a call changes before it is shown.
+// PreparedCall describes how a call is changed before it is shown.
 type PreparedCall struct {
 	Input json.RawMessage // replaces the input, for display and execution; nil means no change
 	// ExecutedName is the tool that runs instead of the tool in the call; empty means the tool in the call.
@@ -314,7 +313,7 @@ type Precheck struct {
 	Refusal       *executor.Result // result that replaces the run, for example for an unknown tool; nil means the call may run
 }
 
-// UncheckedTools converts an executor to Tools, without any inspection of calls.
+// UncheckedTools converts an executor to Tools that do not inspect calls.
 func UncheckedTools(x executor.Executor) Tools { return uncheckedTools{x} }
 
 type uncheckedTools struct{ executor.Executor }
@@ -331,7 +330,6 @@ type unknownLocation struct{}
 func (unknownLocation) Dir() string                   { return "" }
 func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
-// withDefaults validates the options and fills in defaults.
 func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Model == nil, o.Tools == nil, o.Clock == nil, o.State == nil:

@@ -19,16 +19,16 @@ import (
 // noContentText replaces an empty prompt when it is replayed.
 const noContentText = "(no content)"
 
-// ErrSignalled is the cause if a signal ended a turn. Then running calls get the same result as calls that had not
-// started.
+// ErrSignalled is the cause of a cancellation if a signal ended the turn. Running calls then get the same result as
+// calls that had not started.
 var ErrSignalled = errors.New("a signal has come")
 
-// ErrSuperseded is the cause if a turn ended because another prompt must be answered immediately. The model gets no
-// message that the turn was interrupted.
+// ErrSuperseded is the cause of a cancellation if the turn ended because another prompt must be answered immediately.
+// The model gets no message that the turn was interrupted.
 var ErrSuperseded = errors.New("a newer prompt replaced this one")
 
-// promptState holds what a turn answers: its first prompt, the context added to it, and the prompts
-// that joined the turn later.
+// promptState contains the prompts that a turn answers: its first prompt, the context added to it, and the prompts that
+// joined the turn later.
 type promptState struct {
 	sim *Simulator
 	out *emitter
@@ -52,7 +52,7 @@ func (p *promptState) emitQueued() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
 }
 
-// emitAccepted emits the prompt's trace; refused is true if a hook kept it out of the conversation.
+// emitAccepted emits the trace of the prompt; refused is true if a hook refused it.
 func (p *promptState) emitAccepted(refused bool) {
 	prompt := p.acceptedEvent()
 	prompt.Blocked = refused
@@ -108,7 +108,6 @@ func promptText(c protocol.Content) string {
 	return protocol.Content{Blocks: said}.Plain()
 }
 
-// emitInit emits the init event.
 func (p *promptState) emitInit(ctx context.Context) {
 	if p.out.stopped {
 		return
@@ -125,8 +124,8 @@ func (p *promptState) emitInit(ctx context.Context) {
 	p.out.emit(&init)
 }
 
-// replayOnce replays the recorded prompt when it is first called, if the model answers the prompt and the host enabled
-// replays.
+// replayOnce sends the recorded prompt back to the host, unless this has happened or the model does not answer the
+// prompt.
 func (p *promptState) replayOnce() {
 	if !p.replayPending {
 		return
@@ -145,8 +144,8 @@ func (p *promptState) emitContext() {
 	}
 }
 
-// attachMentions adds the files and resources that the prompt mentions to the context, and returns the Read calls to
-// which this is equivalent.
+// attachMentions adds the files and resources that the prompt mentions to the context, and returns the equivalent Read
+// calls.
 func (p *promptState) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
 	if mentions == nil || p.in.Verbatim || p.in.Source == sourceSystem || !strings.Contains(text, "@") {
@@ -219,13 +218,13 @@ func (p *promptState) addAbsorbed(in protocol.UserMessage) {
 	p.absorbedIDs = append(p.absorbedIDs, in.UUID)
 }
 
-// PromptsCompleted reports whether the prompts of a turn are reported to hosts as completed. If
-// not, the turn ended early and they are reported as cancelled.
+// PromptsCompleted reports whether the prompts of a turn are reported to hosts as completed. If not, the turn ended
+// early and they are reported as cancelled.
 func PromptsCompleted(r *protocol.Result) bool {
 	return (!r.IsError || r.TerminalReason == "max_turns") && !strings.HasPrefix(r.TerminalReason, "aborted")
 }
 
-// endAbsorbed reports how the absorbed prompts ended.
+// endAbsorbed emits how the absorbed prompts ended.
 func (p *promptState) endAbsorbed(r *protocol.Result) {
 	state := "completed"
 	if !PromptsCompleted(r) {
@@ -265,8 +264,8 @@ func (p *promptState) labelStart(ev *protocol.StreamEvent) {
 	}
 }
 
-// promptIDs returns the uuids of the turn's prompts as events list them; uuid is the first
-// prompt's, or the last one's if the first has none.
+// promptIDs returns the uuids of the turn's prompts in the form of events; uuid is the first prompt's, or the last
+// one's if the first has none.
 func (p *promptState) promptIDs() (uuid string, uuids []string) {
 	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
 		return p.in.UUID, p.in.UUIDs
@@ -274,7 +273,6 @@ func (p *promptState) promptIDs() (uuid string, uuids []string) {
 	return p.in.UUIDs[len(p.in.UUIDs)-1], p.in.UUIDs
 }
 
-// origin returns the origin of the turn's prompt for its result.
 func (p *promptState) origin() json.RawMessage {
 	if p.in.Synthetic {
 		return json.RawMessage(`{"kind":"unclassified"}`)

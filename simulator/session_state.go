@@ -8,10 +8,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// SessionState holds the ids and settings of a session that may change while it runs. The zero
-// value has no id and uses the default model. It is safe for concurrent use.
+// SessionState contains the ids and settings of a session that may change while it runs. The zero value has no id and
+// uses the default model. It is safe for concurrent use.
 type SessionState struct {
-	parent *SessionState // for a sub-agent, the state of the session, whose values it uses except for the model; nil for the session itself
+	// For a sub-agent, parent is the state of the session, which provides all values except the model. For the session
+	// it is nil.
+	parent *SessionState
 
 	mu       sync.Mutex
 	snapshot Snapshot
@@ -52,7 +54,7 @@ func (n Snapshot) effortLevel() string {
 	return cmp.Or(n.Effort, own)
 }
 
-// ForAgent returns a state for a sub-agent, which shares everything but the model.
+// ForAgent returns a state for a sub-agent, which shares everything with l except the model.
 func (l *SessionState) ForAgent(model string) *SessionState {
 	return &SessionState{parent: l, snapshot: Snapshot{Model: model}}
 }

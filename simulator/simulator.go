@@ -2,9 +2,9 @@
 //
 // [Simulator.Turn] asks the scripted model, runs its tool calls through the executor chain and yields every event
 // exactly once, in the order of the real CLI, ending with exactly one result. Text, JSON, stream-json and SDK hosts
-// read that one stream; transcripts and the journal record each event before it is yielded. The package does not
-// depend on output formats, the control protocol, the command line or the operating system: the clock, ids,
-// randomness and waiting are injected.
+// read this stream. Transcripts and the journal record each event before it is yielded. The package does not depend on
+// output formats, the control protocol, the command line or the operating system: the clock, ids, randomness and
+// waiting are injected.
 package simulator
 
 import (
@@ -53,8 +53,7 @@ type history struct {
 	initialMessage   string   // prompt from a SessionStart hook, answered before the first prompt
 }
 
-// takeInitialMessage returns the prompt with which a SessionStart hook begins the session. Further calls return
-// nothing.
+// takeInitialMessage returns the prompt with which a SessionStart hook begins the session. Further calls return "".
 func (h *history) takeInitialMessage() string {
 	text := h.initialMessage
 	h.initialMessage = ""
@@ -69,7 +68,7 @@ type retained struct {
 	prompts   []string // prompts after the last round
 }
 
-// record updates the uuids for an event.
+// record updates t for an event.
 func (t *retained) record(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
@@ -134,7 +133,6 @@ func New(o Options) (*Simulator, error) {
 	return s, nil
 }
 
-// modelName returns the full name of the model that is set.
 func (s *Simulator) modelName() string { return claudecode.ResolveModel(s.options.State.Model()) }
 
 // requestModel returns the full name of the model of the next request.
@@ -161,8 +159,8 @@ const (
 	sourceDeferred = "deferred"
 )
 
-// CrashError is returned by a turn that makes the process exit, because of the scenario or of a failed hook. It
-// follows all other events of the turn.
+// CrashError is returned by a turn that makes the process exit, because of the scenario or of a failed hook. It follows
+// all other events of the turn.
 type CrashError struct {
 	ExitCode int
 	Signal   string // for example "SIGKILL"; empty means exit with ExitCode
@@ -219,8 +217,8 @@ func (s *Simulator) describeFailure(f *scenarios.Failure) apiFailure {
 	return describeFailure(f, failureContext{Model: s.modelName(), Retries: s.options.Limits.Retries, HasReply: s.history.lastMessage != "", GatewayHost: s.options.Limits.GatewayHost, DescribesJSON: s.options.Limits.DescribesJSON})
 }
 
-// DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred],
-// with a new id. It returns false if no such call exists.
+// DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred], with a new id. It
+// returns false if there was no such call.
 func (s *Simulator) DeferredPrompt() (protocol.UserMessage, bool) {
 	if s.main.Deferred == nil {
 		return protocol.UserMessage{}, false
@@ -245,8 +243,8 @@ func (s *Simulator) sessionEndBase() protocol.HookBase {
 // 0.3 s and less than 1.2 s after the last turn).
 const asyncGrace = 500 * time.Millisecond
 
-// Close runs the SessionEnd hooks of a session that has had a turn, and closes the hook runner. An
-// empty reason means "other".
+// Close runs the SessionEnd hooks of a session that has had a turn, and closes the hook runner. An empty reason means
+// "other".
 func (s *Simulator) Close(ctx context.Context, reason string) {
 	if s.options.Hooks == nil {
 		return

@@ -20,7 +20,7 @@ import (
 // toolRound runs the tool calls of a message and emits their results.
 type toolRound struct {
 	*turnContext
-	isRunning bool                    // calls are running or were refused
+	isRunning bool                    // calls are running, or a call ended the turn
 	aborted   map[int]executor.Result // results of interrupted calls, by index
 }
 
@@ -33,7 +33,7 @@ type executedCall struct {
 	err      error
 }
 
-// displayRank sorts denied calls, which end quickly, before calls that ran.
+// displayRank sorts denied calls before calls that ran, because a denial takes less time.
 func (r *executedCall) displayRank() int {
 	if r.result.Denied != nil {
 		return 0
@@ -79,8 +79,8 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 	return results, nil
 }
 
-// refuseCall returns the refusal, if any, of a call in the message that is being streamed. siblings is the number of
-// the message's other calls.
+// refuseCall runs a call that will be refused while its message is streamed, and returns the refusal. siblings is the
+// number of the message's other calls.
 func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings int) (executedCall, error) {
 	c.toolUse.Siblings, c.toolUse.Round = siblings, d.sim.history.rounds+1
 	ready := d.sim.options.Tools.Precheck(ctx, c.toolUse)
@@ -90,7 +90,7 @@ func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings in
 	return r, r.err
 }
 
-// canRunInParallel reports whether the call may run at the same time as adjacent calls, or has been refused already.
+// canRunInParallel reports whether the call may run at the same time as adjacent calls, or has already been refused.
 func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }
@@ -149,11 +149,11 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 const mergeWindow = time.Millisecond
 
 // nextFinished waits for the next calls to finish, and emits task events and heartbeats in the meantime. Calls that
-// finish simultaneously are sorted: denied ones first, then in call order. This makes the order of quick calls
-// stable. If the output must be repeatable it waits for all calls.
+// finish simultaneously are sorted: denied ones first, then in call order, so that the order of quick calls is stable.
+// If the output must be repeatable, it waits for all calls.
 func (d *toolRound) nextFinished(done <-chan executedCall, remaining int, alive *heartbeat) ([]executedCall, error) {
 	var batch []executedCall
-	var late <-chan time.Time // nil until a call has finished, or if it waits for all calls
+	var late <-chan time.Time // nil until a call has finished, and if it waits for all calls
 	for len(batch) < remaining {
 		select {
 		case r := <-done:
@@ -219,8 +219,8 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 	}
 }
 
-// UnansweredError is returned by a layer around the tools if the turn ended while a permission
-// question about a call was open. The call counts as denied.
+// UnansweredError is returned by a layer around the tools if the turn ended while a permission question about a call
+// was open. The call counts as denied.
 type UnansweredError struct {
 	Call string // id of the call
 	Err  error  // error of the permission request
@@ -231,7 +231,6 @@ func (e *UnansweredError) Error() string { return "asking for permission: " + e.
 // Unwrap returns the error of the permission request.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
-// emitResult emits the events of one finished call.
 func (d *toolRound) emitResult(c preparedCall, r executedCall) {
 	d.emitDenial(r)
 	d.emitOutcome(c, r)
@@ -348,8 +347,8 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown 
 	return cause
 }
 
-// endMidMessage ends the turn before all calls of a message have run. If the user refused a call and stopped the
-// turn, each remaining call gets a result that does not count as a denial.
+// endMidMessage ends the turn before all calls of a message have run. If the user refused a call and stopped the turn,
+// each remaining call gets a result that does not count as a denial.
 func (d *toolRound) endMidMessage(rest []preparedCall, startedCount int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
@@ -359,7 +358,7 @@ func (d *toolRound) endMidMessage(rest []preparedCall, startedCount int, stop ex
 	return d.turnEnd(stop)
 }
 
-// turnEnd returns the end of a turn that a layer of the tools stopped.
+// turnEnd returns the error that ends a turn which a layer of the tools stopped.
 func (d *toolRound) turnEnd(stop executor.StopTurn) error {
 	switch {
 	case stop.Err != nil:
@@ -372,7 +371,7 @@ func (d *toolRound) turnEnd(stop executor.StopTurn) error {
 	return end
 }
 
-// abortedEnd returns the end of a turn whose call was interrupted, or refused in a way that ends the turn. The
+// abortedEnd returns the error that ends a turn whose call was interrupted, or refused in a way that ends the turn. The
 // results of the calls were emitted before.
 func (d *toolRound) abortedEnd() *turnEndError {
 	d.out.emitInjected("[Request interrupted by user for tool use]", false)
@@ -437,7 +436,7 @@ func structuredOf(tool string, r protocol.ToolResult) any {
 // heartbeatEvery is the interval at which running calls report progress.
 const heartbeatEvery = 30 * time.Second
 
-// heartbeat tracks the calls of a batch that are still running.
+// heartbeat contains the calls of a batch that are still running.
 type heartbeat struct {
 	ticker      *time.Ticker
 	calls       []preparedCall

@@ -34,7 +34,7 @@ type turnTotals struct {
 	firstToken   time.Time
 }
 
-// recordRequest stores the time of a request.
+// recordRequest records that the model was asked, and the time of the first request.
 func (l *turnTotals) recordRequest(now time.Time) {
 	if !l.modelAsked {
 		l.firstRequest = now
@@ -48,8 +48,8 @@ func (l *turnTotals) addReply(name string, sp replyUsage) {
 	l.firstUsage = cmp.Or(l.firstUsage, &sp.usage)
 }
 
-// countLastReply adds the last reply to the usage of the turn. It is called before the next request
-// and at the end of the turn, but not for a reply that was interrupted or exceeded a limit.
+// countLastReply adds the last reply to the usage of the turn. It is called before the next request and at the end of
+// the turn, but not for a reply that was interrupted or exceeded a limit.
 func (l *turnTotals) countLastReply() {
 	if l.lastReply == nil {
 		return
@@ -59,13 +59,12 @@ func (l *turnTotals) countLastReply() {
 	l.lastReply = nil
 }
 
-// recordDenial adds a call that was denied.
 func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.InitName(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
-// checkBudget ends the turn if the session has exceeded its budget. No further request is made
-// after that (spec: cli-observed 3).
+// checkBudget ends the turn if the session has exceeded its budget. No further request is made after that (spec:
+// cli-observed 3).
 func (l *turnTotals) checkBudget() error {
 	l.session.budgetExhausted = l.budgetUSD > 0 && l.session.totalUSD() >= l.budgetUSD
 	return l.budgetEnd()
@@ -116,8 +115,8 @@ func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	}
 }
 
-// RefreshTotals updates results that were held back with the session's current totals, as the real
-// CLI does: the first of them gets the usage since the last result that was shown.
+// RefreshTotals updates results that were delayed with the session's current totals, as the real CLI does: the first of
+// them gets the usage since the last result that was shown.
 func (s *Simulator) RefreshTotals(results []*protocol.Result) {
 	var between sessionTotals
 	between.start(nil)
@@ -140,7 +139,7 @@ func (s *Simulator) RefreshTotals(results []*protocol.Result) {
 type sessionTotals struct {
 	contextTokens atomic.Int64 // size of the conversation
 
-	// Used only by the running turn.
+	// The following fields are used only by the running turn.
 	costs             map[string]protocol.ModelUsage // by model
 	modelsSinceResult map[string]protocol.ModelUsage // usage of each model since the last result
 	requests          int                            // number of replies
@@ -156,7 +155,7 @@ type replyUsage struct {
 	isScripted bool // the usage comes from the scenario and covers the whole conversation
 }
 
-// start sets the costs of earlier processes, and fills in the limits of their models.
+// start sets the costs of earlier runs of the session, and fills in the limits of their models.
 func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
 	b.costs, b.modelsSinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
 	for name, m := range costs {
@@ -166,7 +165,7 @@ func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
 	}
 }
 
-// reset clears everything but the times.
+// reset clears everything except times and the number of replies.
 func (b *sessionTotals) reset() {
 	b.contextTokens.Store(0)
 	clear(b.costs)
@@ -174,7 +173,6 @@ func (b *sessionTotals) reset() {
 	b.budgetExhausted = false
 }
 
-// addReply adds a complete or partial reply.
 func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	u := sp.usage
 	b.addModels(map[string]protocol.ModelUsage{name: withModelInfo(name, protocol.ModelUsage{
@@ -238,7 +236,7 @@ func withModelInfo(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	return m
 }
 
-// streamUsage returns the usage for assistant events: the values of message_start, before the output is known.
+// streamUsage returns the usage for assistant events: the values of message_start, when the output is not known yet.
 func streamUsage(u scenarios.Usage) protocol.Usage {
 	return protocol.Usage{
 		InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: new("standard"),

@@ -16,10 +16,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Turn runs one prompt and yields its events in order, ending with exactly one result, after the result of the initial
-// message of a SessionStart hook, if there is one. Cancelling ctx interrupts the turn as in the real CLI: it still ends
-// with a result (spec: cli-contract 4.4). Breaking out of the loop abandons the turn. Only the last pair can have an
-// error: a [*CrashError] of the scenario, or an internal failure. Turns of one simulator must not overlap.
+// Turn runs one prompt and yields its events in order, ending with exactly one result. If a SessionStart hook set an
+// initial message, the events and the result of that message come first. Cancelling ctx interrupts the turn as in the
+// real CLI: it still ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons the turn. Only the
+// last pair can have an error: a [*CrashError] of the scenario, or an internal failure. Turns of one simulator must not
+// overlap.
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for prompt := &in; prompt != nil; {
@@ -44,7 +45,7 @@ type turn struct {
 	round           *toolRound
 	continuation    *continuation
 	commands        *localCommands
-	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message of a SessionStart hook
+	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message
 	rounds          int                   // tool rounds so far
 }
 
@@ -57,7 +58,7 @@ func newTurn(st *turnContext) *turn {
 // run runs the turn and emits its result. After an interrupt it ignores ctx.
 func (t *turn) run(ctx context.Context) error {
 	err := t.playEvents(ctx)
-	t.prompts.replayOnce() // only the prompt is replayed, because the model was not asked
+	t.prompts.replayOnce() // has an effect only if the model was not asked
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.stopped {
 		end, isEnd = t.handleInterrupt(errors.Is(context.Cause(ctx), ErrSuperseded)), true
@@ -82,8 +83,8 @@ func (t *turn) run(ctx context.Context) error {
 	return nil
 }
 
-// playEvents emits the events of the turn before its result. It always returns an error. At the normal end of a turn,
-// this is a [turnEndError].
+// playEvents emits the events of the turn before its result. It always returns an error: a [turnEndError] if the turn
+// ends normally.
 func (t *turn) playEvents(ctx context.Context) error {
 	in := t.prompts.in
 	if in.Source == sourceDeferred {
@@ -133,7 +134,7 @@ func (t *turn) playEvents(ctx context.Context) error {
 	return t.requestUntilDone(ctx, req)
 }
 
-// openTurn emits the events before the first request. It returns an error if hooks refuse the prompt.
+// openTurn emits the events before the first request. The error is a [turnEndError] if hooks refuse the prompt.
 func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Expansion) error {
 	if err := t.hooks.beginTurn(ctx); err != nil {
 		return err
@@ -156,8 +157,8 @@ func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Exp
 	return nil
 }
 
-// answerDeferred runs the deferred call with its hooks and continues with the model. If the tool no
-// longer exists the turn ends before the hooks.
+// answerDeferred runs the deferred call with its hooks and continues with the model. If the tool no longer exists, the
+// turn ends before the hooks.
 func (t *turn) answerDeferred(ctx context.Context) error {
 	d := t.sim.main.Deferred
 	t.prompts.in.UUIDs = nil // no host sent it, so init and the result do not list it
@@ -189,7 +190,6 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 	return t.requestUntilDone(ctx, scenarios.Request{Results: results})
 }
 
-// requestUntilDone sends requests to the model until the turn ends.
 func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) error {
 	if err := t.totals.budgetEnd(); err != nil {
 		return err
@@ -240,7 +240,6 @@ func (t *turn) afterReply(ctx context.Context, calls []preparedCall) (*scenarios
 
 const maxTurns = "error_max_turns"
 
-// turnLimitEnd returns the end of a turn that has used all its tool rounds.
 func (t *turn) turnLimitEnd() *turnEndError {
 	return &turnEndError{
 		subtype: maxTurns, terminalReason: "max_turns", isError: true,
@@ -276,7 +275,6 @@ func (t *turn) handleInterrupt(superseded bool) *turnEndError {
 	}
 }
 
-// emitResult emits the result.
 func (t *turn) emitResult(end *turnEndError) {
 	if !end.excludeLastReply {
 		t.totals.countLastReply()
@@ -319,8 +317,8 @@ func (t *turn) crashResult(reason string) *protocol.Result {
 	return r
 }
 
-// numTurns returns num_turns: user events plus the prompt, or tool rounds plus one if they were
-// limited. It is 0 if the model was not asked.
+// numTurns returns num_turns: the number of user events plus the prompt, or, at the turn limit, of tool rounds plus
+// one. It is 0 if the model was not asked.
 func (t *turn) numTurns(end *turnEndError) int {
 	if end.skippedModel {
 		return 0
@@ -351,7 +349,7 @@ func (t *turn) fillSuccess(r *protocol.Result, end *turnEndError) {
 }
 
 // BackgroundEvents yields the events of background tasks while no turn runs. It stops when ctx is cancelled, when no
-// task is left, or when the model must be told that a task has ended. In the last case, [Simulator.NextNotice]
+// task is left, or when the model must be notified that a task has ended. In the last case, [Simulator.NextNotice]
 // returns the next prompt. It must not overlap a turn.
 func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
@@ -377,8 +375,8 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 	}
 }
 
-// NextNotice removes and returns the next prompt that tells the model about a finished background task. It returns
-// false if none exists.
+// NextNotice removes and returns the next prompt that notifies the model of a finished background task. It returns
+// false if none is pending.
 func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	if s.main.Tasks == nil {
 		return protocol.UserMessage{}, false
@@ -398,9 +396,9 @@ func (s *Simulator) OwesTurn() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasAgent() || s.main.Tasks.HasPendingNotice())
 }
 
-// WaitForBackground waits for background tasks as the real CLI does before it exits. It yields
-// their events and the turns that follow, until no task is left or ceiling has passed. Cancelling
-// ctx stops it and interrupts a running turn.
+// WaitForBackground waits for background tasks as the real CLI does before it exits. It yields their events and the
+// turns that follow, until no task is left or ceiling has passed. Cancelling ctx stops it and interrupts a running
+// turn.
 func (s *Simulator) WaitForBackground(ctx context.Context, ceiling time.Duration) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		limited, cancel := context.WithTimeout(ctx, ceiling)

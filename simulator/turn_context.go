@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// turnContext holds what all steps of a turn share: asking the model, running calls, continuing,
-// and commands of the CLI itself.
+// turnContext contains what all steps of a turn share.
 type turnContext struct {
 	sim        *Simulator
 	out        *emitter
@@ -23,7 +22,6 @@ type turnContext struct {
 	structured *structuredOutput
 }
 
-// newTurnContext creates the shared state for one prompt.
 func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {
 	st := &turnContext{
 		sim: s, out: &emitter{sim: s, yield: yield}, totals: &turnTotals{session: &s.totals, clock: s.options.Clock, budgetUSD: s.options.Limits.BudgetUSD, display: s.options.Display, started: s.options.Clock.Now()},
@@ -43,7 +41,7 @@ const (
 	structuredReminder = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
 )
 
-// structuredOutput follows the StructuredOutput calls of one turn (spec: cli-contract 9.1).
+// structuredOutput tracks the StructuredOutput calls of one turn (spec: cli-contract 9.1).
 type structuredOutput struct {
 	schema      Schema          // nil if no structured output is requested
 	attempts    int             // invalid outputs allowed; 0 means 5
@@ -53,7 +51,7 @@ type structuredOutput struct {
 	wasReminded bool
 }
 
-// addCall returns the reply's blocks with the scripted structured output as an additional tool use.
+// addCall returns the blocks of the reply and, if the reply has a scripted structured output, a tool use with it.
 func (st *structuredOutput) addCall(reply scenarios.Reply) []protocol.Block {
 	if st.schema == nil || reply.StructuredOutput == nil {
 		return reply.Blocks
@@ -68,7 +66,7 @@ func (st *structuredOutput) addCall(reply scenarios.Reply) []protocol.Block {
 	return append(blocks, use)
 }
 
-// checkCall checks one call.
+// checkCall validates the input of a StructuredOutput call and returns its result.
 func (st *structuredOutput) checkCall(use protocol.ToolUse, mode protocol.PermissionMode) protocol.ToolResult {
 	accept := &protocol.PermissionDecision{Decision: "accept", Source: "config"}
 	if mode == protocol.ModeBypass {
@@ -86,13 +84,13 @@ func (st *structuredOutput) checkCall(use protocol.ToolUse, mode protocol.Permis
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text, Decision: accept}
 }
 
-// StructuredCalls runs the calls of the tool for structured output, so that the layers around the tools apply to them.
+// StructuredCalls executes StructuredOutput calls, so that the layers around the tools apply to them.
 type StructuredCalls struct{}
 
 // structuredCallKey is the context key of the round that a call belongs to.
 type structuredCallKey struct{}
 
-// Tools lists nothing: the tool belongs to the conversation.
+// Tools returns no tools, because callers of Tools do not list StructuredOutput.
 func (StructuredCalls) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
 // Execute checks the output. Other calls get [executor.ErrUnknownTool].

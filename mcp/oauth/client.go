@@ -101,9 +101,10 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf(`MCP server %q needs additional permissions (scope: %q) — run /mcp to re-authenticate`, e.Server, e.Scope)
 }
 
-// Renew returns another Authorization header after a refused request. Its token was renewed by another request or
-// process meanwhile, is a refreshed one, or was requested with the client's own credentials. If the request needs more scopes, the error is a [*ScopeError], and the next login requests these
-// scopes. If a login is necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
+// Renew returns another Authorization header after a request was refused: with a token that another request or process
+// has stored in the meantime, with a refreshed token, or with a token requested with the client's own credentials. If
+// the request needs more scopes, the error is a [*ScopeError], and the next login requests these scopes. If a login is
+// necessary, the error is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
 func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,7 +265,8 @@ func (c *Client) newHandler(f *flow, id, secret, redirect string, scopes []strin
 	return h
 }
 
-// loginAsMachine gets a token for the configured client itself, and stores it. The caller must have locked the file.
+// loginAsMachine gets a token with the configured client's own credentials, without a user, and stores it. The caller
+// must have locked the file.
 func (c *Client) loginAsMachine(ctx context.Context, f *flow, scopes []string) error {
 	o := &clientcredentials.Config{
 		ClientID: c.options.Config.ClientID, ClientSecret: c.ClientSecret(), TokenURL: f.metadata.Token, Scopes: scopes, AuthStyle: oauth2.AuthStyleInHeader,

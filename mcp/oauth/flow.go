@@ -129,7 +129,7 @@ func IsIncompatible(err error) bool {
 	return is
 }
 
-// flow is the authorization server of a server, as discovered.
+// flow is the result of a discovery: the metadata of an MCP server and of its authorization server.
 type flow struct {
 	state    *discovery
 	resource resourceMetadata

@@ -28,7 +28,7 @@ type lineFilter struct {
 	options    filterOptions
 	src        *bufio.Reader
 	readyBytes []byte // the next bytes that Read returns
-	line       []byte // buffer for the next line; ready may be a part of it
+	line       []byte // buffer for the next line; readyBytes may be a part of it
 	ended      bool
 
 	mu           sync.Mutex
@@ -57,7 +57,7 @@ func (f *lineFilter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fillReady reads one line into ready; ready stays empty if the line is not a message.
+// fillReady reads one line into readyBytes, which stays empty if the line is not a message.
 func (f *lineFilter) fillReady() {
 	f.readyBytes = nil
 	var dropped droppedLine

@@ -45,7 +45,7 @@ type interceptor struct {
 	server interface {
 		isGone(ctx context.Context, pause time.Duration) bool
 	}
-	reopen      time.Duration // the pause before that
+	reopen      time.Duration // pause before isGone checks the port
 	negotiation negotiation
 	defects     func(method string, result json.RawMessage) string
 	sampling    bool        // the handler handles sampling requests
@@ -284,8 +284,8 @@ func withProgressToken(raw json.RawMessage, token int64) json.RawMessage {
 	return out
 }
 
-// readableTools removes the tools that mcp-go cannot parse from a list; in revision 2026-07-28 it turns their
-// declarations into headers.
+// readableTools removes the tools that mcp-go cannot parse from a list. In revision 2026-07-28 mcp-go needs the other
+// definitions, because it sends some arguments of their calls as headers.
 func readableTools(result json.RawMessage) json.RawMessage {
 	var list struct {
 		Tools []json.RawMessage `json:"tools"`

@@ -10,7 +10,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// DebugLog is a debug log.
+// DebugLog receives debug messages about one server.
 type DebugLog interface {
 	// Message logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
 	Message(direction, what, id string)

@@ -53,7 +53,7 @@ type roundTripper struct {
 	issuer         atomic.Value // string: the origin that issued the session id
 }
 
-// sessionStream is the optional GET stream of an endpoint. It is opened when ready is closed, after the handshake;
+// sessionStream is the optional GET stream of an endpoint. It is opened when listening is closed, after the handshake;
 // version must be set before that.
 type sessionStream struct {
 	listening chan struct{}

@@ -117,7 +117,7 @@ func recordOf(value shape) shape {
 	}
 }
 
-// list accepts arrays of one kind of values.
+// listOf accepts arrays of one kind of values.
 func listOf(item shape) shape {
 	return func(v json.RawMessage) (all []issue) {
 		var items []json.RawMessage
