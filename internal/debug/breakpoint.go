@@ -13,8 +13,8 @@ import (
 // Behavior specifies when a breakpoint stops calls.
 type Behavior string
 
-// The behaviours. With BehaviorYield, the hub's default applies; BehaviorException and BehaviorStopException decide
-// about a failed call.
+// The behaviours. BehaviorYield selects the hub's default. BehaviorStop and BehaviorGo apply to calls that succeed,
+// BehaviorException stops only failed calls, and BehaviorStopException stops both.
 const (
 	BehaviorStop          Behavior = "stop"
 	BehaviorGo            Behavior = "go"
@@ -23,7 +23,8 @@ const (
 	BehaviorStopException Behavior = "stop_exception"
 )
 
-// behaviorScope is the setting that a behaviour belongs to. Each setting allows different words.
+// behaviorScope is a setting with a behaviour: the hub's default, or the phase before or after a call. Each setting
+// allows different words.
 type behaviorScope int
 
 const (
@@ -322,7 +323,7 @@ func matches(glob *match.Text, name string) bool {
 	return ok
 }
 
-// stops reports whether b stops a call in a phase; failed is true if the call failed.
+// stops reports whether b stops a call in a phase. failed is true if the call failed, fallback is the hub's default.
 func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
 	own := b.Before
 	if phase == PhaseAfter {
@@ -440,8 +441,8 @@ func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 	return false
 }
 
-// matchBreakpoint returns the first rule or breakpoint that applies to a call in a phase (its condition, if any, is
-// true), and whether it stops the call; nil means none. Conditions run without the lock held.
+// matchBreakpoint returns the first rule or breakpoint that matches a call in a phase and has a true condition or none,
+// and whether it stops the call. Nil means that nothing matches. Conditions run without the lock held.
 func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
 	if n := p.takeRule(ctx, k, phase, r); n != nil {
 		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true

@@ -80,8 +80,8 @@ func (d CallData) bytes() int {
 	return n + len(d.Input())
 }
 
-// deniedByHook reports whether an agent's hook refused the call. The agent receives only the reason, so no decision is
-// needed.
+// deniedByHook reports whether an agent's hook refused the call. Such a call has no outcome that could be changed,
+// because the agent receives only the reason.
 func (k *call) deniedByHook() bool {
 	return k.data.Client == ClientHook && (k.action == ActionSkip || k.action == ActionRaise)
 }
@@ -117,7 +117,7 @@ type pauses struct {
 	order      []*pause            // oldest first
 	decisions  map[string]Decision // decisions of closed pauses
 	decidedIDs []string            // oldest first
-	size       int                 // bytes of decided
+	size       int                 // size of decisions in bytes
 }
 
 func (p *pause) snapshot() Pause {

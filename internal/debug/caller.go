@@ -101,7 +101,7 @@ type ForeignCaller struct {
 	Lease time.Duration
 }
 
-// StartedCall is the hub's answer to the start of a call.
+// StartedCall is the hub's response to the start of a call.
 type StartedCall struct {
 	CallID string
 	// PauseID is set if the call is stopped; Wait returns the decision.

@@ -8,24 +8,24 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Policy decides about a pause that gets no decision.
-type Policy string
+// TimeoutPolicy decides about a pause that gets no decision.
+type TimeoutPolicy string
 
 // The policies; the zero value is PolicyWait.
 const (
-	PolicyWait     Policy = "wait"     // forever
-	PolicyContinue Policy = "continue" // the call continues unchanged
-	PolicyFail     Policy = "fail"     // the call fails with a message about the missing decision
+	PolicyWait     TimeoutPolicy = "wait"     // forever
+	PolicyContinue TimeoutPolicy = "continue" // the call continues unchanged
+	PolicyFail     TimeoutPolicy = "fail"     // the call fails with a message about the missing decision
 )
 
-// Options configure a Hub. The zero value needs Now and NewID.
+// Options configure a Hub. Now and NewID must be set.
 type Options struct {
 	Now   func() time.Time
 	NewID func() string // a fresh UUID
 	Store *cas.Store    // nil means one with default limits
 	// PauseTimeout is the time after which a pause without a decision ends according to OnTimeout. 0 means never.
 	PauseTimeout time.Duration
-	OnTimeout    Policy
+	OnTimeout    TimeoutPolicy
 	// Lease is how long a pause stays open after the last request of its caller; 0 means 8 s.
 	Lease      time.Duration
 	MaxRecords int // call records kept; 0 means 10000

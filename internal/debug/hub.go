@@ -2,12 +2,12 @@
 // receives decisions about paused calls, and records all calls.
 //
 // A pause is decided exactly once, by the first decision that arrives. All front ends show the same state, because they
-// use one [Hub]. HTTP and MCP are packages below this one; [PageHandler] serves the web page.
+// use one [Hub]. [PageHandler] serves the web page.
 //
 // # Callers
 //
 // A caller runs tool calls. It asks a [Gate] before and after each of them; [Middleware] does so around an executor.
-// [Hub] is the gate within the process, rest.Client the one over HTTP. Before and After combine [Hub.Start], [Hub.Wait]
+// [Hub] is the gate within the process, rest.Client the one over HTTP. BeforeCall and AfterCall combine [Hub.Start], [Hub.Wait]
 // and [Hub.Complete].
 //
 // The [Caller] specifies which actions a caller supports and how a decision is encoded. This package has the
@@ -19,16 +19,15 @@
 // Front ends use only these methods, which any number of goroutines may call:
 //
 //	breakpoints  Breakpoints, SetBreakpoint, RemoveBreakpoint, SetReplacement, Default, SetDefault
-//	scripts      Rules, AddRule, Names
+//	scripts      Rules, AddRule, Variables
 //	tools        Functions, RegisterFunction
 //	pauses       Paused, Pause, Resume
 //	values       Evaluate, StartSession, Session, Sessions, CloseSession, Value
 //	records      Calls, History, Status
 //	events       Subscribe
 //
-// Subpackages: compat (the older clients, their routes and pages), rest (all other routes, and /api/events), external
-// (other MCP servers), client (the gate over HTTP), hookcmd and proxy (callers that are separate programs), script (the
-// gate within a process, decided by a scenario), mcpface and page (front ends).
+// Other gates are [ScriptedGate], whose decisions come from a scenario, and rest.Client. [ServerManager] connects external
+// MCP servers. The subpackages are rest (the HTTP routes), mcpface (the MCP server) and compat (older clients).
 //
 // Errors are *[Error] with a code of the wire format. Events are delivered through bounded queues: a slow observer
 // loses events, receives their number, and does not delay others.
@@ -51,8 +50,8 @@ import (
 type Hub struct {
 	*core
 	*registry
-	BreakpointSet *breakpointSet // breakpoints
-	Records       *records       // records of finished calls
+	BreakpointSet *breakpointSet
+	Records       *records // finished calls
 	*sessions
 	calls  calls
 	pauses pauses

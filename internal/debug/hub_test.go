@@ -307,11 +307,11 @@ func BenchmarkCall(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		id, _, err := h.Before(b.Context(), Call{Tool: "Bash", Input: input, Client: ClientRun})
+		id, _, err := h.BeforeCall(b.Context(), Call{Tool: "Bash", Input: input, Client: ClientRun})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := h.After(b.Context(), id, Outcome{Result: json.RawMessage(`"done"`)}); err != nil {
+		if _, err := h.AfterCall(b.Context(), id, Outcome{Result: json.RawMessage(`"done"`)}); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(began))

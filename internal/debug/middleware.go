@@ -16,10 +16,10 @@ import (
 type Gate interface {
 	// Register adds tools with their schemas.
 	Register(ctx context.Context, tools []protocol.Tool) error
-	// Before reports a call that is about to run and returns its id and the decision.
-	Before(ctx context.Context, c Call) (callID string, d Decision, err error)
-	// After reports the outcome of a call and returns the decision about it.
-	After(ctx context.Context, callID string, o Outcome) (Decision, error)
+	// BeforeCall reports a call that is about to run and returns its id and the decision.
+	BeforeCall(ctx context.Context, c Call) (callID string, d Decision, err error)
+	// AfterCall reports the outcome of a call and returns the decision about it.
+	AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error)
 }
 
 // MiddlewareOptions describe the calls of a run to a gate. The zero value works.
@@ -54,7 +54,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		if o.Run != nil {
 			c.Session, c.CallSite = o.Run.ID(), o.Run.CallSite(use)
 		}
-		id, d, err := g.Before(ctx, c)
+		id, d, err := g.BeforeCall(ctx, c)
 		if err != nil {
 			return gateFailure(ctx, err), nil
 		}
@@ -64,7 +64,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		if err != nil {
 			return result, err
 		}
-		d, err = g.After(ctx, id, out)
+		d, err = g.AfterCall(ctx, id, out)
 		if err != nil {
 			return result, runErr
 		}
@@ -125,7 +125,7 @@ func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse,
 	return result, err
 }
 
-// restoreShape gives a result that did not come from the tool the structure of the tool's results.
+// restoreShape gives a replaced result the structure that results of the tool have.
 func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result) executor.Result {
 	r.Output, r.ShowsIsErrorFalse = nil, false
 	if text, ok := singleText(r.Content); ok {
@@ -135,7 +135,7 @@ func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result)
 	return r
 }
 
-// outcomeOf converts a result for the hub.
+// outcomeOf converts a result of a tool to an Outcome for the hub.
 func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	if err != nil {
 		return Outcome{Failed: true, Error: err.Error()}, nil

@@ -41,12 +41,12 @@ type fakeGate struct {
 
 func (g *fakeGate) Register(context.Context, []protocol.Tool) error { return nil }
 
-func (g *fakeGate) Before(_ context.Context, c Call) (string, Decision, error) {
+func (g *fakeGate) BeforeCall(_ context.Context, c Call) (string, Decision, error) {
 	g.call = c
 	return "c1", g.before, g.beforeErr
 }
 
-func (g *fakeGate) After(_ context.Context, id string, o Outcome) (Decision, error) {
+func (g *fakeGate) AfterCall(_ context.Context, id string, o Outcome) (Decision, error) {
 	g.id, g.outcome = id, &o
 	return g.after, g.afterErr
 }

@@ -9,10 +9,9 @@ import (
 //go:embed page.html page.css page.js
 var files embed.FS
 
-// PageOptions configure a Handler. The zero value works.
+// PageOptions configure [PageHandler]. The zero value works.
 type PageOptions struct {
-	// Servers specifies whether the routes of external servers are served. Without them
-	// the page shows no list of servers.
+	// Servers serves the routes of external servers. Without them, the page has no list of servers.
 	Servers bool
 }
 

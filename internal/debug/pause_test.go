@@ -294,7 +294,7 @@ func TestCloseEndsPauses(t *testing.T) {
 		sub := h.Subscribe(0)
 		failed := make(chan error, 1)
 		go func() {
-			_, _, err := h.Before(t.Context(), Call{Tool: "Bash", Client: ClientRun})
+			_, _, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientRun})
 			failed <- err
 		}()
 		synctest.Wait()
@@ -323,11 +323,11 @@ func TestManyPauses(t *testing.T) {
 		wg.Go(func() {
 			for n := range each {
 				want := fmt.Sprintf(`{"v":"%d-%d"}`, c, n)
-				id, d, err := h.Before(t.Context(), Call{Tool: "Bash", Input: json.RawMessage(`{"v":""}`), Client: ClientRun, ToolUseID: want})
+				id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Input: json.RawMessage(`{"v":""}`), Client: ClientRun, ToolUseID: want})
 				if err != nil || d.Action != ActionModify || string(d.Input) != want {
 					t.Errorf("%s: %+v, %v", want, d, err)
 				}
-				if _, err := h.After(t.Context(), id, Outcome{Result: json.RawMessage("null")}); err != nil {
+				if _, err := h.AfterCall(t.Context(), id, Outcome{Result: json.RawMessage("null")}); err != nil {
 					t.Error(err)
 				}
 				name := fmt.Sprintf("other-%d", c)

@@ -260,11 +260,11 @@ func TestObserverReadsState(t *testing.T) {
 		looked <- n
 	}()
 	for range 50 {
-		id, d, err := h.Before(t.Context(), Call{Tool: "Bash", Client: ClientRun})
+		id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientRun})
 		if err != nil || d.Action != ActionContinue {
 			t.Fatalf("%+v, %v", d, err)
 		}
-		if _, err := h.After(t.Context(), id, Outcome{}); err != nil {
+		if _, err := h.AfterCall(t.Context(), id, Outcome{}); err != nil {
 			t.Fatal(err)
 		}
 	}

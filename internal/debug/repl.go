@@ -117,7 +117,7 @@ func (h *Hub) findSession(q EvaluateParams) (*pause, *session, error) {
 	return p, s, err
 }
 
-// assignment is "name := expression".
+// assignment matches "name := expression".
 var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`) })
 
 // evaluateLocal evaluates an expression in this process.

@@ -91,8 +91,8 @@ func (g *ScriptedGate) Register(ctx context.Context, tools []protocol.Tool) erro
 	return g.hub.Register(ctx, tools)
 }
 
-// Before returns the decision about a call that is about to run.
-func (g *ScriptedGate) Before(ctx context.Context, c Call) (string, Decision, error) {
+// BeforeCall returns the decision about a call that is about to run.
+func (g *ScriptedGate) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
 	begun, err := g.hub.Start(ctx, c)
 	if err != nil || begun.PauseID == "" {
 		return begun.CallID, begun.Decision, err
@@ -101,8 +101,8 @@ func (g *ScriptedGate) Before(ctx context.Context, c Call) (string, Decision, er
 	return begun.CallID, d, err
 }
 
-// After returns the decision about a call that has run.
-func (g *ScriptedGate) After(ctx context.Context, callID string, o Outcome) (Decision, error) {
+// AfterCall returns the decision about a call that has run.
+func (g *ScriptedGate) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
 	pauseID, err := g.hub.Complete(ctx, Completion{CallID: callID, Outcome: o})
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
@@ -139,7 +139,7 @@ func (g *ScriptedGate) resumeRequest(ctx context.Context, b *scenarios.Breakpoin
 	if err != nil {
 		return ResumeRequest{}, err
 	}
-	// Template evaluation is limited in steps. If the caller is cancelled, the values must not change.
+	// The evaluation of templates is limited in steps. A cancelled caller must not change the values.
 	filled, err := b.Fill(context.WithoutCancel(ctx), names)
 	if err != nil {
 		return ResumeRequest{}, err

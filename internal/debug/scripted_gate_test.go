@@ -204,7 +204,7 @@ func TestCompiled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
-	_, d, err := g.Before(t.Context(), Call{Tool: "a"})
+	_, d, err := g.BeforeCall(t.Context(), Call{Tool: "a"})
 	if err != nil || d.Action != ActionSkip || d.BreakpointName != "breakpoints[1]" {
 		t.Errorf("%+v, %v", d, err)
 	}

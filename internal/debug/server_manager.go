@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Error codes, in addition to those of package debug.
+// Error codes about external servers.
 const (
 	CodeServerNotFound     = "server_not_found"
 	CodeServerNotConnected = "server_not_connected"

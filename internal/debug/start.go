@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Start reports a call that is about to run. If the call is stopped, its pause opens here, even if no caller waits for
-// it.
+// Start reports a call that is about to run. If a breakpoint stops the call, Start opens its pause, even if no caller
+// waits for it.
 func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	if c.Tool == "" {
 		return StartedCall{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")
@@ -144,8 +144,8 @@ func (h *Hub) completeCall(c Completion, r Outcome) *call {
 	return k
 }
 
-// Before calls [Hub.Start] and waits for the decision. When ctx ends, the pause is abandoned.
-func (h *Hub) Before(ctx context.Context, c Call) (string, Decision, error) {
+// BeforeCall calls [Hub.Start] and waits for the decision. When ctx ends, the pause is abandoned.
+func (h *Hub) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
 	begun, err := h.Start(ctx, c)
 	if err != nil || begun.PauseID == "" {
 		return begun.CallID, begun.Decision, err
@@ -154,8 +154,8 @@ func (h *Hub) Before(ctx context.Context, c Call) (string, Decision, error) {
 	return begun.CallID, d, err
 }
 
-// After calls [Hub.Complete] and waits for the decision.
-func (h *Hub) After(ctx context.Context, callID string, o Outcome) (Decision, error) {
+// AfterCall calls [Hub.Complete] and waits for the decision.
+func (h *Hub) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
 	pauseID, err := h.Complete(ctx, Completion{CallID: callID, Outcome: o})
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err

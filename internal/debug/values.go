@@ -81,7 +81,7 @@ type CallData struct {
 	Evaluator  string `json:"evaluator,omitempty"` // local, client
 	Process
 	PauseInfo
-	Values       Values          `json:"-"` // nil means Input{}
+	Values       Values          `json:"-"` // nil means JSONInput{}
 	PrettyResult json.RawMessage `json:"pretty_result,omitempty"`
 	Exception    json.RawMessage `json:"exception,omitempty"`
 	CallSite     json.RawMessage `json:"call_site,omitempty"`
@@ -170,7 +170,7 @@ const (
 // Client is the kind of a caller, for display.
 type Client string
 
-// claudeless's own callers; callers of the older debugger have none.
+// The kinds of claudeless's own callers. Callers of the older debugger have an empty kind.
 const (
 	ClientRun      Client = "claudeless"
 	ClientHook     Client = "hook"
@@ -204,8 +204,8 @@ type Ending struct {
 	ErrorType     string   `json:"exception_type,omitempty"`
 	Error         string   `json:"exception_message,omitempty"`
 	Sessions      []string `json:"repl_sessions,omitempty"`
-	// OriginalInput is the agent's input if it was changed, and FinalResult the
-	// agent's result if that was changed: for a failure its text.
+	// OriginalInput is the agent's input if the debugger changed it. FinalResult is the result that the agent received
+	// if the debugger changed it; for a failure, its text.
 	OriginalInput json.RawMessage `json:"original_input,omitempty"`
 	FinalResult   json.RawMessage `json:"final_result,omitempty"`
 }

@@ -64,7 +64,7 @@ const connectWait = 3 * time.Second
 // Run serves until a signal.
 func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err error) {
 	rtdebug.SetGCPercent(gcPercent)
-	hub, err := debug.New(debug.Options{Now: s.Now, NewID: s.NewID, PauseTimeout: c.PauseTimeout, OnTimeout: debug.Policy(c.OnTimeout)})
+	hub, err := debug.New(debug.Options{Now: s.Now, NewID: s.NewID, PauseTimeout: c.PauseTimeout, OnTimeout: debug.TimeoutPolicy(c.OnTimeout)})
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ type debuggerFlags struct {
 }
 
 func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*rest.Client, error) {
-	return newDebugger(s, d.Debugger, rest.ClientOptions{Client: kind, OnLost: debug.Policy(d.OnLost)})
+	return newDebugger(s, d.Debugger, rest.ClientOptions{Client: kind, OnLost: debug.TimeoutPolicy(d.OnLost)})
 }
 
 // newDebugger returns the client of a debugger. Its token is read from the environment, because other users can see

@@ -15,8 +15,8 @@ import (
 // it, so the call is identified by the agent's own ids. If Before returns an error with a call id, the call was
 // stopped.
 type hookGate interface {
-	Before(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
-	AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
+	BeforeCall(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
+	AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
 }
 
 // hookInput holds the used fields of a hook event.
@@ -73,7 +73,7 @@ func answerBefore(ctx context.Context, g hookGate, in hookInput) (nothing *proto
 	if err != nil {
 		return nil, err
 	}
-	callID, d, err := g.Before(ctx, debug.Call{
+	callID, d, err := g.BeforeCall(ctx, debug.Call{
 		Tool: in.ToolName, Input: in.ToolInput, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: debug.ClientHook, CallSite: site,
 	})
 	switch {
@@ -100,13 +100,13 @@ func answerBefore(ctx context.Context, g hookGate, in hookInput) (nothing *proto
 	}
 	specific.PermissionDecision = "deny"
 	// No other event follows a denial, so the call is completed here. An error does not change the decision.
-	_, _ = g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
+	_, _ = g.AfterToolUse(ctx, in.SessionID, in.ToolUseID, o)
 	return &protocol.HookOutput{Specific: specific}, nil
 }
 
 func answerAfter(ctx context.Context, g hookGate, in hookInput) (nothing *protocol.HookOutput, err error) {
 	o := debug.Outcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
-	d, err := g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
+	d, err := g.AfterToolUse(ctx, in.SessionID, in.ToolUseID, o)
 	if err != nil {
 		return nil, err
 	}

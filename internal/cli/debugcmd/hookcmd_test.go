@@ -21,7 +21,7 @@ type fakeGate struct {
 	outcome       *debug.Outcome
 }
 
-func (g *fakeGate) Before(_ context.Context, c debug.Call) (string, debug.Decision, error) {
+func (g *fakeGate) BeforeCall(_ context.Context, c debug.Call) (string, debug.Decision, error) {
 	g.call = &c
 	if g.err != nil {
 		return "", debug.Decision{}, g.err
@@ -29,7 +29,7 @@ func (g *fakeGate) Before(_ context.Context, c debug.Call) (string, debug.Decisi
 	return "id", g.before, nil
 }
 
-func (g *fakeGate) AfterUse(_ context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
+func (g *fakeGate) AfterToolUse(_ context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
 	g.use, g.outcome = session+"/"+toolUseID, &o
 	return g.after, g.err
 }
@@ -85,7 +85,7 @@ func TestRun(t *testing.T) {
 // unreachableGate decides about a call and then cannot be reached.
 type unreachableGate struct{ fakeGate }
 
-func (g *unreachableGate) AfterUse(context.Context, string, string, debug.Outcome) (debug.Decision, error) {
+func (g *unreachableGate) AfterToolUse(context.Context, string, string, debug.Outcome) (debug.Decision, error) {
 	return debug.Decision{}, errors.New("gone")
 }
 

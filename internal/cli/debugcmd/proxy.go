@@ -219,7 +219,7 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 		return
 	}
 	name := mcp.CanonicalName(p.o.Name, in.Name)
-	id, d, err := p.o.Gate.Before(ctx, debug.Call{
+	id, d, err := p.o.Gate.BeforeCall(ctx, debug.Call{
 		Tool: name, Input: in.Arguments, ToolUseID: in.Meta.ToolUseID,
 		Client: debug.ClientProxy, PID: p.o.PID, Started: p.o.Started,
 	})
@@ -240,7 +240,7 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 	if answer == nil {
 		o = debug.Outcome{Failed: true, Error: "cancelled"}
 	}
-	d, err = p.o.Gate.After(ctx, id, o)
+	d, err = p.o.Gate.AfterCall(ctx, id, o)
 	switch {
 	case answer == nil || ctx.Err() != nil:
 	case err != nil || d.Action == debug.ActionContinue:

@@ -65,7 +65,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 		if err := json.Unmarshal([]byte(args), &d.Args); err != nil {
 			t.Fatal(err)
 		}
-		return older.Call(debug.Call{Tool: name, PID: 9, Started: 1.25, CallSite: json.RawMessage(site), Signature: "(a)"}, d)
+		return older.ForeignCall(debug.Call{Tool: name, PID: 9, Started: 1.25, CallSite: json.RawMessage(site), Signature: "(a)"}, d)
 	}
 	start("outer", foreign("outer", site, `[]`))
 	start("inner", foreign("inner", `{}`, `[{"cid":"nosuch","client_ref":7}]`))

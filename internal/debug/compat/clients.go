@@ -30,7 +30,7 @@ type Clients struct {
 	relay  relay
 
 	mu        sync.Mutex
-	comErrors []ComError
+	comErrors []CommunicationError
 }
 
 // New creates the Clients of a hub; it starts nothing.
@@ -98,13 +98,13 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	for name, it := range in.Kwargs {
 		data.Kwargs[name] = *it
 	}
-	return c.hub.Start(ctx, c.Call(debug.Call{
+	return c.hub.Start(ctx, c.ForeignCall(debug.Call{
 		Tool: in.MethodName, CallSite: in.CallSite, PID: *in.PID, Started: *in.Started, Signature: string(in.Signature),
 	}, data))
 }
 
-// Call converts c to a call of an older client with these values. Their bytes are already in the hub's store.
-func (c *Clients) Call(call debug.Call, d CallData) debug.Call {
+// ForeignCall converts c to a call of an older client with the values d, whose bytes are already in the hub's store.
+func (c *Clients) ForeignCall(call debug.Call, d CallData) debug.Call {
 	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: c.lease}
 	return call
 }
@@ -115,7 +115,7 @@ type olderCaller struct {
 	format Format // format of new values
 }
 
-// Actions excludes changed results: the clients do not read them.
+// Actions excludes changes of results, because the clients do not read them.
 func (olderCaller) Actions(phase debug.Phase) []debug.Action {
 	if phase == debug.PhaseAfter {
 		return []debug.Action{debug.ActionContinue}
@@ -123,8 +123,8 @@ func (olderCaller) Actions(phase debug.Phase) []debug.Action {
 	return []debug.Action{debug.ActionContinue, debug.ActionModify, debug.ActionSkip, debug.ActionRaise, debug.ActionReplace}
 }
 
-// Outcome adds the values of a request to /api/call/complete to an outcome.
-func (c *Clients) Outcome(body json.RawMessage, o *debug.Outcome) error {
+// AddOutcome adds the values of a request to /api/call/complete to an outcome.
+func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 	var in struct {
 		flatItems
 		Traceback string `json:"exception_traceback"`
@@ -211,13 +211,13 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	return OK("function_name", in.Name, "signature", in.Signature), nil
 }
 
-// ComError is a communication failure as a client reported it.
-type ComError = json.RawMessage
+// CommunicationError is a communication failure in the form in which a client reported it.
+type CommunicationError = json.RawMessage
 
 const maxComErrors = 500
 
-// ReportComError stores a client's report; the newest 500 are kept.
-func (c *Clients) ReportComError(e ComError) {
+// ReportCommunicationError stores a client's report; the newest 500 are kept.
+func (c *Clients) ReportCommunicationError(e CommunicationError) {
 	c.mu.Lock()
 	c.comErrors = append(c.comErrors, debug.TruncationMarker(e, ""))
 	if n := len(c.comErrors) - maxComErrors; n > 0 {
@@ -227,24 +227,24 @@ func (c *Clients) ReportComError(e ComError) {
 	c.hub.PublishChange(debug.TopicErrors)
 }
 
-// ComErrors returns the clients' reports, oldest first.
-func (c *Clients) ComErrors() []ComError {
+// CommunicationErrors returns the clients' reports, oldest first.
+func (c *Clients) CommunicationErrors() []CommunicationError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]ComError{}, c.comErrors...)
+	return append([]CommunicationError{}, c.comErrors...)
 }
 
 // Route is one of the older clients' routes.
 type Route struct {
 	Method, Path, Summary string
-	// Client routes are called from the clients' pages; others are for people.
+	// Client is true for routes that the clients' pages call. The others are for people.
 	Client bool
 	Answer func(c *Clients, ctx context.Context, r Request) (any, error)
 	// Stream handles the request instead of Answer, if set.
 	Stream http.HandlerFunc
 }
 
-// Request holds the parts of a request that routes use: its body, JSON or empty, and the {id} of its path.
+// Request holds the parts of a request that routes use: the body, JSON or empty, and the {id} of the path.
 type Request struct {
 	Body json.RawMessage
 	ID   string
@@ -257,7 +257,7 @@ func Routes() []Route {
 		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).recordEvent},
 		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).reportError},
 		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
-			return Fields{"errors": c.ComErrors()}, nil
+			return Fields{"errors": c.CommunicationErrors()}, nil
 		}},
 		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(c *Clients, _ context.Context, r Request) (any, error) {
 			if q := c.NextEvalRequest(r.ID); q != nil {
@@ -274,7 +274,7 @@ func (c *Clients) reportError(_ context.Context, r Request) (any, error) {
 	if len(r.Body) == 0 || r.Body[0] != '{' {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
-	c.ReportComError(r.Body)
+	c.ReportCommunicationError(r.Body)
 	return OK(), nil
 }
 

@@ -28,7 +28,7 @@ type Inspection struct {
 	// Attributes are the members of a container or the state of an object, at most
 	// 100 on each of 3 levels; "…" counts the omitted ones.
 	Attributes map[string]any `json:"attributes"`
-	// ItemError is "deserialization_failed" if the bytes are not in the declared format; empty means no error.
+	// Error is "deserialization_failed" if the bytes are not in the declared format; empty means no error.
 	Error string `json:"error,omitempty"`
 }
 

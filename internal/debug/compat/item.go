@@ -55,8 +55,8 @@ type ItemError struct {
 
 func (e *ItemError) Error() string { return e.Code + ": " + e.Message }
 
-// StoreItem checks an item against its CID and stores its bytes. An item without bytes
-// must already be in the store; cid_not_found names it in Provided.
+// StoreItem checks an item against its CID and stores its bytes. The error is cid_not_found, with the CID in Provided,
+// if the item has no bytes and the store does not contain them.
 func StoreItem(store *cas.Store, it Item) error {
 	if it.CID == "" {
 		return &ItemError{Code: "invalid_payload", Message: "an item has no cid"}
@@ -129,8 +129,8 @@ func EncodeItem(value json.RawMessage, f Format) (Item, error) {
 // maxRepr is the number of bytes of a representation that is displayed.
 const maxRepr = 500
 
-// PrettyItem returns the displayed form of an item: a JSON value unchanged, a pickle as the text of its
-// representation, and a placeholder for an unpicklable object or an exception as an object that says so.
+// PrettyItem returns the displayed form of an item: JSON unchanged, and a pickle as the text of its representation. An
+// exception, or the placeholder of an unpicklable object, becomes a JSON object that describes it.
 func PrettyItem(store *cas.Store, it Item) json.RawMessage {
 	data, ok := store.Get(it.CID)
 	if !ok {

@@ -18,8 +18,8 @@ func (c *Clients) storeItem(it Item) error {
 	return err
 }
 
-// storeOptionalItem stores an item whose fields are separate keys of the request, and returns its displayed form. It
-// returns nil if the item or its bytes are missing.
+// storeOptionalItem stores an item and returns it with its displayed form, or nil if the item or its bytes are missing.
+// The request contains the fields of such an item as separate keys.
 func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
@@ -34,8 +34,8 @@ func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json
 	return &it, shown, nil
 }
 
-// metadata returns the metadata of a registered function as an object: taken from its value if available, else the
-// given metadata, with the function's number in its process.
+// metadata returns the metadata of a registered function as an object with the function's number in its process. It
+// uses the function's value if the store contains it, otherwise the given metadata.
 func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, error) {
 	var ref any
 	if json.Unmarshal(it.ClientRef, &ref) != nil {
@@ -85,8 +85,8 @@ func setDefault(m map[string]any, key string, value any) {
 // maxResendItems bounds the number of values in a resendSet.
 const maxResendItems = 10_000
 
-// resendSet holds the values that clients must send again. Some clients serialize the object again, not always to the
-// same bytes; such a value is stored under the digest of the received bytes.
+// resendSet holds the values that clients must send again. Some clients then serialize the object to other bytes; such
+// a value is stored under the digest of the received bytes.
 type resendSet struct {
 	mu    sync.Mutex
 	known map[string]struct{} // process and CID

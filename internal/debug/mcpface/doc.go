@@ -13,7 +13,7 @@
 //	/mcp/sse       the stream of the older HTTP transport
 //	/mcp/messages  its messages
 //
-// The server checks Host and Origin, see package serve.
+// The handler does not check Host and Origin; localhttp.Guard does.
 //
 // A session over streamable HTTP ends after half an hour without a request or an open stream; its next request is
 // answered with an error that gives the reason. Messages that wait for clients are bounded over all sessions. The

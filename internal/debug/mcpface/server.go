@@ -45,7 +45,7 @@ type Server struct {
 	conns map[string]*conn // connections by session id
 }
 
-// New creates a server; it starts nothing. Events are queued for ForwardEvents from now on.
+// New creates a server and queues events for ForwardEvents from now on. It starts no goroutine.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
 		return nil, errors.New("mcpface: Hub and NewID must be set")

@@ -160,7 +160,7 @@ func (a *api) completeCall(r *http.Request) (any, error) {
 	c := debug.Completion{CallID: in.CallID, Session: in.SessionID, ToolUseID: in.ToolUseID, Outcome: debug.Outcome{
 		Failed: in.Status != nil && *in.Status != "success", Result: in.Result, Error: in.ErrorMessage, ErrorType: in.ErrorType,
 	}}
-	if err := a.olderClients.Outcome(body, &c.Outcome); err != nil {
+	if err := a.olderClients.AddOutcome(body, &c.Outcome); err != nil {
 		return nil, jsonError(err)
 	}
 	pauseID, err := a.Hub.Complete(r.Context(), c)

@@ -27,7 +27,7 @@ type ClientOptions struct {
 	Client debug.Client
 	// OnLost decides what happens to a paused call if the debugger becomes
 	// unreachable: PolicyFail (also "") or PolicyContinue.
-	OnLost debug.Policy
+	OnLost debug.TimeoutPolicy
 }
 
 // Timeouts and retry intervals.
@@ -117,8 +117,8 @@ type callReply struct {
 	Function string `json:"function_name"`
 }
 
-// Before reports a call that is about to run and waits for the decision. If ctx is cancelled, the pause is abandoned.
-func (c *Client) Before(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
+// BeforeCall reports a call that is about to run and waits for the decision. If ctx is cancelled, the pause is abandoned.
+func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
 	call.Client = cmp.Or(call.Client, c.o.Client)
 	var a callReply
 	// The request is not cancelled with ctx, so that the id of its pause is known and the pause can be abandoned.
@@ -146,14 +146,14 @@ func orEmpty(input json.RawMessage) json.RawMessage {
 	return input
 }
 
-// After reports the outcome of a call and waits for the decision about it. The call is completed even if ctx is
+// AfterCall reports the outcome of a call and waits for the decision about it. The call is completed even if ctx is
 // cancelled.
-func (c *Client) After(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
+func (c *Client) AfterCall(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
 	return c.complete(ctx, map[string]any{"call_id": callID}, o)
 }
 
-// AfterUse is After for a caller that knows only the agent's session and tool use id.
-func (c *Client) AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
+// AfterToolUse is AfterCall for a caller that knows only the agent's session and tool use id.
+func (c *Client) AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
 	return c.complete(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
 }
 

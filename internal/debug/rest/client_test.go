@@ -109,8 +109,8 @@ func TestUnreachable(t *testing.T) {
 	url, stop := debugger(t, Options{Hub: newClientHub(t)})
 	stop()
 	c := newClient(t, ClientOptions{URL: url})
-	_, _, before := c.Before(t.Context(), debug.Call{Tool: "Bash"})
-	_, after := c.After(t.Context(), "x", debug.Outcome{})
+	_, _, before := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash"})
+	_, after := c.AfterCall(t.Context(), "x", debug.Outcome{})
 	for what, err := range map[string]error{"register": c.Register(t.Context(), nil), "before": before, "after": after} {
 		if lost, ok := errors.AsType[*LostError](err); !ok || !strings.Contains(err.Error(), url) || lost.URL != url {
 			t.Errorf("%s: %v", what, err)
@@ -156,10 +156,10 @@ func TestDecisions(t *testing.T) {
 			first = tt.r
 		}
 		go resume(first)
-		id, d, err := c.Before(t.Context(), debug.Call{Tool: "Bash", Input: raw(`{"x":1}`)})
+		id, d, err := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash", Input: raw(`{"x":1}`)})
 		if tt.phase == debug.PhaseAfter {
 			go resume(tt.r)
-			d, err = c.After(t.Context(), id, debug.Outcome{Result: raw(`"out"`)})
+			d, err = c.AfterCall(t.Context(), id, debug.Outcome{Result: raw(`"out"`)})
 		}
 		if err != nil {
 			t.Errorf("%d: %v", i, err)
@@ -176,12 +176,12 @@ func TestDecisions(t *testing.T) {
 
 // The debugger is killed during a pause: the caller soon follows its policy.
 func TestLostInPause(t *testing.T) {
-	for _, policy := range []debug.Policy{"", debug.PolicyFail, debug.PolicyContinue} {
+	for _, policy := range []debug.TimeoutPolicy{"", debug.PolicyFail, debug.PolicyContinue} {
 		t.Run(string(policy), func(t *testing.T) { lostInPause(t, policy) })
 	}
 }
 
-func lostInPause(t *testing.T, policy debug.Policy) {
+func lostInPause(t *testing.T, policy debug.TimeoutPolicy) {
 	t.Helper()
 	t.Parallel()
 	h := newClientHub(t)
@@ -200,7 +200,7 @@ func lostInPause(t *testing.T, policy debug.Policy) {
 		kill()
 	}()
 	began := time.Now()
-	_, d, err := c.Before(t.Context(), debug.Call{Tool: "Bash"})
+	_, d, err := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash"})
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("%q: took %s", policy, took)
 	}
@@ -232,7 +232,7 @@ func TestRestartedInPause(t *testing.T) {
 		serve(fresh)
 		s.CloseClientConnections()
 	}()
-	if _, _, err := c.Before(t.Context(), debug.Call{Tool: "Bash"}); err == nil || !strings.Contains(err.Error(), "pause_not_found") {
+	if _, _, err := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash"}); err == nil || !strings.Contains(err.Error(), "pause_not_found") {
 		t.Errorf("%v", err)
 	}
 }
@@ -248,7 +248,7 @@ func TestClosedInPause(t *testing.T) {
 		<-sub.C
 		h.Close()
 	}()
-	if _, _, err := c.Before(t.Context(), debug.Call{Tool: "Bash"}); err == nil {
+	if _, _, err := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash"}); err == nil {
 		t.Error("the call went on as if somebody had decided")
 	}
 }
@@ -264,7 +264,7 @@ func TestCancelledInPause(t *testing.T) {
 		<-sub.C
 		cancel()
 	}()
-	if _, _, err := c.Before(ctx, debug.Call{Tool: "Bash"}); !errors.Is(err, context.Canceled) {
+	if _, _, err := c.BeforeCall(ctx, debug.Call{Tool: "Bash"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	if e := <-sub.C; e.Action != string(debug.ActionAbandon) { // immediately, not after the lease expires
@@ -287,12 +287,12 @@ func TestManyPauses(t *testing.T) {
 		wg.Go(func() {
 			for n := range each {
 				input := fmt.Sprintf(`{"v":"%d-%d"}`, i, n)
-				id, d, err := c.Before(t.Context(), debug.Call{Tool: "Bash", Input: json.RawMessage(input)})
+				id, d, err := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash", Input: json.RawMessage(input)})
 				if err != nil || string(d.Input) != fmt.Sprintf(`{"got":{"v":"%d-%d"}}`, i, n) {
 					t.Errorf("%s: %+v, %v", input, d, err)
 					return
 				}
-				if _, err := c.After(t.Context(), id, debug.Outcome{Result: json.RawMessage(input)}); err != nil {
+				if _, err := c.AfterCall(t.Context(), id, debug.Outcome{Result: json.RawMessage(input)}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -326,11 +326,11 @@ func BenchmarkCall(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		id, _, err := c.Before(b.Context(), debug.Call{Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
+		id, _, err := c.BeforeCall(b.Context(), debug.Call{Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.After(b.Context(), id, debug.Outcome{Result: json.RawMessage(`"done"`)}); err != nil {
+		if _, err := c.AfterCall(b.Context(), id, debug.Outcome{Result: json.RawMessage(`"done"`)}); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(began))

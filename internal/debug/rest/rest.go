@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-// Handler serves the routes. The server decides who may send requests, see package serve. Pages of other allowed
+// Handler serves the routes. It does not check who sends a request; localhttp.Guard does. Pages of other allowed
 // origins may call only the routes of the older clients.
 func Handler(o Options) http.Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)

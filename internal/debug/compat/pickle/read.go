@@ -61,8 +61,8 @@ func (m *reader) fail(err error) {
 	}
 }
 
-// scalar executes an opcode of its group. It returns false for other opcodes. The functions for the other groups work
-// in the same way.
+// scalar executes an opcode that pushes None, a boolean or a number, and returns false for other opcodes. The methods
+// text, container, memoOpcode and object do the same for other groups of opcodes.
 func (m *reader) scalar(op uint64) bool {
 	switch op {
 	case 0x80:
