@@ -99,7 +99,6 @@ func (s *service) namespaceState(ns *namespace) namespaceState {
 	return c
 }
 
-// isLocal reports whether a request comes from this machine.
 func (s *service) isLocal(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -109,7 +108,6 @@ func (s *service) isLocal(r *http.Request) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// isAuthorized reports whether a request contains the token.
 func (s *service) isAuthorized(r *http.Request) bool {
 	if s.Token == "" {
 		return false

@@ -158,7 +158,6 @@ func (x *exchange) streamEvents(t *conversationTurn, m *wire.Message) *wire.Even
 	return m.Events(wire.StreamOptions{Pace: t.pace, Pad: x.service.Scenario.API.Pad, Seed: t.replay.Key()})
 }
 
-// waitDelay waits for the scripted delay of the answer.
 func (x *exchange) waitDelay(t *conversationTurn) error {
 	d := time.Duration(t.reply.DelayMS) * time.Millisecond
 	if ms := x.service.Scenario.Timeouts.ResponseDelayMS; ms != nil && t.scenarioRequest.Results == nil {
@@ -229,7 +228,6 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 	}
 }
 
-// recordCall records a call whose result has arrived.
 func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, as history.Kind) {
 	for _, u := range uses {
 		if u.ID == r.ID {

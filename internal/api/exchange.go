@@ -21,7 +21,6 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// exchange is one request with its response.
 type exchange struct {
 	history.Client
 	responseSender
@@ -102,7 +101,6 @@ func (x *exchange) answerError(err error) {
 	x.refuse(no)
 }
 
-// writeJournal writes the journal line of the request.
 func (x *exchange) writeJournal() {
 	l := &x.journalLine
 	l.Namespace, l.Path, l.Session, l.Agent, l.Betas = x.Namespace, x.Path, x.Session, x.Agent, x.Betas

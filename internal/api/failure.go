@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// playFailure simulates the failure of an answer.
 func (x *exchange) playFailure(t *conversationTurn) {
 	fail := t.reply.Failure
 	x.setHeaders(t.id)

@@ -77,7 +77,6 @@ func (o *localGates) await(ctx context.Context, name string) error {
 	}
 }
 
-// serveGate handles the control route of a gate.
 func (s *service) serveGate(w http.ResponseWriter, ns *namespace, route string) {
 	name, ok := strings.CutSuffix(route, "/release")
 	if !ok {

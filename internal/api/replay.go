@@ -15,7 +15,6 @@ type replayer struct {
 	hasSubagentScripts bool // some call starts a scripted sub-agent
 }
 
-// newReplayer returns a replayer for the scenario of o. Its ids come from ids.
 func newReplayer(o Options, ids idSource) *replayer {
 	return &replayer{
 		idSource: ids, scenario: o.Scenario,

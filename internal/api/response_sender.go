@@ -130,7 +130,6 @@ func (s *responseSender) abort(how string) {
 	}
 }
 
-// connectionEnd is a way to close a connection.
 type connectionEnd int
 
 const (
@@ -149,7 +148,6 @@ func (s *responseSender) closeConnection(how connectionEnd) {
 	_ = conn.Close()
 }
 
-// recordDisconnect records that the client disconnected during the response.
 func (s *responseSender) recordDisconnect() bool {
 	s.disconnects = append(s.disconnects, "aborted: the client left after "+strconv.Itoa(s.events)+" events")
 	return false

@@ -126,7 +126,6 @@ func (s *service) attemptClaims(namespace string) gate.Claims {
 	return gate.Claims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
 }
 
-// resetNamespace resets a namespace to its initial state.
 func (s *service) resetNamespace(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -135,7 +135,6 @@ func (m *memory) Summarize(ctx context.Context, c *history.Client) (string, bool
 	return protocol.Content{Blocks: reply.Blocks}.Plain(), err == nil
 }
 
-// initialEngine returns the scenario engine at the beginning of the conversation.
 func (f *replay) initialEngine() *scenarios.Engine {
 	if f.request.Agent != "" {
 		if e := f.subagentEngine(); e != nil {

@@ -32,7 +32,6 @@ type answer struct {
 	hasCalls     bool
 }
 
-// isEmpty reports whether the answer has no visible content.
 func (a *answer) isEmpty() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
@@ -49,7 +48,6 @@ type missingValue struct {
 	Path string
 }
 
-// append adds a message of the scenario to the answer.
 func (a *answer) append(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)
 	a.stopReason, a.hasMoreSteps = reply.StopReason, reply.HasMore

@@ -74,7 +74,6 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	return e, unknown
 }
 
-// environmentCondition reports whether something is available in an environment.
 type environmentCondition func(Environment) bool
 
 func withTelemetry(e Environment) bool { return e.AllowsTelemetry }

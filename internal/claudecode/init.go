@@ -43,7 +43,6 @@ func (p Profile) plugins() []protocol.Plugin {
 	return list
 }
 
-// capabilities returns the capabilities of init, in order.
 func capabilities() []versionRow {
 	return []versionRow{
 		{"interrupt_receipt_v1", ""},
@@ -72,7 +71,6 @@ func capabilities() []versionRow {
 	}
 }
 
-// hostCapabilities returns the capabilities in the response to initialize.
 func hostCapabilities() []string {
 	return []string{
 		"ui_surface_v1", "mcp_call_result_not_for_model_v1", "mcp_call_soft_error_result_v1", "mcp_call_check_permissions_v1", "voice_call_talk_line_v1",

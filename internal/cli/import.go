@@ -152,7 +152,6 @@ func (p *progress) Read(n int64) {
 	}
 }
 
-// clear removes the line.
 func (p *progress) clear() {
 	if p.line {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -52,7 +52,6 @@ func notSimulated(command ...string) error {
 	return errors.New(`the command "` + strings.Join(command, " ") + `" of claude is not simulated`)
 }
 
-// authReport is the output of auth status.
 type authReport struct {
 	LoggedIn          bool    `json:"loggedIn"`
 	AuthMethod        string  `json:"authMethod"`

@@ -98,7 +98,6 @@ func encoder(plan *launch.Plan) output.Encoder {
 	}
 }
 
-// sessionEnd is the state at the end of a session.
 type sessionEnd struct {
 	sys     *process.System
 	session *session.Session

@@ -471,7 +471,6 @@ func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phas
 	return nil, false
 }
 
-// recordConditionError stores the error of a breakpoint's condition.
 func (p *breakpointSet) recordConditionError(name string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,6 @@ type Function struct {
 	Metadata json.RawMessage
 }
 
-// registry holds the callable functions.
 type registry struct {
 	*core
 	functions map[string]Function
@@ -32,7 +31,6 @@ type registry struct {
 	bytes     int               // size of the functions
 }
 
-// size returns the bytes that a function occupies.
 func (f Function) size() int {
 	return len(f.Name) + len(f.Signature) + len(f.Alias) + len(f.Metadata)
 }

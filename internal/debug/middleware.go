@@ -99,7 +99,6 @@ func gateFailure(ctx context.Context, err error) executor.Result {
 
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// runDecided runs a call according to a decision.
 func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (executor.Result, error) {
 	asked := use
 	switch d.Action {

@@ -65,7 +65,6 @@ func newAudit(name string, secret *redact.Redactor) *audit {
 	return &audit{name: name, escapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", redactor: secret, line: 1, lastFound: -1}
 }
 
-// searchLines searches the next lines of the file.
 func (a *audit) searchLines(more string) {
 	raw := a.tail + more
 	text, at := raw, []int32(nil)

@@ -217,7 +217,6 @@ func DefaultName(files []string) string {
 	return name
 }
 
-// transcriptName matches the names of transcript files.
 var transcriptName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`) })
 
 // IsInput reports whether an error concerns an input.

@@ -69,7 +69,6 @@ func textIf(present bool, text string) string {
 	return ""
 }
 
-// exitStatus returns the exit status, with the signal that killed the process.
 func (r Run) exitStatus() string { return strings.TrimSpace(strconv.Itoa(r.Code) + " " + r.Signal) }
 
 func keysOf[V any](maps ...map[string]V) []string {
@@ -211,7 +210,6 @@ func shorten(s string) string {
 	return s
 }
 
-// compareEvents compares two streams.
 func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string]int) {
 	sortByCall(a, rank[0])
 	sortByCall(b, rank[1])
@@ -290,7 +288,6 @@ func renameFiles(files map[string][]json.RawMessage, n *Normaliser) map[string][
 	return all
 }
 
-// compareValue compares two JSON values at a path.
 func (c *comparison) compareValue(path, key string, a, b any) {
 	if word, ok := PlaceholderFor(key); ok && isScalar(a) && isScalar(b) {
 		if word == "" && c.pair.ours.ID(fmt.Sprint(a)) != c.pair.theirs.ID(fmt.Sprint(b)) {

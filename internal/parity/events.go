@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// event is one line of a stream.
 type event struct {
 	kind     string
 	value    any    // decoded; a string if the line is not JSON

@@ -262,7 +262,6 @@ func PlaceholderFor(key string) (word string, ok bool) {
 	return "", false
 }
 
-// findIDs returns the ids in a text, in order.
 func (n *Normaliser) findIDs(s string) []string {
 	var ids []string
 	for _, shape := range textPatterns() {

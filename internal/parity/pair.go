@@ -75,7 +75,6 @@ func (n *Normaliser) formatValue(v any) string {
 	return n.JSON(raw)
 }
 
-// formatList formats a list without objects.
 func (n *Normaliser) formatList(key string, list []any) string {
 	if word, ok := PlaceholderFor(key); !ok || word != "" {
 		return n.formatValue(list)

@@ -251,7 +251,6 @@ func cutFirstContext(text string) (first, rest string) {
 // mentionedFilePrefix precedes the contents of a file that the prompt mentions.
 const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
-// classifyContext classifies a text by its prefix.
 func classifyContext(text string) sideText {
 	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
 		return sideText{file, mentionedFile}

@@ -13,7 +13,6 @@ type Prefix struct {
 	CacheTTL time.Duration // how long it is cached, from the mark at its end; 0 means that there is no mark
 }
 
-// prefixBuilder collects the prefixes of a request.
 type prefixBuilder struct {
 	list []Prefix
 	key  Digest

@@ -145,7 +145,6 @@ func (s *tomlScanner) skipBlank() {
 	}
 }
 
-// skipComment skips to the end of the line.
 func (s *tomlScanner) skipComment() {
 	start := s.pos
 	s.skipLine()
@@ -344,7 +343,6 @@ func (s *tomlScanner) dottedTable(t *table, key string, off int) *table {
 	return nil
 }
 
-// key reads one bare or quoted key.
 func (s *tomlScanner) key() (string, bool) {
 	switch c := s.peek(); c {
 	case '"', '\'':

@@ -81,7 +81,6 @@ func (s *tomlScanner) scanEscaped(start, at int, end string) (string, bool) {
 	return "", s.fail(start-len(end), "the string is not closed")
 }
 
-// escape reads one backslash sequence.
 func (s *tomlScanner) escape(b *strings.Builder, multi bool) bool {
 	start := s.pos
 	s.pos++

@@ -42,7 +42,6 @@ type Value struct {
 	Kind Kind
 }
 
-// list holds the elements of an array.
 type list struct{ items []Value }
 
 // Field is one key of a table.

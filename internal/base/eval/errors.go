@@ -99,7 +99,6 @@ func syntaxHint(src string, e *Error) string {
 	return ""
 }
 
-// unknownNames returns an error for each used name that is not defined.
 func (c *nameChecker) unknownNames(src string) CompileErrors {
 	var all CompileErrors
 	for _, id := range c.used {

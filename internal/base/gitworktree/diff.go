@@ -84,7 +84,6 @@ func (f *FileDiff) asGit() {
 	}
 }
 
-// size returns the lines and bytes of the difference.
 func (f *FileDiff) size() (lines, size int) {
 	for _, h := range f.Hunks {
 		lines += len(h.Lines)

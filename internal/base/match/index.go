@@ -82,7 +82,6 @@ func (x *Index) Candidates(text string) iter.Seq[int] {
 	}
 }
 
-// gramAt returns the piece of a text at a position.
 func gramAt(text string, at int) uint32 {
 	return uint32(text[at]) | uint32(text[at+1])<<8 | uint32(text[at+2])<<16 | uint32(text[at+3])<<24
 }
@@ -129,7 +128,6 @@ type grams struct {
 	cells []cell
 }
 
-// cell is one entry of the table.
 type cell struct {
 	gram     uint32
 	next     int32 // next cell of the slot, encoded as in heads

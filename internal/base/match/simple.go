@@ -77,7 +77,6 @@ func (s *regexScan) readElement() bool {
 	return true
 }
 
-// isMeta reports whether c is a metacharacter in an expression.
 func isMeta(c byte) bool {
 	switch c {
 	case '\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$':

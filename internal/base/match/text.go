@@ -20,7 +20,6 @@ type matcher interface {
 // Redactor removes secrets from a text before it is shown.
 type Redactor interface{ Hide(text string) string }
 
-// noRedaction redacts nothing.
 type noRedaction struct{}
 
 func (noRedaction) Hide(s string) string { return s }

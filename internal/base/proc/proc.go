@@ -314,7 +314,6 @@ func killGroup(pgid int) {
 	waitWhile(func() bool { return signalGroup(pgid, sigKill) }, groupWaitLimit)
 }
 
-// waitWhile waits until a condition is false, at most for a time.
 func waitWhile(is func() bool, most time.Duration) {
 	over := time.After(most)
 	tick := time.NewTicker(2 * time.Millisecond)

@@ -168,7 +168,6 @@ type signalLimitedWriter struct {
 	failed bool
 }
 
-// Unwrap returns the underlying stream.
 func (m *signalLimitedWriter) Unwrap() io.Writer { return m.w }
 
 func (m *signalLimitedWriter) Write(p []byte) (int, error) {

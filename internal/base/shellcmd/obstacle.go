@@ -197,7 +197,6 @@ func (r *scriptReader) inHeredoc(n *syntax.Word) bool {
 	return found || ok && redirect.Hdoc == n
 }
 
-// literalObstacle checks unquoted text.
 func (r *scriptReader) literalObstacle(n *syntax.Lit) Obstacle {
 	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(n.Value, `\$`, ""), "$") && !r.isQuoted() && (!ok || redirect.Hdoc == nil) {
 		return Obstacle{Kind: LoneDollar}

@@ -220,7 +220,6 @@ func (s *wordExpander) appendPlain(text string) {
 	}
 }
 
-// expandLiteral adds unquoted text.
 func (s *wordExpander) expandLiteral(text string, first bool) bool {
 	if first && strings.HasPrefix(text, "~") {
 		if text = text[1:]; text != "" && text[0] != '/' {

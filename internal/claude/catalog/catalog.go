@@ -306,7 +306,6 @@ func builtinAgents() []Agent {
 	}
 }
 
-// loader reads the files of all sources.
 type loader struct {
 	catalog  *Catalog
 	commands []Command // found earlier

@@ -54,7 +54,6 @@ type cancelFrame struct {
 	RequestID string `json:"request_id"`
 }
 
-// responseFrame is the response to a request of the host.
 type responseFrame struct {
 	Type     string `json:"type"` // "control_response"
 	Response any    `json:"response"`

@@ -156,7 +156,6 @@ func (p *Conn) respond(id json.RawMessage, a Answer, err error) {
 	p.out.showEvents(a.EventsAfter...)
 }
 
-// interruptResult is the answer to an interrupt request.
 type interruptResult struct {
 	StillQueued []string `json:"still_queued"`
 	Cancelled   []string `json:"cancelled,omitzero"` // nil means the host did not ask for it

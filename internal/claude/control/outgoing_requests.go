@@ -22,7 +22,6 @@ type outgoingRequests struct {
 	pending map[string]*outgoingRequest
 }
 
-// outgoingRequest is one control request to the host.
 type outgoingRequest struct {
 	id        string
 	answer    chan hostReply // cap 1

@@ -51,7 +51,6 @@ func (e *pendingRequests) cancelRequest(id string) {
 	}
 }
 
-// hasActive reports whether any request is in progress.
 func (e *pendingRequests) hasActive() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -111,7 +111,6 @@ func (q *queue) markSeen(uuid string) bool {
 	return known
 }
 
-// contains reports whether a prompt with this uuid is waiting.
 func (q *queue) contains(uuid string) bool {
 	return slices.ContainsFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid })
 }

@@ -32,7 +32,6 @@ type runningTurn struct {
 	count     int                     // turns started so far
 }
 
-// input is the state of stdin.
 type input struct {
 	stdinOpen  bool       // stdin is not at EOF
 	ended      bool       // no more prompts are accepted

@@ -204,7 +204,6 @@ func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage
 	return last != nil && simulator.PromptsCompleted(last), err
 }
 
-// StreamBackground writes the events of background work.
 func (p promptPlayer) StreamBackground(_, until context.Context) error {
 	return output.StreamJSON(p.conn.Events(), p.BackgroundEvents(until))
 }

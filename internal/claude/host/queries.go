@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CLIVersion returns the version of the CLI and its build time.
 func (h *hostedSession) CLIVersion() (version, built string) {
 	return h.session.Plan().Version, claudecode.BuildTime
 }

@@ -115,7 +115,6 @@ type sideAnswer struct {
 	Synthetic bool   `json:"synthetic"` // the text comes from the CLI, not from the model
 }
 
-// describer describes the session.
 type describer interface {
 	// Describe handles requests that only read the session's state. It returns false for other subtypes.
 	Describe(subtype string) (reply any, ok bool)

@@ -25,7 +25,6 @@ type ruleText struct {
 	Suffix   string `json:"suffix,omitempty"`
 }
 
-// ruleAnswer is the answer to list_permission_rules.
 type ruleAnswer struct {
 	State ruleState `json:"state"`
 }

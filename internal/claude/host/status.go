@@ -18,7 +18,6 @@ type planAnswer struct {
 	Exists bool `json:"exists"`
 }
 
-// statusAnswer is the data that /status shows.
 type statusAnswer struct {
 	Sections []statusSection `json:"sections"`
 }

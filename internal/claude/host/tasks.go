@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// StopTask ends a task in the background.
 func (h *hostedSession) StopTask(id string) { h.session.Tasks().Stop(id, task.KilledByUser) }
 
 // TaskOutput returns the output so far of a command in the background.

@@ -45,7 +45,6 @@ type usageCategory struct {
 	Kind   string `json:"kind"` // used, buffer, free
 }
 
-// usageSquare is one square of the picture of the context.
 type usageSquare struct {
 	Color      string  `json:"color"`
 	IsFilled   bool    `json:"isFilled"`

@@ -68,7 +68,6 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	}
 }
 
-// envEnabled reports whether a variable enables something.
 func envEnabled(sys *process.System, name string) bool { return process.IsEnabled(sys.Getenv(name)) }
 
 // envInt reads a whole number from the environment; 0 means it is not a number.

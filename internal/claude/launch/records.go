@@ -97,7 +97,6 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 	return o
 }
 
-// machineInfo returns the data about the machine for transcripts.
 func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
 	m := transcript.Machine{

@@ -77,7 +77,6 @@ func (b *background) close() {
 	}
 }
 
-// Options returns the options of the main conversation.
 func (b *background) Options() simulator.Options { return b.options }
 
 // Name returns the name by which other sessions address this one.
@@ -106,7 +105,6 @@ func (b *background) RunSkill(ctx context.Context, skill catalog.Command, text s
 	return b.agents.RunSkill(ctx, forkedSkill(skill, text))
 }
 
-// Names lists the kinds of agents.
 func (b *background) Names() []string { return b.plan.Catalog.AgentNames() }
 
 // Denied returns the rule that prevents agents of a type from starting.

@@ -64,7 +64,6 @@ func (t *toolbox) Reread(call protocol.ToolUse) string { return t.builtinTools(c
 // builtinCalls runs the calls of built-in tools. Agents in a worktree have their own tools.
 type builtinCalls struct{ *toolbox }
 
-// Tools lists the built-in tools.
 func (b builtinCalls) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return b.builtin.Tools(ctx)
 }

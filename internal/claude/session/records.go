@@ -81,7 +81,6 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 	return r, nil
 }
 
-// openLogs opens the journal and the debug log.
 func (r *recorder) openLogs(plan launch.Plan) error {
 	if plan.Records.Capture != "" {
 		file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -235,7 +234,6 @@ func (r *recorder) shownID() string {
 	return r.transcript.ID()
 }
 
-// ID returns the id of the conversation.
 func (r *recorder) ID() string { return r.transcript.ID() }
 
 // SetTitle gives the session a title.

@@ -47,7 +47,6 @@ func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedM
 // Name returns the model name after the mapping of the environment.
 func (p *scriptedModel) Name(name string) string { return p.o.Names.Name(name) }
 
-// SessionModel returns the model of the session's conversation.
 func (p *scriptedModel) SessionModel() simulator.Model {
 	failure := p.o.Failure
 	if name := procio.ArmFault(p.o.Stdout, p.o.Fault); name != "" && failure == nil {

@@ -45,7 +45,6 @@ type HostCallbacks interface {
 	Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 }
 
-// servers are the MCP servers of the session.
 type servers struct {
 	plan        launch.Servers
 	inventory   *inventory
@@ -81,7 +80,6 @@ func newServers(plan launch.Plan, state *simulator.SessionState, host Host, r *r
 	}
 }
 
-// createManager creates the manager if the session can have servers.
 func (v *servers) createManager(roots []string, capture bool) error {
 	if len(v.plan.Configs) == 0 && v.requests.host == nil {
 		return nil
@@ -134,7 +132,6 @@ func (v *servers) close(ctx context.Context) {
 // hasResources reports whether a server has resources, for which there are separate tools.
 func (v *servers) hasResources() bool { return v.manager != nil && v.manager.HasResources() }
 
-// statuses returns the status of every configured server.
 func (v *servers) statuses() []mcp.ServerStatus {
 	if v.manager == nil {
 		return nil
@@ -401,7 +398,6 @@ func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, er
 	return r.records.saveToolResult(name, []byte(text))
 }
 
-// fileName returns a file name for the result of a server's tool.
 func (r resultStore) fileName(server, kind, ext string) string {
 	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, kind), "mcp__"), "__", "-", 1)
 	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)

@@ -76,7 +76,6 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	return s, nil
 }
 
-// build creates the parts of the session.
 func (s *Session) build(host Host) error {
 	plan := s.plan
 	s.servers = newServers(plan, s.state, host, s.records)

@@ -231,7 +231,6 @@ func (s *sessionContext) additionalDirs() []string {
 	return dirs
 }
 
-// CurrentModel returns the name and the effort of the current model.
 func (s *sessionContext) CurrentModel() transcript.ModelContext {
 	name, effort := claudecode.ResolveModel(s.state.Model()), s.state.Snapshot().Effort
 	return transcript.ModelContext{

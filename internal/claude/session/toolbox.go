@@ -91,7 +91,6 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 // Dir returns the shell's current directory.
 func (t *toolbox) Dir() string { return t.builtin.Dir() }
 
-// ProjectDir returns the directory of the session.
 func (t *toolbox) ProjectDir() string { return t.options.CWD }
 
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
@@ -161,7 +160,6 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	return new(executor.ResultOf(executor.UnknownToolResult(call.Name, names)))
 }
 
-// Server returns the MCP server of a tool; nil means none.
 func (t *toolbox) Server(tool string) *protocol.ServerRef {
 	if def, ok := t.Tool(tool); ok && def.Server != "" {
 		return &protocol.ServerRef{Name: def.Server, Source: def.ServerSource}
@@ -180,7 +178,6 @@ func (t *toolbox) ReplaceInput(ctx context.Context, call protocol.ToolUse) (prot
 	return call, t.Precheck(ctx, call).Refusal
 }
 
-// Tool finds a tool by its canonical name.
 func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 	if def, ok := t.servers.tool(name); ok {
 		return def, true
@@ -241,7 +238,6 @@ func newCallGates(plan launch.Plan, t *toolbox) (callGates, error) {
 	return g, err
 }
 
-// list returns the gates, outermost first.
 func (g callGates) list() []debug.Gate {
 	var all []debug.Gate
 	if g.script != nil {
@@ -305,7 +301,6 @@ func (g callGates) close(r *recorder) {
 	}
 }
 
-// canonical returns the canonical name of a tool of the session.
 func (t *toolbox) canonical(ctx context.Context, name string) string {
 	tools, err := t.Tools(ctx)
 	if err != nil {

@@ -23,7 +23,6 @@ type call struct {
 	output               fileOutput // output of editing tools
 }
 
-// fileOutput is the output of an editing tool.
 type fileOutput struct {
 	Type    string `json:"type"` // "create" or "update" for Write; empty for other tools
 	Content string `json:"content"`
@@ -116,7 +115,6 @@ func (c call) contentEvents(ev *protocol.ToolExecuted, now time.Time) []spanEven
 	return []spanEvent{{Name: "tool.output", Time: unix(now), Attributes: list}}
 }
 
-// errorType returns the kind of error of a failed call.
 func (c call) errorType() string {
 	switch {
 	case c.name == "Bash":
@@ -127,7 +125,6 @@ func (c call) errorType() string {
 	return "TelemetrySafeError"
 }
 
-// jsonObject writes pairs as a JSON object, in their order.
 func jsonObject(pairs [][2]string) string {
 	var b strings.Builder
 	for i, pair := range pairs {

@@ -30,7 +30,6 @@ func newExporter(t Target, signal string) *exporter {
 	return &exporter{target: t, signal: signal, client: &http.Client{Transport: transport}}
 }
 
-// send sends one request and waits for the answer.
 func (e *exporter) send(ctx context.Context, request exportRequest) error {
 	body, err := encode(request, e.target.Protocol)
 	if err != nil {

@@ -176,7 +176,6 @@ func (r *Recorder) recordAssistant(ev *protocol.Assistant) {
 	}
 }
 
-// recordAnswer records a request that the model has answered.
 func (r *Recorder) recordAnswer(ev *protocol.Assistant, l *conversationState, agent string) {
 	now, u, name := r.o.Clock.Now(), ev.Final.Usage, ev.Message.Model
 	facts := claudecode.FactsOfModel(name)

@@ -124,7 +124,6 @@ func (n nanos) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, strconv.FormatUint(uint64(n), 10)), nil
 }
 
-// MarshalJSON writes the id in hexadecimal.
 func (h hexID) MarshalJSON() ([]byte, error) {
 	return json.Marshal(hex.EncodeToString(h))
 }

@@ -201,7 +201,6 @@ func (r *Recorder) export(ctx context.Context, signal string) {
 	}
 }
 
-// takeUnsent removes and returns the unsent data of a signal.
 func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

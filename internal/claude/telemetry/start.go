@@ -32,7 +32,6 @@ func (r *Recorder) recordSessionStart(init *protocol.Init) {
 	}
 }
 
-// recordInitialState records the state of the session at its start.
 func (r *Recorder) recordInitialState(init *protocol.Init) {
 	for _, h := range r.o.Hooks {
 		v := values{"hook_event": h.Event, "hook_type": h.Kind, "hook_source": h.Source, "safe_mode": "false"}

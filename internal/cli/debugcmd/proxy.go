@@ -104,7 +104,6 @@ type tool struct {
 	output outputSchema
 }
 
-// call is a running tool call.
 type call struct {
 	isSent bool // the call was sent to the server
 	answer chan json.RawMessage

@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolResult is a result built by the proxy.
 type toolResult struct {
 	Content    protocol.Content
 	Structured json.RawMessage // an object; nil means none
@@ -21,7 +20,6 @@ func errorResult(text string) toolResult {
 	return toolResult{Content: protocol.Content{Text: text}, IsError: true}
 }
 
-// encode encodes the response to a request.
 func encode(id json.RawMessage, r toolResult) json.RawMessage {
 	var content any = r.Content
 	if r.Content.Blocks == nil {

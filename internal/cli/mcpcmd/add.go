@@ -68,7 +68,6 @@ func runAdd(_ context.Context, o *Options, words []string) error {
 	return f.addRemote(o, name, transport, target)
 }
 
-// checkNewServer validates the scope and the name of a server to add.
 func checkNewServer(o *Options, name, scope string) error {
 	if err := checkScope(scope); err != nil {
 		return err

@@ -48,7 +48,6 @@ type UsageError struct{ Text, Hint string }
 
 func (e *UsageError) Error() string { return e.Text }
 
-// configuredServers returns the servers of all scopes, merged.
 func (o *Options) configuredServers() (mcp.Config, error) {
 	return o.loadConfig(nil, mcp.ConfigOptions{})
 }
@@ -76,7 +75,6 @@ func appendTo(to *[]string) func(string) error {
 // resetChoices is the name of a command.
 const resetChoices = "reset-project-choices"
 
-// parseOperands parses a command line that needs the named operands.
 func parseOperands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
 	result, err := argv.Parse(options, words)
 	if err != nil {

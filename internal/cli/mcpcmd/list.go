@@ -84,7 +84,6 @@ func runList(ctx context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// serverStates connects to servers and returns their states.
 func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) ([]serverState, error) {
 	all := make([]serverState, len(servers))
 	var asked []mcp.ServerConfig

@@ -82,7 +82,6 @@ func jsonString(s string) json.RawMessage {
 	return text
 }
 
-// encodeIndented formats the object for a file.
 func encodeIndented(o object) []byte {
 	var b bytes.Buffer
 	if err := json.Indent(&b, encodeCompact(o), "", "  "); err != nil {

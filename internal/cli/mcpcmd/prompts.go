@@ -46,7 +46,6 @@ type getPromptCmd struct {
 	Args   []string `arg:"" optional:"" name:"key=value" sep:"none" help:"Arguments of the prompt"`
 }
 
-// Run prints the messages of a prompt.
 func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
 	args := map[string]string{}
 	for _, kv := range c.Args {

@@ -12,7 +12,6 @@ import (
 
 type resourcesCmd struct{ listFlags }
 
-// templateReport is a resource template with its server.
 type templateReport struct {
 	Server   string          `json:"server"`
 	Template json.RawMessage `json:"template"`

@@ -35,7 +35,6 @@ type plugin struct {
 	folder, version string
 }
 
-// manifest is the file of a plugin.
 type manifest struct {
 	Name        string          `json:"name"`
 	Version     string          `json:"version"`
@@ -87,7 +86,6 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 	return p, true
 }
 
-// source is the origin of a marketplace.
 type source struct {
 	Source string `json:"source"`
 	Path   string `json:"path"`

@@ -86,7 +86,6 @@ func (c *command) marketplace(verb string, words []string) error {
 	return ErrNotSimulated
 }
 
-// fail prints why a command failed.
 func (c *command) fail(format string, args ...any) error {
 	fmt.Fprintf(c.Stderr, "✘ "+format+"\n", args...)
 	return ErrFailed

@@ -32,7 +32,6 @@ type checkVerdict struct {
 	Cause   string `json:"cause,omitempty"` // why the detector gave no answer
 }
 
-// checkCount counts the pages of one state.
 type checkCount struct {
 	Asked int `json:"asked"`
 	Wrong int `json:"wrong"`
@@ -58,7 +57,6 @@ func (r *checkReport) Total(version string) checkCount {
 	return sum
 }
 
-// checkPages runs a detector over all pages of books.
 func checkPages(ctx context.Context, d *detector, books []book.Book, environ []string) (*checkReport, error) {
 	r := &checkReport{Detector: d.Name, Versions: map[string]map[string]checkCount{}, Verdicts: []checkVerdict{}}
 	for _, b := range books {

@@ -112,7 +112,6 @@ func requestKind(path string) string {
 	return "other"
 }
 
-// responseRecorder keeps a copy of the response.
 type responseRecorder struct {
 	http.ResponseWriter
 
@@ -127,7 +126,6 @@ func (a *responseRecorder) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write records a copy.
 func (a *responseRecorder) Write(p []byte) (int, error) {
 	a.body.Write(p)
 	return a.ResponseWriter.Write(p)

@@ -124,7 +124,6 @@ func matchesSearch(r *http.Request, v any) bool {
 // anyStatus is the filter choice that shows everything.
 const anyStatus = "all"
 
-// matchesStatus reports whether a status passes the filter.
 func matchesStatus(r *http.Request, status string) bool {
 	choice := r.URL.Query().Get("status")
 	return choice == "" || choice == anyStatus || choice == status
@@ -184,7 +183,6 @@ func jsonString(raw json.RawMessage) (s string, ok bool) {
 	return s, bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &s) == nil
 }
 
-// maxLine is the displayed length of a value in a line.
 const maxLine = 200
 
 // shortText formats a value in one line; text is unchanged.

@@ -23,7 +23,6 @@ func (b *browser) records() []debug.Record {
 	return calls.Calls
 }
 
-// processName returns the displayed name of a call's process.
 func processName(d debug.CallData) string {
 	switch {
 	case d.PID == 0 && callDataOf(d.Values).PageURL != "":
@@ -59,7 +58,6 @@ func (b *browser) call(r *http.Request) (pageData, error) {
 	return pageData{}, missingError("No call " + id + " is recorded.")
 }
 
-// record returns the page of a completed call.
 func (b *browser) record(rec debug.Record) pageData {
 	return pageData{name: "call", Title: rec.MethodName, Data: struct {
 		debug.Record

@@ -50,7 +50,6 @@ func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
 	}
 }
 
-// promptCalls is the number of calls that a prompt describes.
 const promptCalls = 10
 
 func (f *hubAccess) startPrompt() (any, error) {

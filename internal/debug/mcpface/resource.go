@@ -8,7 +8,6 @@ import (
 	"github.com/claudeless/claudeless/fixtures/wire"
 )
 
-// resource is one row of the resource table.
 type resource struct {
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
@@ -18,7 +17,6 @@ type resource struct {
 	read func() (any, error)
 }
 
-// historyCalls is the number of calls in breakpoint://call-history.
 const historyCalls = 50
 
 func (f *hubAccess) resources() []resource {

@@ -128,7 +128,6 @@ type conn struct {
 	ready       bool // the client has the response to initialize, so notifications may be sent
 }
 
-// HandleClose removes the connection.
 func (c *conn) HandleClose() {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

@@ -20,7 +20,6 @@ type hubAccess struct {
 	external *debug.ServerManager // nil means not available
 }
 
-// tool is one row of a tool table.
 type tool struct {
 	name, doc string
 	params    []param
@@ -75,7 +74,6 @@ func (t tool) MarshalJSON() ([]byte, error) {
 // parameter accepts any value.
 type arguments map[string]json.RawMessage
 
-// text returns a string argument; a missing one is empty.
 func (a arguments) text(name string) string {
 	if p := a.optional(name); p != nil {
 		return *p
@@ -121,7 +119,6 @@ func (t tool) parseArguments(raw json.RawMessage) (arguments, error) {
 	return a, nil
 }
 
-// hasType reports whether v has the parameter's type.
 func (p param) hasType(v json.RawMessage) bool {
 	var f float64
 	switch p.kind {
@@ -163,7 +160,6 @@ type block struct {
 	Text string `json:"text"`
 }
 
-// errorFields returns an error as the body of a result.
 func errorFields(err error) fields {
 	e, ok := errors.AsType[*debug.Error](err)
 	if !ok {

@@ -29,7 +29,6 @@ func callRoutes() []route {
 	}
 }
 
-// olderRoutes are the routes of package compat.
 func olderRoutes() []route {
 	var table []route
 	for _, r := range compat.Routes() {

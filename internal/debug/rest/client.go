@@ -175,7 +175,6 @@ func (c *Client) complete(ctx context.Context, in map[string]any, o debug.Outcom
 	return c.await(ctx, a.PollURL)
 }
 
-// wireDecision is the JSON form of a decision.
 type wireDecision struct {
 	Action         debug.Action    `json:"action"`
 	ModifiedInput  json.RawMessage `json:"modified_input"`
@@ -189,7 +188,6 @@ type wireDecision struct {
 // pollPath is the route, followed by a pause id, that returns a decision.
 const pollPath = "/api/poll/"
 
-// await polls until a decision arrives.
 func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, error) {
 	var patience <-chan time.Time // runs while the debugger does not answer
 	for {

@@ -286,7 +286,6 @@ func (a *api) sessions(r *http.Request) (any, error) {
 	return fields{"sessions": out}, nil
 }
 
-// containsText reports whether a session contains a text, ignoring case.
 func containsText(s debug.Session, text string) bool {
 	all, err := json.Marshal(s)
 	return err == nil && strings.Contains(strings.ToLower(string(all)), text)

@@ -8,7 +8,6 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-// serverRoutes manage external MCP servers.
 func serverRoutes(external *debug.ServerManager) []route {
 	table := []route{
 		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).clients},

@@ -147,7 +147,6 @@ func nameServers() []netip.Addr {
 	return list
 }
 
-// bringUp brings an interface up.
 func bringUp(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -183,7 +182,6 @@ func ServeName(name string) (io.Closer, error) {
 	return sockets, nil
 }
 
-// dnsSockets are the sockets of a name server.
 type dnsSockets []net.PacketConn
 
 func (s dnsSockets) Close() error {

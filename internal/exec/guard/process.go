@@ -39,7 +39,6 @@ func (p process) parent() process {
 	return process(n)
 }
 
-// maxAncestors is the number of ancestors that are examined.
 const maxAncestors = 12
 
 // lineage returns a process and its ancestors up to this program, itself first.

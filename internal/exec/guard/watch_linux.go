@@ -305,7 +305,6 @@ func (w *watch) programStarted(caller process, path string, argv uint64) {
 	}
 }
 
-// readMemory reads up to n bytes of a process's memory.
 func readMemory(caller process, at uint64, n int) []byte {
 	file, err := os.Open(caller.file("mem"))
 	if err != nil {

@@ -39,7 +39,6 @@ func (s *faultState) arm(f *Fault) {
 	s.fault = f
 }
 
-// effects returns the effects to apply; nil means none.
 func (s *faultState) effects() *FaultEffects {
 	s.mu.Lock()
 	defer s.mu.Unlock()

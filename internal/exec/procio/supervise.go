@@ -31,7 +31,6 @@ func Supervise(s *process.System, commands []string) (watched *process.System, e
 	return w.watched, w.end
 }
 
-// supervisor supervises one process.
 type supervisor struct {
 	sys          *process.System
 	path         string // path of the journal; empty means none

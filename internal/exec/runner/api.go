@@ -101,7 +101,6 @@ func streamFault(f *procio.Fault) *scenarios.Failure {
 	return scenarios.FailureByName(f.Effects.Failure)
 }
 
-// setAddresses sets the addresses in a network namespace.
 func (a *apiService) setAddresses(apiAddr, proxyAddr string) {
 	a.url = "http://" + apiAddr
 	if a.vendorProxy != nil {
@@ -169,7 +168,6 @@ func (a *apiService) close() error {
 const shimAdvice = "the command did not take claude from PATH but from an absolute path, a bundled copy, or its own PATH; " +
 	"set the host's option for the executable to the claude on PATH (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
 
-// guardFindings returns the findings of the guard so far.
 func (a *apiService) guardFindings() []verdict.Finding {
 	var list []verdict.Finding
 	for _, b := range a.log.Breaches() {
@@ -187,7 +185,6 @@ func (a *apiService) guardFindings() []verdict.Finding {
 	return list
 }
 
-// faultRun provides the clock of the process to the fault.
 type faultRun struct{ sys *process.System }
 
 func (w faultRun) Now() time.Time { return w.sys.Now() }

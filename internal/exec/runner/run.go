@@ -72,7 +72,6 @@ func (r *run) serve(ctx context.Context) error {
 	return r.api.listen(ctx)
 }
 
-// createFiles creates the files that the command expects.
 func (r *run) createFiles() error {
 	for _, dir := range []string{r.Setup.Config, filepath.Join(r.dir, "home")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -89,7 +89,6 @@ func MakeShims(dir string, s Setup, path string) error {
 	return s.createShims(dir, RealNames(path, s.Self))
 }
 
-// createShims creates shims for claude and for further names.
 func (s Setup) createShims(dir string, names []string) error {
 	if err := os.MkdirAll(filepath.Join(dir, programDir), 0o700); err != nil {
 		return fmt.Errorf("creating shims: %w", err)

@@ -45,7 +45,6 @@ type startedCommand struct {
 	reaper       *guard.Reaper  // nil means none
 }
 
-// start starts the command with these streams.
 func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
 	o.Command = proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.commandEnviron()}
 	c := &startedCommand{hasOtherRuns: len(r.Faults) > 0}
@@ -133,7 +132,6 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	return nil
 }
 
-// close stops the watch.
 func (c *startedCommand) close() {
 	c.reaper.Stop()
 	c.poller.Stop()

@@ -32,7 +32,6 @@ type HTMLInput struct {
 	ReadFile func(name string) ([]byte, error)
 }
 
-// page is the data of the template.
 type page struct {
 	document
 	Policy string

@@ -11,7 +11,6 @@ import (
 // documentation is where the pages about findings, expectations and exit codes are.
 const documentation = "https://github.com/claudeless/claudeless/blob/main/docs/"
 
-// document is the content of the page.
 type document struct {
 	Failed   bool
 	Headline string
@@ -24,7 +23,6 @@ type document struct {
 	Runs     []*run
 }
 
-// commandView is the command of `claudeless exec`.
 type commandView struct {
 	Line     string
 	Outcome  string

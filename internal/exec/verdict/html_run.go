@@ -37,7 +37,6 @@ type fact struct {
 	Text string `json:"text"`
 }
 
-// event is one row of a run.
 type event struct {
 	ID     string  `json:"id"`
 	At     float64 `json:"at"`

@@ -44,7 +44,6 @@ func statusOf(failed bool) string {
 	return "ok"
 }
 
-// truncate cuts a long text.
 func truncate(s string) string {
 	if len(s) <= maxText {
 		return s

@@ -189,7 +189,6 @@ func (p *playback) session(id string) *sequenceProgress {
 	return p.progress[id]
 }
 
-// applyRequest applies a request to the API.
 func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
 	session := q.Session + "/" + q.Agent
 	s := p.session(session)
@@ -376,7 +375,6 @@ func (p *process) interruptedRule() *journal.Match {
 	return rule
 }
 
-// missedTurns returns findings for the remaining turns.
 func (s *sequence) missedTurns(e journal.Entry) []Finding {
 	return []Finding{atPosition(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not reached", s.rule, s.nextTurn),

@@ -295,7 +295,6 @@ func notAllowed(tool string) Finding {
 	}
 }
 
-// expectsTool reports whether an expectation mentions a tool.
 func (in *Input) expectsTool(tool string) bool {
 	return in.Scenario != nil && in.Scenario.ExpectsTool(tool)
 }

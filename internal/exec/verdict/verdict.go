@@ -152,7 +152,6 @@ func splitByProcess(entries []journal.Entry) []*process {
 	return all
 }
 
-// add adds the information of a journal line to the process.
 func (p *process) add(i int, e journal.Entry) {
 	p.entries, p.ended = append(p.entries, e), e.When
 	if e.SessionID != "" {
@@ -186,7 +185,6 @@ type findings struct {
 	unmatched []Unmatched
 }
 
-// add adds a finding about a process.
 func (l *findings) add(p *process, id, level, text, advice string) {
 	l.list = append(l.list, p.attribute(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }

@@ -152,7 +152,6 @@ func (b *builder) addFailure(at Place, f Failure) {
 	p.Messages = append(p.Messages, &Message{At: at, Failure: &f})
 }
 
-// wireMessage is a message in transcripts and events.
 type wireMessage struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`

@@ -94,7 +94,6 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 	return nil
 }
 
-// addHookEvent handles a stream event about a hook.
 func (b *builder) addHookEvent(at Place, ev *streamEvent) {
 	switch {
 	case ev.Type == "control_request" && ev.Request.Subtype == "hook_callback":

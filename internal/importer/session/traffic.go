@@ -107,7 +107,6 @@ type trafficWriter struct {
 	agent string // sub-agent of the conversation; empty means the main one
 }
 
-// addGroups adds the new part of a history.
 func (w *trafficWriter) addGroups(t *trafficConversation, groups []history.Group) {
 	from := t.groups
 	switch {

@@ -325,7 +325,6 @@ func (b *builder) addMeta(at Place, l *transcriptLine, agentID string) {
 	}
 }
 
-// addMainLine handles a line of the main conversation.
 func (b *builder) addMainLine(n *node) {
 	l := n.line
 	switch {

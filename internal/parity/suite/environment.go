@@ -18,7 +18,6 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// laneRun is the state of one running lane.
 type laneRun struct {
 	*Job
 	Lane

@@ -68,7 +68,6 @@ func listenAPI(ctx context.Context, o apiOptions) (*modelAPI, error) {
 // Servers returns the configuration of the scenario's MCP servers, for --mcp-config; nil means none.
 func (a *modelAPI) Servers() []byte { return a.servers }
 
-// Close stops the server.
 func (a *modelAPI) Close() error {
 	a.cancel()
 	return errors.Join(<-a.done, a.journal.Close())

@@ -49,7 +49,6 @@ func Find(ctx context.Context, s *process.System, given, self string) (Program, 
 
 var versionLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+\.\d+\.\d+\S*) \(Claude Code\)\s*$`) })
 
-// identify runs a program with --version.
 func identify(ctx context.Context, s *process.System, path string) (Program, error) {
 	res, err := runOption(ctx, s, path, "--version")
 	if err != nil {

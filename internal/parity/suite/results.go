@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// collectResults reads the files that the lane has written.
 func (p *laneRun) collectResults() (err error) {
 	p.recording.Hooks = linesOf(p.path("rec", "hooks.jsonl"))
 	p.recording.MCP = map[string][]json.RawMessage{}
@@ -46,7 +45,6 @@ func linesOf(name string) []json.RawMessage {
 	return all
 }
 
-// collectFiles reads the files of the working directory.
 func (p *laneRun) collectFiles() error {
 	p.recording.Files = map[string]string{}
 	root := p.path("cwd")

@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// runAll executes the runs of the case.
 func (p *laneRun) runAll(ctx context.Context) {
 	for i := range p.Case.Runs {
 		if !p.runOnce(ctx, &p.Case.Runs[i]) {

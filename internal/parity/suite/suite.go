@@ -112,7 +112,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return res, nil
 }
 
-// caseRunner is the state of a comparison.
 type caseRunner struct {
 	laneRunner
 	normal []string // normalized output by case

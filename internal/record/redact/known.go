@@ -106,7 +106,6 @@ func newKnownValues(environ, values []string) knownValues {
 	return k
 }
 
-// kindOf derives a kind from the name of a variable.
 func kindOf(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToUpper(name) {

@@ -16,7 +16,6 @@ type Personal struct {
 	IDs   []string // ids of sessions, requests and messages
 }
 
-// personalFinder finds personal data.
 type personalFinder struct {
 	words     *wordFinder
 	kinds     []string

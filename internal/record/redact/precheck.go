@@ -43,7 +43,6 @@ const (
 	precheckBlock                         // all text up to the end of the block
 )
 
-// precheckFor returns the check for a keyword of a rule.
 func (r rule) precheckFor(word string) precheck {
 	switch r.id {
 	case "assignment":

@@ -201,7 +201,6 @@ func isWord(secret string) bool {
 	return len(secret) <= longestWord && (!lower || !upper)
 }
 
-// secretSpan returns the position of the secret in a match.
 func (r rule) secretSpan(m []int) (start, end int) {
 	if r.group > 0 {
 		return m[2*r.group], m[2*r.group+1]

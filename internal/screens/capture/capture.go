@@ -46,7 +46,6 @@ type Result struct {
 // Failed reports whether the tape was not played to its end, or a label was wrong.
 func (r *Result) Failed() bool { return r.Failure != "" || len(r.Wrong) > 0 }
 
-// job is one tape for one book.
 type job struct {
 	tape *tape.Tape
 	book book.Book
@@ -91,7 +90,6 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	return results, errors.Join(failed, ctx.Err())
 }
 
-// report writes a line of progress.
 func (o *Options) report(r *Result, done, all int) {
 	if o.Progress == nil {
 		return
@@ -103,7 +101,6 @@ func (o *Options) report(r *Result, done, all int) {
 	_, _ = fmt.Fprintf(o.Progress, "[%d/%d] %-14s %-28s %s, %.1f s\n", done, all, r.Tape, r.Book, outcome, r.Seconds) // progress may be lost
 }
 
-// run plays one tape.
 func (o *Options) run(ctx context.Context, j job) (Result, error) {
 	r := Result{Tape: j.tape.Name, Book: j.book.String()}
 	began := o.Clock.Now()

@@ -47,7 +47,6 @@ func (s *tapeRun) path(parts ...string) string {
 	return filepath.Join(append([]string{s.temp.Path}, parts...)...)
 }
 
-// dir returns the working directory.
 func (s *tapeRun) dir() string { return s.path("project") }
 
 func (s *tapeRun) writeFiles() error {

@@ -53,7 +53,6 @@ func (m *mask) secretBytes(text string) []bool {
 	return secret
 }
 
-// maskText replaces the secrets in a text.
 func (m *mask) maskText(text string) string {
 	secret := m.secretBytes(text)
 	var b strings.Builder

@@ -100,7 +100,6 @@ func newRecorder(o recorderOptions) (*recorder, error) {
 	return r, nil
 }
 
-// Output records output of the program.
 func (r *recorder) Output(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +151,6 @@ func (r *recorder) Resize(cols, rows int) {
 	r.writeEvent("r", fmt.Sprintf("%dx%d", cols, rows))
 }
 
-// Screen returns the terminal as it is now.
 func (r *recorder) Screen() *emulator.Emulator { return r.screen }
 
 // Close records the last screen and returns the summary. The error is the first write error.
@@ -195,7 +193,6 @@ func (r *recorder) examineScreen(now time.Time) {
 	r.addScreen(&p, screen)
 }
 
-// addScreen adds a screen to the summary and writes its files.
 func (r *recorder) addScreen(p *book.Page, screen emulator.Screen) {
 	r.summary.Screens++
 	r.state = book.StateOf(screen)
@@ -250,7 +247,6 @@ func (d *openDialog) press(keys string) {
 	d.options[to].Selected = true
 }
 
-// answer returns how the dialog was answered.
 func (d *openDialog) answer() string {
 	for _, o := range d.options {
 		if d.key == "\r" && o.Selected || o.Number != "" && d.key == o.Number {

@@ -169,7 +169,6 @@ func (r *Playback) record(input bool, data []byte) {
 	}
 }
 
-// send types bytes.
 func (r *Playback) send(text string) error {
 	r.mu.Lock()
 	r.record(true, []byte(text))

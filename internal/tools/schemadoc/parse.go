@@ -24,7 +24,6 @@ type format struct {
 	schemaFile string // name of the file that the JSON Schema is written to
 }
 
-// field is one key of a table.
 type field struct {
 	key      string
 	doc      string
@@ -199,7 +198,6 @@ func describeBool(t ast.Expr, doc string) string {
 // describeTable returns the doc comment of a type without its name, which is the heading of its section.
 func (f *format) describeTable(name string) string { return describe(f.docs[name], name, name) }
 
-// upperFirst returns s with a capital first letter.
 func upperFirst(s string) string {
 	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
 }

@@ -16,7 +16,6 @@ type member struct {
 	value any
 }
 
-// MarshalJSON writes the members in order.
 func (o object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')

@@ -149,7 +149,6 @@ func (p *printer) object(o *Object, depth int) {
 	}
 }
 
-// storedRepr returns the representation that dill stored for an object.
 func (o *Object) storedRepr() (string, bool) {
 	g, ok := o.Callee.(*Global)
 	if !ok || g.Module != "dill._dill" || g.Name != "_eval_repr" {
