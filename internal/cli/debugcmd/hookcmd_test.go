@@ -104,7 +104,7 @@ func TestDenialSurvivesDisconnect(t *testing.T) {
 // disconnectingGate disconnects while a call is paused.
 type disconnectingGate struct{ fakeGate }
 
-func (g *disconnectingGate) Before(context.Context, debug.Call) (string, debug.Decision, error) {
+func (g *disconnectingGate) BeforeCall(context.Context, debug.Call) (string, debug.Decision, error) {
 	return "id", debug.Decision{}, errors.New("cannot reach it")
 }
 
