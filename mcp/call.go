@@ -33,8 +33,8 @@ type CallRequest struct {
 	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty means omitted
 	Input     json.RawMessage // a JSON object; anything else is sent as {}
 	Timeout   time.Duration   // longest time between two messages of the server; 0 means the limits of the server's entry, ServerConfig.Timeout and MaxTotal
-	// OnProgress receives the progress of the call, in order, before Call returns; nil means that progress is ignored. It
-	// runs on the goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
+	// OnProgress receives the progress of the call, in order, before Call returns; nil means that progress is ignored.
+	// It runs on the goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
 	OnProgress func(Progress)
 }
 

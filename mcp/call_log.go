@@ -19,8 +19,8 @@ type CallRecord struct {
 	Tool      string `json:"tool"`          // canonical name
 	RawTool   string `json:"original_name"` // the tool's name as the server declares it
 	ToolUseID string `json:"tool_use_id,omitempty"`
-	// Input and Result are JSON values as they were sent and received. A value above MaxInlineRecord bytes is omitted; its
-	// CID refers to it.
+	// Input and Result are JSON values as they were sent and received. A value above MaxInlineRecord bytes is omitted;
+	// its CID refers to it.
 	Input     json.RawMessage `json:"input,omitempty"`
 	InputCID  string          `json:"input_cid,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`

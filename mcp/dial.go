@@ -23,8 +23,8 @@ type dialResult struct {
 	err   error
 }
 
-// connect makes one attempt to connect. The connection lasts until lifetime is cancelled; the attempt lasts until ctx is
-// cancelled or the connect timeout expires. The first attempt does not ask a server that refused an earlier session.
+// connect makes one attempt to connect. The connection lasts until lifetime is cancelled; the attempt lasts until ctx
+// is cancelled or the connect timeout expires. The first attempt does not ask a server that refused an earlier session.
 func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {

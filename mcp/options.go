@@ -40,10 +40,11 @@ type Options struct {
 	Batch       Batch  // how many servers connect at once
 	Pauses      Pauses // pauses between attempts
 	SessionID   string // CLAUDE_CODE_SESSION_ID in the environment of the servers
-	// Debug receives one line per message and per warning; nil means off. Values of headers and environment variables are
-	// never written.
+	// Debug receives one line per message and per warning; nil means off. Values of headers and environment variables
+	// are never written.
 	Debug io.Writer
-	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty means [NegotiateLegacy].
+	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty means
+	// [NegotiateLegacy].
 	Negotiation Negotiation
 	// IgnoreUndeclared does not list the tools of a server that declares no capabilities, as in the real CLI.
 	IgnoreUndeclared bool
@@ -95,16 +96,16 @@ func (c Credentials) Now() time.Time {
 
 // Pauses are the pauses between attempts.
 type Pauses struct {
-	// Retry is the pause after the first failure of a list request; it doubles with each of the three retries. 0 means 250 ms.
-	// A first connect to a remote server is retried after 2, 6 and 16 times this pause.
+	// Retry is the pause after the first failure of a list request; it doubles with each of the three retries. 0 means
+	// 250 ms. A first connect to a remote server is retried after 2, 6 and 16 times this pause.
 	Retry time.Duration
 	// Reconnect is the pause before the first of five attempts to reconnect; it doubles with each. 0 means 1 s.
 	Reconnect time.Duration
 	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each of
 	// three attempts, and is five times longer if the server ended the stream itself. 0 means 1 s.
 	Reopen time.Duration
-	// Ping is the interval between pings of an idle server, which counts as lost after three unanswered pings; 0 means 30
-	// s, negative means never. Servers of an SDK host and of protocol version 2026-07-28 are not pinged.
+	// Ping is the interval between pings of an idle server, which counts as lost after three unanswered pings; 0 means
+	// 30 s, negative means never. Servers of an SDK host and of protocol version 2026-07-28 are not pinged.
 	Ping time.Duration
 }
 

@@ -38,8 +38,8 @@ func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 	return nil, nil
 }
 
-// outputDefect returns, in the words of the real CLI, why the structured content of a successful result does not match the
-// output schema of its tool; "" means that it matches.
+// outputDefect returns, in the words of the real CLI, why the structured content of a successful result does not match
+// the output schema of its tool; "" means that it matches.
 func (t calledTool) outputDefect(structured json.RawMessage) string {
 	switch {
 	case t.output == nil:

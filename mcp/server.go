@@ -79,8 +79,8 @@ type ServerStatus struct {
 	ProtocolVersion string
 	Capabilities    json.RawMessage
 	Instructions    string
-	// Error is the reason why the server is not connected, with exit status and last line of standard error if available.
-	// Empty means no error.
+	// Error is the reason why the server is not connected, with exit status and last line of standard error if
+	// available. Empty means no error.
 	Error string
 	// WireError is the same error with the text of the real CLI ("Connection closed").
 	WireError string

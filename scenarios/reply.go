@@ -104,8 +104,8 @@ type Reply struct {
 	// Failure happens instead of the message; after Times failed attempts, the rest of the reply follows. Nil means
 	// no failure.
 	Failure *Failure
-	// Gate is the gate at which the session waits before the message, and After is the gate of another step that it waits
-	// for. Empty means no gate.
+	// Gate is the gate at which the session waits before the message, and After is the gate of another step that it
+	// waits for. Empty means no gate.
 	Gate, After string
 	// Fault is an output fault that starts here; empty means no change.
 	Fault string

@@ -70,7 +70,8 @@ type Message []any
 // Say combines several parts into one message: texts, followed by calls.
 func Say(parts ...any) Message { return parts }
 
-// scenarioSteps returns the steps of a scenario: one per message of the model. A failure belongs to the message after it.
+// scenarioSteps returns the steps of a scenario: one per message of the model. A failure belongs to the message after
+// it.
 func scenarioSteps(script []any) ([]map[string]any, error) {
 	var out []map[string]any
 	var failure map[string]any

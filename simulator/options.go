@@ -111,8 +111,8 @@ func (s DisplayOptions) thinkingDisplay() string { return cmp.Or(s.Thinking, "up
 type ContextProvider interface {
 	// Init returns the init event of a turn without ids, model and permission mode.
 	Init(ctx context.Context) protocol.Init
-	// FirstPromptContext returns the texts that the model receives in addition to the first prompt: those before and those
-	// after the output of SessionStart hooks.
+	// FirstPromptContext returns the texts that the model receives in addition to the first prompt: those before and
+	// those after the output of SessionStart hooks.
 	FirstPromptContext() (before, after []string)
 }
 

@@ -39,7 +39,8 @@ type Options struct {
 	// Clock provides the time, and ids of saved results, cells and work trees. Nil
 	// = the time is constant, and ids are numbers.
 	Clock Clock
-	// Worktree is the git worktree whose root is CWD. Calls may not change the repository outside of it. Nil means none.
+	// Worktree is the git worktree whose root is CWD. Calls may not change the repository outside of it. Nil means
+	// none.
 	Worktree *Worktree
 	// Allowed specifies which tools the session has; nil means all.
 	Allowed func(name string) bool

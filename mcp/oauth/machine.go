@@ -17,8 +17,8 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// machineToken gets a token for a client that logs in as itself (client_credentials), which mcp-go does not do. A secret
-// that is a private key signs an assertion (private_key_jwt, RFC 7523) and is not sent.
+// machineToken gets a token for a client that logs in as itself (client_credentials), which mcp-go does not do. A
+// secret that is a private key signs an assertion (private_key_jwt, RFC 7523) and is not sent.
 func machineToken(ctx context.Context, o *clientcredentials.Config, issuer string, now time.Time) (*transport.Token, error) {
 	if isPrivateKey(o.ClientSecret) {
 		assertion, err := signAssertion(o, issuer, now)

@@ -43,9 +43,9 @@ func (c *Client) WasRefused() bool {
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If the authorization
-// server has no metadata, a client is registered immediately, as the real CLI does; a failure of that is not a refusal. The
-// file is locked.
+// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If the
+// authorization server has no metadata, a client is registered immediately, as the real CLI does; a failure of that is
+// not a refusal. The file is locked.
 func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {

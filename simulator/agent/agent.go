@@ -1,8 +1,8 @@
-// Package agent runs sub-agents: an Agent (or Task) call starts a separate conversation with the same tools, whose
-// events appear in the conversation of the caller.
+// Package agent runs sub-agents: an Agent (or Task) call starts a separate conversation with the same tools. The events
+// of the agent appear in the conversation of the caller.
 //
-// An agent is a [simulator.Simulator]. Its events pass through its task. The task keeps them in order while several
-// agents run.
+// An agent is a [simulator.Simulator]. Its events pass through its task, which keeps them in order while several agents
+// run.
 package agent
 
 import (
@@ -41,12 +41,12 @@ type Definition struct {
 	Skills []string        // skills that are loaded before its prompt
 }
 
-// DefinitionSource provides the available agent types.
+// DefinitionSource finds agent types.
 type DefinitionSource interface {
 	Find(name string) (Definition, bool)
 	// Names lists the types, for messages.
 	Names() []string
-	// Denied returns the rule that forbids an agent type, and its source; both are empty if none exists.
+	// Denied returns the rule that forbids an agent type, and its source; both are empty if no rule does.
 	Denied(name string) (rule, source string)
 }
 
@@ -67,8 +67,8 @@ type Session interface {
 	// Isolate creates a git worktree for an agent, in which its calls work until Release. The text of an error is the
 	// result of the call.
 	Isolate(ctx context.Context, id string) (dir string, err error)
-	// Release ends the isolation of the agent. It removes the worktree if nothing was changed in it. Otherwise it returns
-	// the path and the branch of the worktree.
+	// Release ends the isolation of the agent. It removes the worktree if nothing was changed in it. Otherwise it
+	// returns the path and the branch of the worktree.
 	Release(ctx context.Context, id string) (path, branch string)
 	// ShowsAgentText reports whether stdout shows the text blocks of agents for which the caller waits.
 	ShowsAgentText() bool
@@ -94,8 +94,8 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
-	// announced contains, for each conversation ("" means the main one), the tools that it knows: those that it has used,
-	// and those that the report of an agent named. The value is the round in which the tool was first known.
+	// announced contains, for each conversation ("" means the main one), the tools that it knows: those that it has
+	// used, and those that the reports of its agents listed. The value is the round in which the tool was first known.
 	announced map[string]map[string]int
 }
 
@@ -107,7 +107,7 @@ func New(o Options) *Agents { return &Agents{options: o} }
 // IsCall reports whether a tool name is one of the two names of the Agent tool.
 func IsCall(name string) bool { return name == "Agent" || name == "Task" }
 
-// Tools lists nothing: the definitions are part of the built-in tools.
+// Tools returns no tools, because the built-in tools include the definitions.
 func (a *Agents) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
 type input struct {
@@ -137,7 +137,6 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	return executor.Result{}, executor.ErrUnknownTool
 }
 
-// runAgent runs a call of the Agent tool.
 func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	var in input
 	if err := json.Unmarshal(call.Input, &in); err != nil {
@@ -198,7 +197,7 @@ func conversationOf(call protocol.ToolUse) string {
 	return call.Agent.ID
 }
 
-// recordTool records that a conversation knows a tool. It returns true in the round in which this was first recorded.
+// recordTool records that a conversation knows a tool, and reports whether it did not know the tool before this round.
 func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -228,7 +227,6 @@ func (a *Agents) findDefinition(name string) (Definition, bool) {
 	return Definition{}, false
 }
 
-// failedResult returns a tool error with this text.
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
 // runsInBackground reports whether the agent runs in the background, as set by the first of the input, the scenario,
@@ -284,7 +282,7 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 	case err != nil:
 		return failedResult(err.Error()), nil
 	}
-	w := a.forkedRun(skill, call)
+	w := a.newForkedRun(skill, call)
 	w.begin(ctx)
 	if _, err := w.wait(ctx); err != nil {
 		return executor.Result{}, err
@@ -297,7 +295,7 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 
 // RunSkill runs a skill that the user typed, and returns the answer of its agent.
 func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error) {
-	w := a.forkedRun(skill, protocol.ToolUse{})
+	w := a.newForkedRun(skill, protocol.ToolUse{})
 	w.caller = "forked-command-" + skill.Name
 	w.begin(ctx)
 	if _, err := w.wait(ctx); err != nil {
@@ -306,8 +304,8 @@ func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error
 	return w.answerText(), ctx.Err()
 }
 
-// forkedRun returns the agent run for a skill, for a call of the Skill tool or for a prompt.
-func (a *Agents) forkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
+// newForkedRun creates the run of an agent for a skill, which a call of the Skill tool or a prompt has invoked.
+func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
 	def, ok := a.findDefinition(skill.AgentType)
 	if !ok {
 		def, _ = a.findDefinition("general-purpose")

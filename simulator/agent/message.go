@@ -73,8 +73,8 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.result()
 }
 
-// find returns the latest agent with a name or id; a.mu must be held. It also accepts "name [ref]", the form used in
-// lists. The agent may be running and not have begun yet. An agent that never began cannot continue.
+// find returns the latest agent with this name or id that is running or can be resumed; a.mu must be held. It also
+// accepts "name [ref]", the form used in lists.
 func (a *Agents) find(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.workers) - 1; i >= 0; i-- {

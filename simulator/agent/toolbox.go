@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolbox provides an agent's tools, and inspects their calls as the session does.
+// toolbox is the tools of an agent. It passes calls to the checks of the session, marked as calls of the agent.
 type toolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools
@@ -49,7 +49,7 @@ func withAgentRef(ref protocol.AgentRef) executor.Middleware {
 	})
 }
 
-// reportMissing returns an error for tools that the session has and the agent does not.
+// reportMissing returns an error result for calls of tools that the session has but the agent does not.
 func reportMissing(session executor.Executor) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		result, err := next.Execute(ctx, call)
@@ -64,8 +64,8 @@ func reportMissing(session executor.Executor) executor.Middleware {
 	})
 }
 
-// allows reports whether the agent's definition permits a tool. A rule such as
-// Bash(git *) names its tool; mcp__server names all tools of a server.
+// allows reports whether the agent's definition permits a tool. A rule such as Bash(git *) permits its tool;
+// mcp__server permits all tools of a server.
 func (d Definition) allows(tool protocol.Tool) bool {
 	names := func(rule string) bool {
 		rule = claudecode.ParseRuleText(rule).Tool

@@ -27,12 +27,12 @@ type agentRun struct {
 	definition Definition
 	input      input
 	script     *protocol.SubagentScript
-	model      string           // canonical
+	model      string           // full name
 	call       protocol.ToolUse // the call that started it
 	caller     string           // the Agent call that started it, even if another call continues it
 	dir        string           // directory of its worktree; empty means none
 	skill      string           // skill that it runs; empty means none
-	startHooks hook.Outcome     // of its SubagentStart hooks
+	startHooks hook.Outcome     // outcome of its SubagentStart hooks
 	simulator  *simulator.Simulator
 
 	// Guarded by Agents.mu.
@@ -57,7 +57,7 @@ func (w *agentRun) displayName() string {
 	return fmt.Sprintf("%.3x", sum)
 }
 
-// start runs the agent, or starts it as a background task.
+// start runs a foreground agent to its end, or starts a background agent.
 func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	w.begin(ctx)
 	if w.task.Background {
@@ -81,7 +81,7 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	return executor.ResultOf(w.completedResult(end)), nil
 }
 
-// wait runs a foreground agent to its end. It returns an error if the scenario makes the process crash.
+// wait runs a foreground agent to its end. The error is set if the scenario makes the process crash.
 func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 	t := w.task
 	end := w.run(ctx)
@@ -120,7 +120,7 @@ func (w *agentRun) modelName() string {
 	return w.agents.options.Models.Name(name)
 }
 
-// run runs the agent. The frames of its task are not part of this.
+// run runs the agent to its end. The caller ends the task.
 func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.simulatorOptions())
 	if err != nil {
@@ -220,7 +220,8 @@ func (w *agentRun) resume(ctx context.Context, call, message string) {
 	})
 }
 
-// stoppedEnd returns how the task of a stopped agent ends. For a foreground agent nothing is reported.
+// stoppedEnd returns the end of the task of an agent that was stopped. For a foreground agent it has no usage and no
+// summary text.
 func (w *agentRun) stoppedEnd() task.End {
 	if !w.task.Background {
 		return task.End{Status: task.StatusKilled, Summary: w.task.Description}
@@ -232,7 +233,7 @@ func (w *agentRun) failureEnd(reason string) task.End {
 	return task.End{Status: task.StatusFailed, Summary: w.summary("failed: " + reason), Usage: w.progress.currentUsage(w.task)}
 }
 
-// modelFailureEnd returns how the task ends if the agent's model failed or gave no result, and notifies observers.
+// modelFailureEnd returns the end of the task of an agent whose model failed or gave no result.
 func (w *agentRun) modelFailureEnd() task.End {
 	ev := w.progress.lastError
 	if ev == nil {
@@ -246,7 +247,8 @@ func (w *agentRun) modelFailureEnd() task.End {
 	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.summary("failed: " + why), Error: why}
 }
 
-// summary returns the text of the notification: the answer of a foreground agent, or the outcome of a background agent.
+// summary returns the text of the notification: the outcome of a background agent or of a failed one, otherwise the
+// answer.
 func (w *agentRun) summary(end string) string {
 	switch {
 	case end != "":
@@ -278,12 +280,11 @@ type waitingClock struct {
 	run *agentRun
 }
 
-// Sleep sleeps.
 func (c waitingClock) Sleep(ctx context.Context, d time.Duration) error {
 	return c.run.task.WhileWaiting(func() error { return c.Clock.Sleep(ctx, d) })
 }
 
-// playTurn runs one prompt and shows it as part of the caller's conversation.
+// playTurn runs one prompt and forwards its events to the caller's conversation.
 func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
 	w.progress.lastResult, w.progress.lastError = nil, nil
 	for ev, err := range sim.Turn(ctx, prompt) {
@@ -307,14 +308,14 @@ func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, promp
 	return nil
 }
 
-// forward forwards an event of the agent's conversation to the caller's.
+// forward forwards an event of the agent's conversation to the conversation of the caller.
 func (w *agentRun) forward(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
 		w.showAssistant(ev)
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
-			w.markAsAgents(said)
+			w.setAgent(said)
 			w.task.Post(ev)
 		}
 	case *protocol.User:
@@ -322,7 +323,7 @@ func (w *agentRun) forward(ev protocol.Event) {
 			return
 		}
 		w.setRecipient(ev)
-		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the stream shows only the error
+		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the stream shows only errors
 			ev.ToolUseResult = nil
 		}
 		w.task.Post(ev)
@@ -348,8 +349,8 @@ func (w *agentRun) forward(ev protocol.Event) {
 	}
 }
 
-// showRetry reports a retry of the agent's model as progress of the waiting call; for
-// a background agent it reports nothing (observed with 2.1.329).
+// showRetry reports a retry of the agent's model as progress of the waiting call. For a background agent it reports
+// nothing (observed with 2.1.329).
 func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 	if w.task.Background {
 		return
@@ -373,7 +374,7 @@ func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 // showAssistant shows one block. Texts of foreground agents are shown only on request (spec: cli-contract 9.5).
 func (w *agentRun) showAssistant(ev *protocol.Assistant) {
 	w.progress.recordReply(ev)
-	w.markAsAgents(ev)
+	w.setAgent(ev)
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
 		u := w.progress.usageDuringCall(w.task)
 		if w.task.InBackground() {
@@ -392,8 +393,8 @@ func (w *agentRun) showAssistant(ev *protocol.Assistant) {
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// markAsAgents marks an event as one of the agent.
-func (w *agentRun) markAsAgents(ev *protocol.Assistant) {
+// setAgent sets the fields that identify the agent of an event.
+func (w *agentRun) setAgent(ev *protocol.Assistant) {
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
@@ -413,7 +414,7 @@ func (w *agentRun) preloadSkills(ctx context.Context) {
 	}
 }
 
-// showPrompt shows a prompt of the agent.
+// showPrompt shows a prompt of the agent, or only records it for a background or nested agent.
 func (w *agentRun) showPrompt(text string) {
 	if w.task.Background || w.task.Depth > 1 {
 		w.postHidden(text)
@@ -422,7 +423,7 @@ func (w *agentRun) showPrompt(text string) {
 	w.task.Post(w.promptEvent(text))
 }
 
-// postHidden records a prompt of the agent that only its transcript shows.
+// postHidden records a prompt that only the transcript of the agent contains.
 func (w *agentRun) postHidden(text string) {
 	w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(text)})
 }

@@ -19,7 +19,7 @@ type customCommand struct {
 	state      *simulator.SessionState
 }
 
-// Run passes its text to the model.
+// Run returns the text of the command for the model, or runs the skill in an agent.
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := ExpandText(ctx, c.shell, c.state, c.definition, call.Args)
 	if err != nil {
@@ -38,8 +38,8 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	return nil, x
 }
 
-// ExpandText returns the text of a custom command or a skill for the model, including the
-// output of its shell commands. The error is shown to the user.
+// ExpandText returns the text of a custom command or a skill for the model, including the output of its shell commands.
+// The error is shown to the user.
 func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k catalog.Command, args string) (string, error) {
 	text, err := slash.FillWithShell(withVariables(k, sh.ProjectDir(), state.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
 		return sh.Print(ctx, k.Tools, command, pattern)
@@ -50,7 +50,7 @@ func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k 
 	return text, err
 }
 
-// withVariables returns the body of a command with the values of the variables that it may name in braces.
+// withVariables returns the body of a command with variables such as ${CLAUDE_SESSION_ID} replaced by their values.
 func withVariables(k catalog.Command, project string, now simulator.Snapshot) string {
 	values := []string{
 		"${CLAUDE_SESSION_ID}", now.SessionID, "${CLAUDE_EFFORT}", now.Effort, "${CLAUDE_PROJECT_DIR}", project,

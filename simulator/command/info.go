@@ -10,7 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// fixedText returns the text of commands without effect; empty means the command is a prompt for the model.
+// fixedText returns the answer to a built-in command that changes nothing; empty means that the command is a prompt for
+// the model.
 func fixedText(o Options, name string) string {
 	switch name {
 	case "agents":

@@ -37,8 +37,8 @@ func chooseStyle(o Options, name string) string {
 	return b.String() + "\n\nUsage: /output-style <style>"
 }
 
-// renameSession names the session; the caller notifies the host.
-func renameSession(o Options, title string) (text, told string) {
+// renameSession sets the title of the session. It returns the answer and the title that the caller reports to the host.
+func renameSession(o Options, title string) (text, newTitle string) {
 	if title == "" {
 		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""
 	}
@@ -52,7 +52,8 @@ func SessionName(title, id string) string {
 	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(id, "-", ""))
 }
 
-// chooseColor sets the color of the prompt bar, or selects the next one.
+// chooseColor returns the answer to /color and the new color of the prompt bar. Without a name, the color stays, or
+// becomes green if none was set.
 func chooseColor(now, name string) (text, color string) {
 	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
 	switch {

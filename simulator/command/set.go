@@ -9,13 +9,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// Set holds the commands of one session; it is a [simulator.Commands].
+// Set is the commands of one session. It implements [simulator.Commands].
 type Set struct {
 	options Options
 	color   string // color of the prompt bar; empty means none
 }
 
-// New makes the commands of a session.
+// New returns the commands of a session.
 func New(o Options) *Set { return &Set{options: o} }
 
 // Find returns a command: a custom one or a skill, one of the CLI, or an MCP prompt.
@@ -50,7 +50,7 @@ func (s *Set) Loaded() slash.LoadedContext { return loadedContext(s.options) }
 // Grant makes rules apply until the next call of Grant.
 func (s *Set) Grant(rules []string) { s.options.Rules.Grant(rules) }
 
-// IsKnown reports whether a command is built into the CLI, at least on a terminal.
+// IsKnown reports whether the CLI has a built-in command of this name, possibly one that works only on a terminal.
 func IsKnown(name string) bool {
 	b, ok := claudecode.BuiltinNamed(name)
 	return ok && !b.Skill || slices.Contains(claudecode.TerminalOnlyCommands(), name)
@@ -78,7 +78,7 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 	case "mcp":
 		said.Text = serversText(o, call.Args)
 	case "color":
-		said.Text = c.set.paintSession(call.Args)
+		said.Text = c.set.setColor(call.Args)
 	case "goal":
 		if call.Args == "" {
 			said.Text = "No goal set. Usage: `/goal <condition>`"
@@ -92,8 +92,7 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 	return &said, nil
 }
 
-// paintSession sets the color of the prompt bar.
-func (s *Set) paintSession(name string) string {
+func (s *Set) setColor(name string) string {
 	text, color := chooseColor(s.color, name)
 	s.color = color
 	return text

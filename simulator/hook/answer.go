@@ -31,7 +31,7 @@ type hookResult struct {
 	entry  *hookEntry
 	id     string // id of the hook in its frames
 	output protocol.HookOutput
-	// plainText is standard output that is not a JSON object.
+	// plainText is standard output that is not a JSON object; empty otherwise.
 	plainText string
 	// blockReason is the reason of exit status 2 as users see it; rawReason is the same without the command.
 	blockReason, rawReason string
@@ -72,7 +72,8 @@ const (
 	reasonUnknown                  // a hook type that is not simulated
 )
 
-// readOutput interprets the output of a successful configured hook: an object is its output, anything else plain text.
+// readOutput interprets the output of a successful configured hook: a JSON object is parsed, anything else is plain
+// text.
 func (a *hookResult) readOutput(event string) {
 	object, ok := asObject(a.stdout)
 	if !ok {
@@ -83,7 +84,7 @@ func (a *hookResult) readOutput(event string) {
 	if err != nil {
 		a.outcome, a.noVerdict = outcomeError, reasonInvalid
 		a.stderr = invalidOutputText(object, err)
-		if _, read := errors.AsType[*shapeError](err); !read { // the hook counts as not having run
+		if _, read := errors.AsType[*shapeError](err); !read { // then the result is that of a hook that did not run
 			a.stdout, a.exitCode = "", new(1)
 		}
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Trace holds the events and records of hooks.
+// Trace contains events and records of hooks.
 type Trace struct {
 	// Frames are hook_started and hook_response of configured hooks, first all hook_started. They are always shown
 	// for SessionStart, otherwise only with --include-hook-events. Nil for SessionEnd.
@@ -39,8 +39,8 @@ func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// attachAnswer records in the transcript a hook that did not refuse. If a hook after a tool stops the turn, only the
-// stop is recorded. For hooks at the end of a turn, the stop is recorded first.
+// attachAnswer records a hook that did not refuse in the transcript. If a hook after a tool stops the turn, only the
+// stop is recorded. For a hook at the end of a turn, the stop is recorded first.
 func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
@@ -57,7 +57,7 @@ func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	}
 }
 
-// recordHook records in the transcript a configured hook that did not refuse.
+// recordHook records a configured hook that did not refuse in the transcript.
 func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 	if a.entry.callback != "" || a.noVerdict == reasonUnknown {
 		return
@@ -77,15 +77,15 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 		if a.plainText == "" && claudecode.HookEventNamed(c.event).PrecedesPrompt || strings.TrimSpace(a.stdout+a.stderr) == "" {
 			return
 		}
-		t.attachEnd(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plainText)},
+		t.attachOutcome(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plainText)},
 			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
 		if a.plainText != "" && claudecode.HookEventNamed(c.event).TextIsContext {
 			t.setRendered(c.name + " hook success: " + strings.TrimSpace(a.plainText))
 		}
 	case a.outcome == outcomeCancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
-		t.attachEnd(c, "hook_cancelled")
+		t.attachOutcome(c, "hook_cancelled")
 	case a.outcome == outcomeCancelled:
-		t.attachEnd(c, "hook_cancelled", command, took,
+		t.attachOutcome(c, "hook_cancelled", command, took,
 			protocol.Field{Key: "timedOut", Value: a.timedOut},
 			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
 	case a.outcome == outcomeError:
@@ -93,7 +93,7 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 		if a.entry.config.Type != "http" {
 			fields = append(fields, command, took)
 		}
-		t.attachEnd(c, "hook_non_blocking_error", fields...)
+		t.attachOutcome(c, "hook_non_blocking_error", fields...)
 	}
 }
 
@@ -113,14 +113,14 @@ func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
 	case "Stop", "SubagentStop":
-		if a.isBlocked { // the user message already contains it
+		if a.isBlocked { // the user message already contains the reason
 			return
 		}
 	case "PostToolBatch":
 		t.addStop(c, reason, "")
 		return
 	}
-	t.attachEnd(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.displayLabel()}})
+	t.attachOutcome(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.displayLabel()}})
 	t.setRendered(refusedText(c, a, reason))
 }
 
@@ -180,7 +180,8 @@ func (t *Trace) attachContext(c *hookCall, texts ...string) {
 	t.setRendered(named.name + " hook additional context: " + strings.Join(texts, "\n"))
 }
 
-// takeID returns a new id for an attachment of an event that gives each its own, otherwise the id of the event.
+// takeID returns the id for the next attachment: a new one if each attachment of the event has its own, otherwise the
+// id of the event.
 func (c *hookCall) takeID() string {
 	if len(c.ids) == 0 {
 		return c.toolUseID
@@ -190,10 +191,10 @@ func (c *hookCall) takeID() string {
 	return id
 }
 
-// isStart reports whether the event is the start of a conversation. The context of all its hooks is recorded as one.
+// isStart reports whether the event is the start of a conversation. The contexts of all its hooks are recorded in one
+// attachment.
 func (c *hookCall) isStart() bool { return c.event == "SessionStart" || c.event == "SubagentStart" }
 
-// attachStartContext records the context of the hooks at the start of a conversation.
 func (t *Trace) attachStartContext(c *hookCall, answers []hookResult) {
 	var texts []string
 	for _, a := range answers {
@@ -217,12 +218,11 @@ func FileChanged(name, toolUseID, file string) (string, protocol.Event) {
 	return text, t.AttachmentEvents()[0]
 }
 
-// attachEnd adds an attachment that describes the outcome of a hook.
-func (t *Trace) attachEnd(c *hookCall, kind string, fields ...protocol.Field) {
+// attachOutcome adds an attachment that describes the outcome of a hook.
+func (t *Trace) attachOutcome(c *hookCall, kind string, fields ...protocol.Field) {
 	t.addAttachment(c, kind, append(originFields(c), fields...))
 }
 
-// attachText adds an attachment with the text of a hook.
 func (t *Trace) attachText(c *hookCall, kind, key string, value any) {
 	t.addAttachment(c, kind, append([]protocol.Field{{Key: key, Value: value}}, originFields(c)...))
 }
@@ -266,7 +266,7 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 	}
 }
 
-// setRendered sets the model's view of the last attachment.
+// setRendered sets the text of the last attachment for the model.
 func (t *Trace) setRendered(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
 
 func originFields(c *hookCall) []protocol.Field {

@@ -25,14 +25,14 @@ import (
 // exitNotFound is the exit status of a shell for an unknown command.
 const exitNotFound = 127
 
-// drainLimit limits the wait for the end of the output, which a remaining process of the hook may keep open.
+// drainLimit limits the wait for the end of the output, which a process that the hook left running may keep open.
 const drainLimit = 100 * time.Millisecond
 
 // outputLimit bounds the stored standard output of a command, in bytes.
 const outputLimit = 2 << 20
 
-// runCommand runs a command hook, with its index among those of the event: it gets the input on standard input, and
-// its exit status and output are the verdict (spec: cli-contract 5.5).
+// runCommand runs a command hook; place is its index among the hooks of the event. The command gets the input on
+// standard input, and its exit status and output are the verdict (spec: cli-contract 5.5).
 func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, place int) hookResult {
 	p, err := proc.Start(ctx, proc.Options{
 		Command: proc.Command{Path: shellCommand(e)[0], Args: shellCommand(e)[1:], Env: r.environ(c, e, place), Dir: c.cwd},
@@ -76,7 +76,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	r.finish(ctx, p, out)
 	a.stdout = out.output()
 	select {
-	case <-out.asyncTime: // it asked to run in the background and then exited
+	case <-out.asyncTime: // the command asked to run in the background and then exited
 		ended := make(chan hookResult, 1)
 		ended <- detachedResult(p, out)
 		return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
@@ -115,7 +115,7 @@ type waitResult int
 
 const (
 	waitExited   waitResult = iota
-	waitDetached            // it continues in the background
+	waitDetached            // the command continues in the background
 	waitTimedOut
 	waitCancelled
 )
@@ -219,7 +219,7 @@ func detachedResult(p *proc.Process, out *outputWatcher) hookResult {
 	return a
 }
 
-// shellCommand returns the command line: without args a script for a shell.
+// shellCommand returns the command line of a hook. Without args, it runs a shell.
 func shellCommand(e *hookEntry) []string {
 	c := e.config
 	switch {
@@ -304,7 +304,6 @@ func watchOutput(r io.Reader) *outputWatcher {
 	return w
 }
 
-// wait waits up to d for the end of the output.
 func (w *outputWatcher) wait(d time.Duration) {
 	select {
 	case <-w.ended:
@@ -315,8 +314,8 @@ func (w *outputWatcher) wait(d time.Duration) {
 // envEvents are the events whose hooks may write shell code for later commands, in the order in which it runs.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// envFile returns the path for CLAUDE_ENV_FILE of a hook, and creates its directory; empty means none. For repeatable
-// events, forgetEnv has removed the files of the earlier run.
+// envFile returns the path for CLAUDE_ENV_FILE of a hook, and creates its directory; empty means none. place is as for
+// runCommand.
 func (r *Runner) envFile(c *hookCall, place int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""
@@ -326,7 +325,7 @@ func (r *Runner) envFile(c *hookCall, place int) string {
 
 func envFilePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
 
-// forgetEnv drops the files of the previous run of the event.
+// forgetEnv removes the files of the previous run of an event that can occur several times.
 func (r *Runner) forgetEnv(event string) {
 	if event != "CwdChanged" && event != "FileChanged" {
 		return
@@ -346,7 +345,7 @@ func (r *Runner) envFiles(event string) []string {
 	return files
 }
 
-// Script returns the shell code that hooks wrote for later commands; empty means none.
+// Script returns the shell code that hooks have written for later commands; empty means none.
 func (r *Runner) Script() string {
 	if r.options.EnvDir == "" {
 		return ""

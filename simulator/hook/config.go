@@ -61,8 +61,8 @@ func (e *hookEntry) blocksOnFailure(event string) bool {
 // displayLabel returns the label for transcripts, on one line.
 func (e *hookEntry) displayLabel() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
 
-// matches compares the matcher with the subject of the event; an event without a
-// subject always matches. The agent tool has two names.
+// matches compares the matcher with the subject of the event; an event without a subject always matches. The agent tool
+// has two names.
 func (e *hookEntry) matches(event, subject string) bool {
 	switch {
 	case subject == "" && !strings.Contains(event, "Tool"):

@@ -23,17 +23,17 @@ import (
 )
 
 // Callback asks the host to run one of its hooks and returns the output object unchanged. It returns an error if the
-// host reports a failure, and one that wraps [ErrHostGone] if the host has disconnected. When ctx ends, it must tell
-// the host to stop and return soon.
+// host reports a failure; the error wraps [ErrHostGone] if the host has disconnected. When ctx ends, it must tell the
+// host to stop and return soon.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
-// ErrHostGone means that the host can no longer respond.
+// ErrHostGone means that the host has disconnected.
 var ErrHostGone = errors.New("the host is gone")
 
 // Options configures a [Runner]. The zero value runs nothing.
 type Options struct {
-	// Settings are hooks tables in rising precedence; hooks of one event run and
-	// merge in this order. The caller handles disableAllHooks.
+	// Settings are the hooks of settings files, lowest precedence first. The hooks of one event run and are merged in
+	// this order. The caller handles disableAllHooks.
 	Settings []Source
 
 	CWD            string // directory of commands, unless Input.Base sets another
@@ -63,8 +63,8 @@ type Options struct {
 	Now   func() time.Time // nil means that durations are 0
 	// DefaultTimeout bounds hooks without a timeout; 0 means 600 s.
 	DefaultTimeout time.Duration
-	// ProgressEvery is the interval at which frames report the output of a running
-	// command; 0 means 1 s, negative means never.
+	// ProgressEvery is the interval at which frames report the output of a running command; 0 means 1 s, negative means
+	// never.
 	ProgressEvery time.Duration
 }
 
@@ -76,21 +76,21 @@ type Source struct {
 	// FromSkill is true for the hooks of a skill. Only these may be limited to one run per session.
 	FromSkill bool
 	Plugin    string // plugin of the hooks; empty means none
-	// Agent is the id of the agent to whose calls and end the hooks belong; empty means they belong to the session. Its Stop
-	// hooks run when the agent stops.
+	// Agent is the id of the agent to which the hooks belong; empty means they belong to the session. They run for its
+	// calls, and its Stop hooks run when the agent stops.
 	Agent string
 }
 
 // Input is one event.
 type Input struct {
-	// Base holds the common keys; empty ones are filled from Options, and HookEventName always from Event.
+	// Base contains the common keys. Empty ones are filled from Options, and HookEventName always from Event.
 	Base  protocol.HookBase
 	Event protocol.HookInput
 	// ToolUseID is passed to callbacks separately. Empty means a new id, with the prefix "hook-" for PostToolBatch.
 	ToolUseID string
 }
 
-// Runner holds the hooks of a session. Its methods may be called from many goroutines.
+// Runner runs the hooks of a session. Its methods may be called from many goroutines.
 type Runner struct {
 	options Options
 	closing chan struct{} // closed by Close to end asynchronous hooks
@@ -223,7 +223,7 @@ func (r *Runner) Has(event string) bool {
 	return len(r.entries[event]) > 0
 }
 
-// Matches reports whether a hook is registered for the event whose matcher matches the subject.
+// Matches reports whether the event has a hook with a matcher that matches the subject.
 func (r *Runner) Matches(event, subject string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,7 +239,7 @@ func (r *Runner) Close(ctx context.Context) {
 	r.mu.Unlock()
 	if first {
 		done := make(chan struct{})
-		go func() { // returns after the last job, which quit stops
+		go func() { // returns after the last job; closing r.closing ends the jobs
 			r.jobs.Wait()
 			close(done)
 		}()
@@ -255,7 +255,8 @@ func (r *Runner) Close(ctx context.Context) {
 	r.jobs.Wait()
 }
 
-// matchingHooks selects the hooks for an event: those whose matcher and "if" match, without equivalent duplicates.
+// matchingHooks returns the hooks to run for an event: those with a matcher and an "if" rule that match, without
+// equivalent duplicates.
 func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

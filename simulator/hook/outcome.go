@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Outcome is the combined result of all hooks of one event. The zero value has no
-// effect. Its events have no session and uuid; the caller sets them.
+// Outcome is the combined result of all hooks of one event. The zero value has no effect. Its events have no session
+// and uuid; the caller sets them.
 type Outcome struct {
 	// Block is true if a hook blocked. The effect depends on the event: the action is refused (PreToolUse,
 	// UserPromptSubmit, …), the turn continues (Stop, SubagentStop), or the model receives the reason (PostToolUse).
@@ -45,8 +45,8 @@ type Changes struct {
 	UpdatedOutput json.RawMessage // output from the last PostToolUse hook that set one; nil means none
 	// AdditionalContext is text for the model, one per hook.
 	AdditionalContext []string
-	// Specific holds less frequent keys, the last value of each: SessionTitle,
-	// InitialUserMessage, WatchPaths (all of them), Retry, Action, Content, …
+	// Specific contains less frequent keys, the last value of each: SessionTitle, InitialUserMessage, WatchPaths (all
+	// of them), Retry, Action, Content, …
 	Specific protocol.HookSpecificOutput
 }
 
@@ -54,8 +54,8 @@ type Changes struct {
 type Failures struct {
 	// Failed is true if a configured hook gave no verdict.
 	Failed bool
-	// NotExecuted is the tool result of a call that must not run because a
-	// PreToolUse hook gave no usable answer; empty means none.
+	// NotExecuted is the tool result of a call that must not run because a PreToolUse hook gave no usable answer; empty
+	// means none.
 	NotExecuted string
 	// HostGone is true if the host has disconnected and a hook needed its answer. A tool call must not run; everything
 	// else continues as if no hook existed.
@@ -64,7 +64,6 @@ type Failures struct {
 	CrashError string
 }
 
-// mergeResults combines the answers in configured order.
 func mergeResults(c *hookCall, answers []hookResult) Outcome {
 	o := Outcome{Trace: Trace{Frames: hookFrames(c, answers)}}
 	for i := range answers {
@@ -102,7 +101,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 	if !claudecode.HookEventNamed(c.event).CanBlock {
 		own := *c
 		own.toolUseID = c.takeID()
-		o.attachEnd(&own, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
+		o.attachOutcome(&own, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.displayLabel()})
 		return
 	}
@@ -168,8 +167,7 @@ func (o *Outcome) addMessage(c *hookCall, text string) {
 	}
 }
 
-// refusalReason returns the reason of a hook that refused: first in the form for users, then unchanged (empty if the hook
-// gave none).
+// refusalReason returns why a hook refused: first as shown to users, then as the hook gave it, which may be empty.
 func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bool) {
 	if a.isBlocked {
 		return a.blockReason, a.rawReason, true
@@ -185,7 +183,7 @@ func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bo
 	return cmp.Or(bare, "Blocked by hook"), bare, true
 }
 
-// mergeDecision merges the verdict of an output that does not refuse.
+// mergeDecision merges the permission decision of an output that does not refuse.
 func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpecificOutput) {
 	decision := s.PermissionDecision
 	if decision == "" && a.output.Decision == "approve" {
@@ -299,7 +297,7 @@ func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	}
 }
 
-// addTimeout handles a callback that did not answer in time. Where the host decides, the action does not continue.
+// addTimeout handles a callback that did not answer in time. If the host had to decide, the action does not continue.
 func (o *Outcome) addTimeout(c *hookCall, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":

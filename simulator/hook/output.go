@@ -31,8 +31,8 @@ func asObject(text string) (json.RawMessage, bool) {
 	return json.RawMessage(text), true
 }
 
-// parseOutput parses the output object of a hook of the event. An empty text and
-// null are an empty output. The error has the text of the real CLI.
+// parseOutput parses the output object of a hook of the event. Empty text and null are an empty output. The error has
+// the text of the real CLI.
 func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error) {
 	var object map[string]any
 	raw = bytes.TrimSpace(raw)
@@ -77,7 +77,7 @@ const (
 	contextForm        = "additionalContext:string"
 )
 
-// specificForms holds the form of each event that has specific keys.
+// specificForms contains the form of each event that has specific keys.
 var specificForms = [...]struct{ event, form string }{
 	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + contextForm},
 	{"UserPromptSubmit", contextForm + " sessionTitle:string suppressOriginalPrompt:boolean"},

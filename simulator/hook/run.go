@@ -35,7 +35,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		if e.callback == "" {
 			id = r.options.NewID()
 		}
-		wg.Go(func() { // returns when the hook has finished; its timeout and ctx limit that
+		wg.Go(func() { // returns when the hook has finished; its timeout and ctx limit it
 			started := r.options.Now()
 			answers[i] = r.runOne(ctx, c, e, i)
 			answers[i].entry, answers[i].id = e, id
@@ -95,8 +95,8 @@ func (r *Runner) newCall(in Input, event, subject string) *hookCall {
 	return c
 }
 
-// inputJSON returns one object: the common keys, then the event's own. For an event
-// that cannot be encoded (invalid raw JSON) it contains only the common keys.
+// inputJSON returns one object: the common keys, then the event's own. If the event contains invalid raw JSON, the
+// object has only the common keys.
 func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	head, err := protocol.Marshal(base)
 	if err != nil {
@@ -175,8 +175,6 @@ func expandInput(input, hookInput json.RawMessage) json.RawMessage {
 	return out
 }
 
-// Properties of the events.
-
 // isHiddenFromHost reports whether callbacks are not called for the event, because it precedes or follows the host's
 // part of the session (spec: cli-contract 5.1). The host is notified of cleared and compacted conversations (observed
 // with 2.1.329).
@@ -233,7 +231,7 @@ func (r *Runner) report(c *hookCall, answers []hookResult) {
 	r.reports = append(r.reports, out)
 }
 
-// TakeReports returns the hooks that ran since its last call, in the order in which they finished.
+// TakeReports returns a report for each event since its last call, in the order in which the hooks finished.
 func (r *Runner) TakeReports() []Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()

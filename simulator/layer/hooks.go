@@ -38,7 +38,6 @@ type HookedTools interface {
 	Reread(call protocol.ToolUse) string
 }
 
-// unknownTools provides no information.
 type unknownTools struct{}
 
 func (unknownTools) Server(string) *protocol.ServerRef { return nil }
@@ -53,7 +52,6 @@ func (unknownTools) ReplaceInput(_ context.Context, call protocol.ToolUse) (prot
 
 func (unknownTools) Reread(protocol.ToolUse) string { return "" }
 
-// unknownLocation provides no information.
 type unknownLocation struct{}
 
 func (unknownLocation) Dir() string                   { return "" }
@@ -233,7 +231,8 @@ func (h *hooks) visibleEvents(out hook.Outcome) []protocol.Event {
 	return append(append(events, out.AttachmentEvents()...), out.Notices...)
 }
 
-// splitTurnEnds separates the events that end the turn from the others: transcripts show them after the call's result.
+// splitTurnEnds separates the events that end the turn, which transcripts show after the call's result, from the
+// others.
 func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
 		at, _ := ev.(*protocol.AttachmentAdded)
@@ -269,7 +268,7 @@ func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	return nil
 }
 
-// replace sets the input from a hook, or returns the error if the tool does not accept it.
+// replace sets the input from a hook, or returns the error result if the tool does not accept the input.
 func (h *hooks) replace(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
 	use, bad := h.o.Tools.ReplaceInput(ctx, withInput(use, input))
 	if bad == nil {
@@ -380,7 +379,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	}
 }
 
-// verdictOf returns the verdict of the hooks with their events.
+// verdictOf returns the verdict of the hooks and their events as an answer.
 func (a *racingPrompter) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
 	answer := protocol.PermissionAnswer{Undecided: true}
 	if out.Permission != nil {

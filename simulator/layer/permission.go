@@ -1,5 +1,5 @@
-// Package layer provides the middlewares around every tool call: hooks and the
-// permission check. A middleware decides about one call and keeps no state.
+// Package layer provides the middlewares around every tool call: hooks and the permission check. A middleware decides
+// about one call and keeps no state.
 package layer
 
 import (
@@ -138,8 +138,8 @@ func Denial(v permission.Verdict) executor.Result {
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// noPrompterResult returns the result of a call for which no prompter was available, which
-// ends the run (observed with 2.1.329).
+// noPrompterResult returns the result of a call for which no prompter was available. It ends the run (observed with
+// 2.1.329).
 func noPrompterResult(use protocol.ToolUse, err error) executor.Result {
 	r := executor.ResultOf(failedBeforeDecision(use, err.Error()))
 	r.Stop = &executor.StopTurn{Err: err}
@@ -151,8 +151,8 @@ func failedBeforeDecision(use protocol.ToolUse, why string) protocol.ToolResult 
 	return protocol.UsageError("Error calling tool (" + use.Name + "): " + why)
 }
 
-// permissionRequest returns the permission request for a prompter. It shows the own name of
-// an MCP tool in readable form, not its title (observed with 2.1.329).
+// permissionRequest returns the permission request for a prompter. It shows the name of an MCP tool in readable form,
+// not its title (observed with 2.1.329).
 func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) protocol.PermissionRequest {
 	r := p.Request(use, v)
 	if r.Server != nil {
@@ -201,8 +201,8 @@ func objectKeys(raw json.RawMessage) map[string]json.RawMessage {
 	return keys
 }
 
-// noClassifier is the reason code of calls that auto and plan mode would send to a
-// classifier. The missing classifier is reported once per session.
+// noClassifier is the reason code of calls that auto and plan mode would send to a classifier. The missing classifier
+// is reported once per session.
 const noClassifier = "auto_mode_no_check_in_session"
 
 func classifierMissingEvent(now func() time.Time) protocol.Event {
@@ -327,7 +327,6 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 	return r
 }
 
-// failedResult returns a tool error with this text.
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
 // invalidUpdateResult returns the result of a call with a changed input that the tool does not accept.

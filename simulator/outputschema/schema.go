@@ -69,14 +69,14 @@ func CompileResult(raw json.RawMessage) (*Schema, error) {
 	return &Schema{compiled, "data"}, nil
 }
 
-// checkTypes finds a type that does not exist, in the order of names.
+// checkTypes returns an error for the first unknown type, in the order of names.
 func checkTypes(schema any) error {
 	object, _ := schema.(map[string]any)
 	if name, ok := object["type"].(string); ok && !strings.Contains(" string number integer boolean null object array ", " "+name+" ") {
 		return errors.New("type must be JSONType or JSONType[]: " + name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		for _, schema := range below(object, key) {
+		for _, schema := range subschemas(object, key) {
 			if err := checkTypes(schema); err != nil {
 				return err
 			}
@@ -98,7 +98,7 @@ func compileDraft7(schema any) (*jsonschema.Schema, error) {
 	return compiled, checkKeywords(schema)
 }
 
-// compile compiles a schema of any draft.
+// compile compiles a schema, by default as draft 7.
 func compile(schema any) (*jsonschema.Schema, error) {
 	const url = "mem:///schema.json"
 	compiler := jsonschema.NewCompiler()
@@ -153,8 +153,8 @@ const (
 	namedKeywords  = " properties patternProperties dependencies definitions $defs "
 )
 
-// checkKeywords finds the first keyword, in the order of names, that the real
-// CLI's validator refuses in its strict mode.
+// checkKeywords returns an error for the first keyword, in the order of names, that the real CLI's validator refuses in
+// its strict mode.
 func checkKeywords(schema any) error {
 	object, ok := schema.(map[string]any)
 	if !ok {
@@ -167,7 +167,7 @@ func checkKeywords(schema any) error {
 		if !known(plainKeywords+schemaKeywords+listKeywords+namedKeywords, key) {
 			return fmt.Errorf("strict mode: unknown keyword: %q", key)
 		}
-		for _, schema := range below(object, key) {
+		for _, schema := range subschemas(object, key) {
 			if err := checkKeywords(schema); err != nil {
 				return err
 			}
@@ -178,8 +178,8 @@ func checkKeywords(schema any) error {
 
 func known(list, key string) bool { return strings.Contains(list, " "+key+" ") }
 
-// below returns the schemas in a keyword of a schema, in the order of names.
-func below(object map[string]any, key string) (all []any) {
+// subschemas returns the schemas in a keyword of a schema, in the order of names.
+func subschemas(object map[string]any, key string) (all []any) {
 	switch value := object[key].(type) {
 	case []any:
 		if known(listKeywords, key) {
@@ -197,7 +197,7 @@ func below(object map[string]any, key string) (all []any) {
 	return all
 }
 
-// checkCombinations checks keywords that require another keyword.
+// checkCombinations returns an error for a keyword that lacks another keyword that it requires.
 func checkCombinations(object map[string]any) error {
 	has := func(key string) bool { _, ok := object[key]; return ok }
 	switch _, tuple := object["items"].([]any); {
@@ -251,8 +251,8 @@ func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	}
 }
 
-// describeRequirement describes a requirement like the real CLI's validator. For a value of
-// --json-schema it adds the actual or allowed values.
+// describeRequirement describes a requirement like the real CLI's validator. For a value of --json-schema it adds the
+// actual or allowed values.
 func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []string {
 	added := func(format string, value any) string {
 		text, err := json.Marshal(value)

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// call has the properties of a tool call that rules and modes check.
+// call contains the properties of a tool call that rules and modes check.
 type call struct {
 	judge  *judge
 	use    protocol.ToolUse
@@ -24,7 +24,7 @@ type call struct {
 	// readOnly is true if the tool's owner declares that it changes nothing.
 	readOnly bool
 	kind     claudecode.Class
-	// isComplete is false if the input lacks a required value; the tool itself reports that.
+	// isComplete is false if the input lacks a required value, which the tool reports.
 	isComplete bool
 
 	command  string
@@ -45,7 +45,7 @@ type judge struct {
 	afterBypass bool
 }
 
-// ruleset are the rules in force, in order.
+// ruleset contains the rules in force, in order.
 type ruleset struct {
 	rules    []rule
 	resolver *pathResolver
@@ -234,16 +234,16 @@ type Verdict struct {
 	Reason       string
 	ReasonType   string
 	RequiresUser bool
-	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. The "allow" of a
-	// hook overrules a refusal by the mode, but not these two.
+	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. A hook that answers
+	// "allow" overrules a refusal by the mode, but not these two.
 	DenyRule bool
-	// AskRule is true if an ask rule requires the question. The "allow" of a hook does not override it. RuleSource is the
+	// AskRule is true if an ask rule requires the question, which a hook cannot answer with "allow". RuleSource is the
 	// source of the rule.
 	AskRule    bool
 	RuleSource string
 }
 
-// Denial returns the result of a denied call and the event to show before it, or nil if none exists. An Ask counts as
+// Denial returns the result of a denied call and the event to show before it; the event may be nil. An Ask counts as
 // denied, for sessions without a prompter.
 func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	var r protocol.ToolResult
@@ -324,7 +324,7 @@ func (r *rule) matchesParam(c *call) bool {
 	return r.value.MatchString(text)
 }
 
-// coversTool reports whether the rule applies to the tool of the call.
+// coversTool reports whether the tool of the call is one to which the rule applies.
 func (r *rule) coversTool(c *call) bool {
 	switch {
 	case r.toolRE != nil:
@@ -351,8 +351,8 @@ func (r *rule) coversTool(c *call) bool {
 	}
 }
 
-// matches reports whether the rule applies to the call. The content of a Bash rule is matched part by part, see
-// [rule.matchesAnyPart].
+// matches reports whether the rule applies to the call. Bash rules are matched with the whole command line; see
+// [rule.matchesAnyPart] for its parts.
 func (r *rule) matches(c *call) bool {
 	if !r.coversTool(c) {
 		return false
@@ -393,10 +393,10 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	})
 }
 
-// assignedItem matches assignments to items of lists before a command, which the parser refuses.
+// assignedItem matches assignments to array elements before a command, which the parser refuses.
 var assignedItem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`) })
 
-// splitUnparsable returns the parts of a script that cannot be parsed, each of which may be a command.
+// splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command.
 func splitUnparsable(text string) []string {
 	text = assignedItem().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
 	return append(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }), text)
@@ -434,13 +434,12 @@ func (s *ruleset) denyingSource(appliesTo func(rule) bool) string {
 	return "config"
 }
 
-// withReasonCode sets the reason code.
 func (v Verdict) withReasonCode(code string) Verdict {
 	v.Decision.ReasonCode = code
 	return v
 }
 
-// withRuleSource sets the source of the rule that refuses.
+// withRuleSource sets the source of the rule that refuses, unless it is empty.
 func (v Verdict) withRuleSource(source string) Verdict {
 	if source != "" {
 		v.Decision.RuleSource, v.Decision.ReasonCode = source, ruleCode(source)

@@ -38,7 +38,7 @@ func (p *Policy) RemoveUnknownKeys(tool string, input json.RawMessage) json.RawM
 	return known
 }
 
-// decider decides whether calls may run; the caller holds the lock.
+// decider decides whether calls may run. The caller holds Policy.mu.
 type decider struct {
 	*judge
 	o *Options
@@ -98,7 +98,7 @@ func (j *judge) withoutWideRules() *judge {
 	return &narrow
 }
 
-// decide applies the order of precedence (spec: cli-contract 6.1).
+// decide applies the checks in the order of precedence (spec: cli-contract 6.1).
 func (d decider) decide(c *call) Verdict {
 	if v := d.denyRuleVerdict(c); v != nil {
 		return *v
@@ -232,9 +232,8 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	return v
 }
 
-// IsReadable reports whether a file may be read because of where it is: in a working directory, or in a place that a
-// path rule allows. Modes other than bypassPermissions, and rules for the whole tool, are ignored (observed with
-// 2.1.329).
+// IsReadable reports whether the place of a file permits reading it: a working directory, or a place that a path rule
+// allows. Modes other than bypassPermissions, and rules for the whole tool, are ignored (observed with 2.1.329).
 func (p *Policy) IsReadable(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

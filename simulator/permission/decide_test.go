@@ -68,8 +68,7 @@ func verdictText(v permission.Verdict) string {
 	return strings.TrimSpace(word + " " + reason)
 }
 
-// Contract 6.1: the order is deny rule, ask rule, mode and allow rule,
-// auto-allow, ask.
+// Contract 6.1: the order is deny rule, ask rule, mode and allow rule, auto-allow, ask.
 func TestDecide(t *testing.T) {
 	type modes = map[protocol.PermissionMode]string
 	const d, ae, au, by, da, pl = protocol.ModeDefault, protocol.ModeAcceptEdits, protocol.ModeAuto,

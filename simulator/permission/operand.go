@@ -16,7 +16,7 @@ const (
 	maxDirectories = 32
 )
 
-// fileAccess holds the files that a command reads and those that it changes.
+// fileAccess contains the files that a command reads and those that it changes.
 type fileAccess struct{ read, changes []fileOperand }
 
 // fileAccess returns the files that a command reads and changes, without its redirections.
@@ -76,7 +76,7 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	return out
 }
 
-// printsFiles reports whether a command prints files. Questions do not mention these files.
+// printsFiles reports whether a command prints files that questions do not mention.
 func printsFiles(name string) bool {
 	return name == "awk" || name == "gawk" || name == "mawk"
 }
@@ -125,7 +125,7 @@ func (c commandLine) withNested() []commandLine {
 	return append([]commandLine{c}, c.nestedScripts(maxNested)...)
 }
 
-// nestedScripts returns the command lines of the scripts that the command line passes to other shells.
+// nestedScripts returns the command lines of the scripts that the command line passes to other shells, up to a depth.
 func (c commandLine) nestedScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
@@ -241,8 +241,8 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	return append(out, named...)
 }
 
-// optionFiles returns the files that options name, in the same word or in the next one. ownPattern is true if an
-// option contains the pattern, so that the first operand is a file.
+// optionFiles returns the files in options, in the same word or in the next one. ownPattern is true if an option
+// contains the pattern, so that the first operand is a file.
 func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
@@ -280,7 +280,7 @@ func optionValue(name string) fileOperand {
 	return fileOperand{text: name, paths: []string{name}, isKnown: true, isPlain: true}
 }
 
-// isPatternOption reports whether an option replaces the first operand.
+// isPatternOption reports whether an option contains the pattern or the script that is otherwise the first operand.
 func isPatternOption(command, arg string) bool {
 	switch command {
 	case "grep", "egrep", "fgrep", "rg":
@@ -321,8 +321,8 @@ func (l wordResolver) unclearPath(op fileOperand) *approval {
 	return nil
 }
 
-// looksExpandable reports whether a path looks as if the shell would expand it, although quotes prevent that (observed with
-// 2.1.330).
+// looksExpandable reports whether a path looks as if the shell would expand it, although quotes prevent that (observed
+// with 2.1.330).
 func looksExpandable(path string) bool {
 	return strings.HasPrefix(path, "=") || strings.ContainsAny(path, "$`")
 }
@@ -341,7 +341,7 @@ func plainPaths(ops []fileOperand) []string {
 	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op fileOperand) bool { return !op.isPlain }))
 }
 
-// isFileCommand reports whether acceptEdits allows the command.
+// isFileCommand reports whether the command is one that changes files and that acceptEdits allows.
 func isFileCommand(name string) bool {
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }

@@ -25,8 +25,8 @@ type Options struct {
 	Rules          []Rule
 	// AutoApprove names the tools that the scenario allows in every mode and against all rules; nil means none.
 	AutoApprove func(tool string) bool
-	// Tool finds a tool's definition by canonical name. Calls of unknown tools get no decision, so that the executor can
-	// report them. Nil means that every name is known.
+	// Tool finds a tool's definition by canonical name. Calls of unknown tools get no decision, so that the executor
+	// can report them. Nil means that every name is known.
 	Tool func(name string) (protocol.Tool, bool)
 	// FileSystem resolves paths; nil means paths are compared as written, and globs are not expanded.
 	FileSystem FileSystem
@@ -49,7 +49,7 @@ type Options struct {
 	OnDirectories func(dirs []string)
 }
 
-// Policy holds the session's mode, rules and directories. It is safe for concurrent use.
+// Policy contains the session's mode, rules and directories. It is safe for concurrent use.
 type Policy struct {
 	opts     Options
 	warnings []string
@@ -140,8 +140,8 @@ type ModeError struct {
 
 func (e *ModeError) Error() string { return e.Message }
 
-// ParseMode reads a mode in the real spelling (acceptEdits) or in kebab-case
-// (accept-edits). "manual" and, from older scenarios, "delegate" mean default.
+// ParseMode reads a mode in the real spelling (acceptEdits) or in kebab-case (accept-edits). "manual" and, from older
+// scenarios, "delegate" mean default.
 func ParseMode(s string) (protocol.PermissionMode, error) {
 	mode, ok := map[string]protocol.PermissionMode{
 		"default": protocol.ModeDefault, "manual": protocol.ModeDefault, "delegate": protocol.ModeDefault, "acceptedits": protocol.ModeAcceptEdits,
@@ -200,7 +200,7 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 	return nil
 }
 
-// ModeAfterPlan returns the mode that is restored when planning ends: the one in which it began.
+// ModeAfterPlan returns the mode that is restored when plan mode ends: the mode before it.
 func (p *Policy) ModeAfterPlan() protocol.PermissionMode {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// removalApproval asks about the removal of files that the machine or the session needs, which even bypassPermissions
-// does not allow. It also analyses scripts that are arguments of a shell, in the same forms as the real CLI (observed
-// with 2.1.330).
+// removalApproval returns the question about the removal of files that the machine or the session needs, which even
+// bypassPermissions does not allow. It also analyses scripts that are arguments of a shell, in the same forms as the
+// real CLI (observed with 2.1.330).
 func (c commandLine) removalApproval() *approval {
 	if c.kind != claudecode.ClassShell {
 		return nil
@@ -29,7 +29,7 @@ func (c commandLine) removalApproval() *approval {
 	return nil
 }
 
-// lastWord matches a quote before the last word of a command line.
+// lastWord matches a last word that begins with an unclosed single quote.
 var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
 
 // closeQuote returns the command line whose last word has an unclosed single quote: its last character counts as the
@@ -104,7 +104,8 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	return out
 }
 
-// commandRemovalApproval asks about one command. moves is true if the command line changes the directory.
+// commandRemovalApproval returns the question about one command. moves is true if the command line changes the
+// directory.
 func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approval {
 	if inner := cmd.Innermost(); baseName(inner) == "rm" && !readsOperandsFromInput(cmd) {
 		operands, recursive := removalOperands(inner)
@@ -158,7 +159,8 @@ func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// isOnlyOutput reports whether a target, or the directory of a target that ends in "/*", is only output of commands.
+// isOnlyOutput reports whether a target, or the directory of a target such as dir/*, consists only of output of
+// commands.
 func isOnlyOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
 	return target != "" && strings.Trim(target, string(shellcmd.ShapeOutput)) == ""
@@ -179,7 +181,7 @@ func (c commandLine) dangerousTarget(name, target string, moves bool) *approval 
 		target = home + target[1:]
 	}
 	target = strings.ReplaceAll(target, string(shellcmd.ShapeOutput)+"/..", ".")
-	for i, step := range strings.Split(target, "/") { // the directory before the first step that is the output of a command
+	for i, step := range strings.Split(target, "/") { // keep the directory before the first step that is the output of a command
 		if step == string(shellcmd.ShapeOutput) && i > 0 {
 			target = target[:strings.IndexByte(target, shellcmd.ShapeOutput)]
 			break

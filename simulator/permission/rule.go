@@ -37,14 +37,14 @@ type rule struct {
 	content string         // text in the parentheses; empty means that the rule covers the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
 	isStar  bool           // content was a single star
-	// param and value are set if content may be "param:value". Then a deny or ask rule applies to calls with this value of
-	// the parameter. A star in the value matches any text.
+	// param and value are set if content may be "param:value". Then a deny or ask rule applies to calls with this value
+	// of the parameter. A star in the value matches any text.
 	param string
 	value *regexp.Regexp
 }
 
-// parseRule reads "Tool", "Tool(*)" or "Tool(content)". Parentheses
-// and backslashes inside the content may be escaped by a backslash.
+// parseRule parses "Tool", "Tool(*)" or "Tool(content)". Parentheses and backslashes inside the content may be escaped
+// by a backslash.
 func parseRule(r Rule) (rule, error) {
 	fail := func(why string) (rule, error) {
 		return rule{}, fmt.Errorf("permission rule %q (%s): %s", r.Text, r.Source, why)
@@ -176,7 +176,7 @@ func matchSkill(content, name string) bool {
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
 }
 
-// textKind specifies the text that a pattern is matched with: a whole command line, in which a star must not match a
+// textKind is the kind of text that a pattern is matched with: a whole command line, in which a star must not match a
 // second command, or one simple command.
 type textKind int
 
@@ -221,7 +221,7 @@ func (s *ruleset) denySource(c *call) string {
 	return ""
 }
 
-// pathDenySource returns the source of the first deny rule that applies to one of the files; empty means none.
+// pathDenySource returns the source of the first deny rule for paths; empty means none.
 func (s *ruleset) pathDenySource() string {
 	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit") {
@@ -231,7 +231,7 @@ func (s *ruleset) pathDenySource() string {
 	return ""
 }
 
-// isDeniedAsWritten reports whether a rule denies a call even if links are not followed.
+// isDeniedAsWritten reports whether a rule denies a call if links are not followed.
 func isDeniedAsWritten(c *call) bool {
 	judge, resolver, written := *c.judge, *c.judge.resolver, *c
 	resolver.fileSystem, judge.resolver, written.judge = nil, &resolver, &judge

@@ -50,8 +50,8 @@ var windowsName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^//|\.\.\.(/|$)|[^/.]\.+(/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 })
 
-// suspiciousRead asks about reading a file whose name has another meaning on Windows, unless a rule allows the whole
-// tool. Nil means that the name is not suspicious.
+// suspiciousRead returns the question about reading a file whose name has another meaning on Windows. Nil means that
+// the name is not suspicious, or that a rule allows the whole tool.
 func (c *call) suspiciousRead() *Verdict {
 	if c.kind != claudecode.ClassRead || !windowsName().MatchString(c.path) ||
 		slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {
@@ -62,7 +62,7 @@ func (c *call) suspiciousRead() *Verdict {
 	return &v
 }
 
-// isOwnSettings reports whether the CLI itself reads this part of .claude.
+// isOwnSettings reports whether the CLI reads this part of .claude as its configuration.
 func isOwnSettings(elements []string) bool {
 	if len(elements) == 0 {
 		return true
@@ -90,8 +90,8 @@ func isSensitiveName(name string) bool {
 	return false
 }
 
-// safetyApproval asks about files that no allow rule can permit, because they configure commands that run
-// automatically. It analyses every form of command line.
+// safetyApproval returns the question about files that no allow rule can permit, because they configure commands that
+// run automatically. It analyses every form of command line.
 func (c *call) safetyApproval() *approval {
 	switch c.kind {
 	case claudecode.ClassWrite:
@@ -111,7 +111,7 @@ func (c *call) safetyApproval() *approval {
 	return nil
 }
 
-// sensitivePath reports whether a path of the command line is sensitive.
+// sensitivePath returns the question about a path of the command line; nil means that the path is not sensitive.
 func (c commandLine) sensitivePath(path string) *approval {
 	abs := c.judge.resolver.shellPath(path)
 	if strings.HasPrefix(path, "//") { // Windows reads this as a host
@@ -120,7 +120,7 @@ func (c commandLine) sensitivePath(path string) *approval {
 	return c.sensitiveFileApproval(abs)
 }
 
-// sensitiveChangeApproval asks about the first sensitive file that the command line changes.
+// sensitiveChangeApproval returns the question about the first sensitive file that the command line changes.
 func (c commandLine) sensitiveChangeApproval() *approval {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {

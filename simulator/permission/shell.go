@@ -54,7 +54,7 @@ func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	return &v
 }
 
-// askRuleSource returns the source of an ask rule that names the command; false means that no rule does.
+// askRuleSource returns the source of an ask rule for this command; asked is false if no such rule exists.
 func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked bool) {
 	for _, r := range c.judge.rules.rules {
 		if r.Behavior == BehaviorAsk && r.content != "" && r.coversTool(c.call) && r.matchesCommand(cmd) {
@@ -64,7 +64,7 @@ func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked b
 	return "", false
 }
 
-// isHarmless reports whether each command alone would be allowed.
+// isHarmless reports whether every command would be allowed alone.
 func (c commandLine) isHarmless() bool {
 	for i := range c.script.Commands {
 		if !c.decidePart(i).isAllowed {
@@ -180,7 +180,7 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	return c.verdictFor(q)
 }
 
-// approvalForParts asks about the parts of a longer command line.
+// approvalForParts returns the question about the parts of a longer command line.
 func approvalForParts(refused []commandVerdict) approval {
 	texts, moved := make([]string, len(refused)), false
 	var out []protocol.PermissionUpdate
@@ -236,7 +236,7 @@ func codeOf(refused []commandVerdict) string {
 	return "subcommands:" + strings.Join(codes, "+")
 }
 
-// writesOnlyThroughRedirects reports whether the command writes only through redirections.
+// writesOnlyThroughRedirects reports whether the command is read-only except for its redirections.
 func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
 	written := hasWriteRedirect(cmd.Redirects)
 	cmd.Redirects = nil

@@ -10,8 +10,8 @@ import (
 
 // pathDenial refuses a command line that uses a path with a deny rule for reading or editing; nil means it uses none.
 // After a cd, paths are also resolved in the new directory, and a refusal there takes precedence. It checks what the
-// real CLI checks (observed with 2.1.330): plain file names, but not globs, braces, redirections of compound
-// commands, or anything in a line with a list in a subshell.
+// real CLI checks (observed with 2.1.330): plain file names, but not globs, braces, redirections of compound commands,
+// or anything in a line with a list in a subshell.
 func (c commandLine) pathDenial() *Verdict {
 	if !c.judge.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
@@ -71,7 +71,7 @@ func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
 	return slices.ContainsFunc(plainPaths(access.read), denied("Read")) || slices.ContainsFunc(plainPaths(access.changes), denied("Edit"))
 }
 
-// denialAfterCD refuses a command that reads below a directory that a cd has entered.
+// denialAfterCD refuses a command that reads a denied file in one of the directories that a cd may have entered.
 func (c commandLine) denialAfterCD(places []string, name string, read []fileOperand) *Verdict {
 	for _, place := range places {
 		for _, path := range plainPaths(read) {
@@ -87,7 +87,8 @@ func (c commandLine) denialAfterCD(places []string, name string, read []fileOper
 	return nil
 }
 
-// nestedDenyApproval asks about a script in a shell argument in which a rule denies a command; nil means none.
+// nestedDenyApproval returns the question about a script in a shell argument in which a rule denies a command; nil
+// means none.
 func (c commandLine) nestedDenyApproval() *approval {
 	if c.kind != claudecode.ClassShell || !c.judge.rules.hasCommandRules(c.call) {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// directoryChangeApproval asks about command lines that change the directory and then run a command that depends on it.
+// directoryChangeApproval returns the question about command lines that change the directory and then run a command
+// that depends on it.
 func (c commandLine) directoryChangeApproval() *approval {
 	cds, git, redirected := 0, false, hasWriteRedirect(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
@@ -41,8 +42,8 @@ const (
 	ensurePaths    = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
 )
 
-// approvalForMovedWrite asks about a command that changes files in a command line that also changes the directory; it returns
-// nil for other commands.
+// approvalForMovedWrite returns the question about a command that changes files in a command line that also changes the
+// directory; it returns nil for other commands.
 func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
 	if !moves || !isFileCommand(inner.Name()) {
@@ -58,7 +59,7 @@ func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approval {
 	return q
 }
 
-// redirectionApproval asks about the files that redirections of the command line write or read.
+// redirectionApproval returns the question about the files that redirections of the command line write or read.
 func (c commandLine) redirectionApproval() *approval {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
@@ -89,7 +90,7 @@ func ownInput(name string) bool {
 	return slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, name)
 }
 
-// redirectApproval asks about one file that is read or written.
+// redirectApproval returns the question about one file that is read or written.
 func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval {
 	if r.ReadsFile && !c.judge.isAccessible("Read", abs) {
 		return c.readApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
@@ -173,8 +174,8 @@ func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *a
 	return nil, nil
 }
 
-// changeTargets returns the files that a changing command names; a trailing slash is kept. The approval asks about
-// an operand that cannot be resolved.
+// changeTargets returns the files that a changing command names; a trailing slash is kept. The approval is the question
+// about an operand that cannot be resolved.
 func (c commandLine) changeTargets(ops []fileOperand) ([]string, *approval) {
 	var paths []string
 	for _, op := range ops {
@@ -195,7 +196,7 @@ func (c commandLine) changeTargets(ops []fileOperand) ([]string, *approval) {
 	return paths, nil
 }
 
-// readApproval asks about a path outside the working directories that a command only reads.
+// readApproval returns the question about a path outside the working directories that a command only reads.
 func (c commandLine) readApproval(what, verb, abs string) *approval {
 	q := &approval{
 		message:     what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.",
@@ -209,7 +210,7 @@ func (c commandLine) readApproval(what, verb, abs string) *approval {
 	return q
 }
 
-// writeApproval asks about a path that a command or a redirection changes.
+// writeApproval returns the question about a path that a command or a redirection changes.
 func (c commandLine) writeApproval(what, abs string, inside, command bool) *approval {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.dirList() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !inside {
@@ -233,7 +234,7 @@ func (c commandLine) globApproval(path string) *approval {
 	}
 }
 
-// optionApproval asks about cp and mv with options, because an option may change the target.
+// optionApproval returns the question about cp and mv with options, because an option may change the target.
 func (c commandLine) optionApproval(name string) *approval {
 	q := &approval{
 		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",

@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The decision about a call and its text. Each line tests one condition of the engine, and the next line its
-// opposite.
+// The decision about a call and its text. Each line tests one condition of the engine, and the next line its opposite.
 func TestVerdictAndItsText(t *testing.T) {
 	const (
 		edits, bypass = protocol.ModeAcceptEdits, protocol.ModeBypass

@@ -26,7 +26,8 @@ type approval struct {
 	suggestions []protocol.PermissionUpdate
 }
 
-// readRules are rules that would permit what the command reads; nil means that the approval concerns something else.
+// readRules returns the suggested rules that would permit what the command reads; nil means that the approval concerns
+// something else.
 func (q *approval) readRules() []protocol.PermissionRule {
 	if q == nil {
 		return nil
@@ -91,7 +92,7 @@ func acceptEditsUpdate() protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 }
 
-// allow permits the call; reason is the reason_type.
+// allow permits the call; reason is the reason type of the decision.
 func (c *call) allow(reason string) Verdict {
 	return Verdict{
 		Behavior: Allow,
@@ -116,7 +117,7 @@ func (c *call) allowByRule() Verdict {
 	return v
 }
 
-// ask asks for permission. message and reasonType are used if there is no prompter.
+// ask returns a question. message and reasonType are used if there is no prompter.
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
@@ -154,7 +155,7 @@ func (c *call) askOutside(message string) Verdict {
 	return v
 }
 
-// deny refuses without a question.
+// deny returns a refusal without a question.
 func (c *call) deny(reasonType, message string) Verdict {
 	return Verdict{
 		Behavior:         Deny,
@@ -198,8 +199,8 @@ func (c *call) denyByReadRule() *Verdict {
 	return new(v.withRuleSource(c.judge.rules.rules[at].Source))
 }
 
-// linkDenial refuses to change a file through a symbolic link, in every mode; links to directories are followed (observed
-// with 2.1.330). Nil means the file is not a link.
+// linkDenial refuses to change a file through a symbolic link, in every mode; links to directories are followed
+// (observed with 2.1.330). Nil means the file is not a link.
 func linkDenial(c *call) *Verdict {
 	dir, name := filepath.Split(c.path)
 	target := c.judge.resolver.resolve(c.path)
@@ -207,7 +208,7 @@ func linkDenial(c *call) *Verdict {
 		return nil
 	}
 	v := c.deny("other", "Refusing to write "+c.path+": it is a symbolic link. Write to the link's target path instead: "+target+".")
-	v.Event.DecisionReason, v.DenyRule = "Write target is a symbolic link", true // no hook can overrule this refusal
+	v.Event.DecisionReason, v.DenyRule = "Write target is a symbolic link", true // no hook overrules this refusal
 	return &v
 }
 
@@ -309,7 +310,7 @@ func unclearApproval(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
-// uncertainApproval asks about a command line that the shell may read differently, in every mode.
+// uncertainApproval returns the question about a command line that the shell may read differently, in every mode.
 func uncertainApproval() approval {
 	q := *unclearApproval("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
@@ -380,7 +381,8 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 	}
 }
 
-// wrapperApproval asks about a command that runs others, even if a rule allows it; nil means that it runs none.
+// wrapperApproval returns the question about a command that runs others, even if a rule allows it; nil means that it
+// runs none.
 func wrapperApproval(cmd shellcmd.Command) *approval {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
 		return unclearApproval("awk program contains system() which executes arbitrary commands").withCode(missSemantics)
@@ -473,7 +475,8 @@ func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	return addRuleUpdate("Bash", text)
 }
 
-// runsOtherPrograms lists programs that run other programs. A prefix with such a program does not identify the command.
+// runsOtherPrograms reports whether a program runs other programs, so that a prefix with it does not identify the
+// command.
 func runsOtherPrograms(name string) bool {
 	switch name {
 	case "bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "stdbuf", "exec", "eval",

@@ -38,19 +38,20 @@ type ToolUse struct {
 
 	// Script is what the scenario specifies for this call; it may be nil. It is not encoded.
 	Script *CallScript `json:"-"`
-	// Hook is the decision of a PreToolUse hook, made before the permission check; nil if there is
-	// none. It is not encoded.
+	// Hook is the decision of a PreToolUse hook, made before the permission check; nil if there is none. It is not
+	// encoded.
 	Hook *HookVerdict `json:"-"`
 	// Agent is the sub-agent that makes the call; nil for the main conversation. It is not encoded.
 	Agent *AgentRef `json:"-"`
-	// UserModified is true if the host has changed more than the path of a file, and results report it. It is not encoded.
+	// UserModified is true if the host has changed more than the path of a file, and results report it. It is not
+	// encoded.
 	UserModified bool `json:"-"`
 	// Siblings is the number of other calls in the same message. It is not encoded.
 	Siblings int `json:"-"`
 	// Round counts the messages of the conversation that have calls, from 1. It is not encoded.
 	Round int `json:"-"`
-	// ObservedInput is the input that hooks and hosts see, for example with absolute file paths; nil if
-	// it equals Input. It is not encoded.
+	// ObservedInput is the input that hooks and hosts see, for example with absolute file paths; nil if it equals
+	// Input. It is not encoded.
 	ObservedInput json.RawMessage `json:"-"`
 }
 
@@ -74,8 +75,8 @@ type AgentRef struct {
 	Mode      string // permission mode of its calls; empty means the mode of the session
 }
 
-// HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not
-// deny and ask rules; "ask" always asks.
+// HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not deny and ask rules;
+// "ask" always asks.
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
@@ -118,7 +119,7 @@ type ImageBlock struct {
 	Source ImageSource `json:"source"`
 }
 
-// ImageSource holds the data of an image; Type is "base64".
+// ImageSource contains the data of an image; Type is "base64".
 type ImageSource struct {
 	Type      string `json:"type"`
 	MediaType string `json:"media_type"`
@@ -155,8 +156,8 @@ func Image(mediaType, base64 string) ImageBlock {
 	return ImageBlock{Type: "image", Source: ImageSource{Type: "base64", MediaType: mediaType, Data: base64}}
 }
 
-// Content is the content of a message or tool result: a plain string or a list of blocks. A nil
-// Blocks means the string form; the zero value is "".
+// Content is the content of a message or tool result: a plain string or a list of blocks. Nil Blocks mean the string
+// form; the zero value is "".
 type Content struct {
 	Text   string
 	Blocks []Block
@@ -192,8 +193,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Plain returns the text of the content: the string itself, or the text
-// blocks joined by newlines. Other blocks are left out.
+// Plain returns the text of the content: the string, or the text blocks joined by newlines. Other blocks are left out.
 func (c Content) Plain() string {
 	if c.Blocks == nil {
 		return c.Text
@@ -207,8 +207,8 @@ func (c Content) Plain() string {
 	return strings.Join(texts, "\n")
 }
 
-// SplitTyped separates the text that the user typed (the string itself, or a last text block) from
-// the blocks before it. It returns false if the last block is not text.
+// SplitTyped separates the text that the user typed (the string, or a last text block) from the blocks before it. It
+// returns false if the last block is not text.
 func (c Content) SplitTyped() (before []Block, text string, ok bool) {
 	if c.Blocks == nil {
 		return nil, c.Text, true

@@ -124,17 +124,19 @@ type Assistant struct {
 	Final *MessageSummary `json:"-"`
 }
 
-// MessageSummary holds the final stop reason and usage of a message, and the position of a block in it.
+// MessageSummary contains the final stop reason and usage of a message, and the position of a block in it.
 type MessageSummary struct {
-	StopReason                 string
-	StopSequence               *string
-	Usage                      Usage
-	Index                      int      // of the block
-	BlocksAfter                int      // number of blocks after this one
-	Calls                      []string // names of the tools that the message calls
-	InputStreamMS              *int     // time that the input of a call took to stream; nil for other blocks
-	Displayed                  *string  // text shown instead of the block's text; nil means no change
-	ContinuesPrevious, HasMore bool     // it continues the previous message, which had no calls, as one API message; another one follows
+	StopReason    string
+	StopSequence  *string
+	Usage         Usage
+	Index         int      // of the block
+	BlocksAfter   int      // number of blocks after this one
+	Calls         []string // names of the tools that the message calls
+	InputStreamMS *int     // time that the input of a call took to stream; nil for other blocks
+	Displayed     *string  // text shown instead of the block's text; nil means no change
+	// ContinuesPrevious means that the message continues the previous one, which had no calls, as one API message.
+	// HasMore means that another message follows.
+	ContinuesPrevious, HasMore bool
 }
 
 // LocalCommand is a slash command that ran without the model.
@@ -187,7 +189,7 @@ type User struct {
 	Summary bool `json:"-"`
 	// Companion marks text that the CLI adds to a turn after an incomplete reply; for transcripts.
 	Companion bool `json:"-"`
-	// SourceUUID is the uuid of the assistant event with the call whose result this is; for transcripts.
+	// SourceUUID is the uuid of the assistant event with the call that this result answers; for transcripts.
 	SourceUUID string `json:"-"`
 	// StartHooks records the hooks that ran before this first prompt of an agent; for transcripts.
 	StartHooks []Event `json:"-"`
@@ -296,7 +298,7 @@ type RequestedAgents struct {
 	Unset      int `json:"unset"`
 }
 
-// KilledAgents counts sub-agents that were ended early, by who stopped them.
+// KilledAgents counts sub-agents that were stopped early, by who stopped them.
 type KilledAgents struct {
 	Parent int `json:"parent"`
 	User   int `json:"user"`
@@ -325,7 +327,7 @@ type StreamEvent struct {
 	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
 	// OwedRows is present together with the uuids; it was always observed to be empty.
 	OwedRows *[]string `json:"owed_rows,omitempty"`
-	// Only set in the message_stop of an interrupted message.
+	// AbandonedBlocks is set only in the message_stop of an interrupted message.
 	AbandonedBlocks *AbandonedBlocks `json:"abandoned_blocks,omitempty"`
 }
 
@@ -335,8 +337,8 @@ type AbandonedBlocks struct {
 	FromBlockIndex int    `json:"from_block_index"`
 }
 
-// PermissionDenied is system/permission_denied: a call that was denied without a question. It
-// precedes the call's tool result.
+// PermissionDenied is system/permission_denied: a call that was denied without a question. It precedes the call's tool
+// result.
 type PermissionDenied struct {
 	Type               string `json:"type"`    // "system"
 	Subtype            string `json:"subtype"` // "permission_denied"
@@ -364,8 +366,8 @@ type APIRetry struct {
 	UUID         string `json:"uuid"`
 }
 
-// System is any other system event. Fields are written after type and subtype in their order,
-// followed by session_id and uuid.
+// System is any other system event. Fields are written after type and subtype in their order, followed by session_id
+// and uuid.
 type System struct {
 	Subtype    string
 	Fields     []Field
@@ -381,13 +383,13 @@ type CompactMetadata struct {
 	PostTokens int    `json:"post_tokens"`
 	DurationMS int    `json:"duration_ms"`
 	Dropped    int    `json:"cumulative_dropped_tokens"`
-	// The messages that are kept unchanged after the summary; nil if none exist.
+	// Segment and Messages are the messages that are kept unchanged after the summary; nil if there are none.
 	Segment  *PreservedSegment  `json:"preserved_segment,omitempty"`
 	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
 }
 
-// PreservedSegment is the part of a conversation that a compaction keeps: the uuids of its first
-// and last message and of the summary that it follows.
+// PreservedSegment is the part of a conversation that a compaction keeps: the uuids of its first and last message and
+// of the summary that it follows.
 type PreservedSegment struct {
 	Head   string `json:"head_uuid"`
 	Anchor string `json:"anchor_uuid"`
@@ -429,8 +431,8 @@ func (s *System) uuidFirst() bool {
 	return false
 }
 
-// Frame is a top-level event without its own type in this package (tool_progress,
-// command_lifecycle, conversation_reset, …).
+// Frame is a top-level event without its own type in this package (tool_progress, command_lifecycle,
+// conversation_reset, …).
 type Frame struct {
 	Type      string
 	Fields    []Field
@@ -438,8 +440,8 @@ type Frame struct {
 	UUID      string // empty means omitted
 }
 
-// CommandLifecycle reports the state of a prompt or a deferred call: queued, started, completed or
-// cancelled (spec: cli-contract 1.5). The caller sets the frame's ids.
+// CommandLifecycle returns the frame that reports the state of a prompt or a deferred call: queued, started, completed
+// or cancelled (spec: cli-contract 1.5). The caller sets the frame's ids.
 func CommandLifecycle(command, state string) *Frame {
 	return &Frame{Type: "command_lifecycle", Fields: []Field{{"command_uuid", command}, {"state", state}}}
 }

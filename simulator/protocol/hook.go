@@ -4,7 +4,7 @@ import "encoding/json"
 
 // HookMatcher registers callbacks of the host for an event (initialize.hooks).
 type HookMatcher struct {
-	// Matcher selects by the event's subject; nil, "" and "*" match everything.
+	// Matcher is compared with the event's subject; nil, "" and "*" match everything.
 	Matcher         *string  `json:"matcher,omitempty"`
 	HookCallbackIDs []string `json:"hookCallbackIds"`
 	Timeout         float64  `json:"timeout,omitempty"`   // in seconds; 0 means the default
@@ -53,7 +53,7 @@ type HookOutput struct {
 	Specific         *HookSpecificOutput `json:"hookSpecificOutput,omitempty"`
 }
 
-// HookSpecificOutput holds the keys of all events; HookEventName determines which apply.
+// HookSpecificOutput contains the keys of all events; HookEventName determines which apply.
 type HookSpecificOutput struct {
 	HookEventName            string                  `json:"hookEventName"`
 	PermissionDecision       string                  `json:"permissionDecision,omitempty"` // allow, deny, ask, defer

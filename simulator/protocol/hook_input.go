@@ -2,8 +2,9 @@ package protocol
 
 import "encoding/json"
 
-// HookInput is the input of one hook event beyond [HookBase]. The set is closed: one type per event that is simulated,
-// named after it (spec: cli-contract 5.2). A value marshals to the event's own keys only. Pass values, not pointers.
+// HookInput is the input of one hook event beyond [HookBase]. The set is closed: one type, named after the event, for
+// each event that is simulated (spec: cli-contract 5.2). A value marshals to the event's own keys only. Pass values,
+// not pointers.
 type HookInput interface {
 	hook() (event, subject string)
 }
@@ -12,7 +13,7 @@ type HookInput interface {
 // of a session start, and so on. If the subject is empty, only matchers that match everything apply.
 func HookEvent(in HookInput) (event, subject string) { return in.hook() }
 
-// HookBase holds the keys that precede an event's own.
+// HookBase contains the keys that precede an event's own.
 type HookBase struct {
 	SessionID      string         `json:"session_id"`
 	TranscriptPath string         `json:"transcript_path"`

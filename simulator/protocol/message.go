@@ -17,13 +17,13 @@ type UserMessage struct {
 	Verbatim bool
 	// Synthetic is true if no person wrote the prompt (the host's isSynthetic).
 	Synthetic bool
-	// Source is where the prompt came from: "sdk" (default), "system", or "deferred" if the turn has no
-	// prompt and runs a deferred call instead.
+	// Source is the origin of the prompt: "sdk" (default), "system", or "deferred" if the turn has no prompt and runs a
+	// deferred call instead.
 	Source string
 }
 
-// AssistantMessage is the API message inside an assistant event. On the stream
-// it holds exactly one block and a nil StopReason (spec: cli-observed 2).
+// AssistantMessage is the API message inside an assistant event. On the stream it has exactly one block and a nil
+// StopReason (spec: cli-observed 2).
 type AssistantMessage struct {
 	Diagnostics       Null[struct{}]    `json:"diagnostics,omitzero"`
 	ID                string            `json:"id"`
@@ -46,7 +46,7 @@ type StopDetails struct {
 	Type        string  `json:"type"` // "refusal"
 }
 
-// SyntheticMessage creates a message that the CLI itself wrote, not a model.
+// SyntheticMessage creates a message that the CLI wrote, not a model.
 func SyntheticMessage(id, text, stop string) AssistantMessage {
 	return AssistantMessage{
 		Diagnostics: NullValue[struct{}](), Container: NullValue[struct{}](), StopDetails: NullValue[StopDetails](),
@@ -62,11 +62,11 @@ func SyntheticMessage(id, text, stop string) AssistantMessage {
 	}
 }
 
-// SyntheticModel is the model name in messages that the CLI itself wrote.
+// SyntheticModel is the model name in messages that the CLI wrote.
 const SyntheticModel = "<synthetic>"
 
-// Usage counts tokens. Pointer and Null fields are present only in the forms that have them: a streamed message has
-// none of them, a result has all of them, and a synthetic message has them with null values.
+// Usage counts tokens. Pointer and Null fields depend on the form: a streamed message has none of them, a result has
+// all of them, and a synthetic message has them with null values.
 type Usage struct {
 	InputTokens              int                 `json:"input_tokens"`
 	CacheCreationInputTokens int                 `json:"cache_creation_input_tokens"`
@@ -143,8 +143,8 @@ type ModelUsage struct {
 	CostBasis                string  `json:"costBasis,omitempty"` // "list" or "unknown"
 }
 
-// Null is an optional field that can be present as null. The zero value is absent (use it with
-// omitzero); Set with a nil Value is null.
+// Null is an optional field that can be present as null. The zero value is absent (use it with omitzero). A field with
+// Set and a nil Value is null.
 type Null[T any] struct {
 	Set   bool
 	Value *T

@@ -28,8 +28,8 @@ type ToolResult struct {
 	IsError bool
 	// ShowsIsErrorFalse writes is_error:false on success, as Bash does and other tools do not.
 	ShowsIsErrorFalse bool
-	// Output is the structured tool_use_result. If it is nil, errors have the string "Error: <text>"
-	// and other results their content.
+	// Output is the structured tool_use_result. If it is nil, errors have the string "Error: <text>" and other results
+	// their content.
 	Output any
 	// Server is the configured name of the MCP server that ran the call; it may be empty.
 	Server string
@@ -43,7 +43,7 @@ type ToolResult struct {
 	UnknownTool      bool                // the tool does not exist, or its server has disconnected
 }
 
-// MCPResult holds the parts of an MCP server's response other than the content.
+// MCPResult contains the parts of an MCP server's response other than the content.
 type MCPResult struct {
 	Content    any             `json:"-"`
 	Meta       json.RawMessage `json:"_meta,omitempty"`
@@ -64,8 +64,8 @@ func ErrorResult(text string) ToolResult {
 	return ToolResult{Content: Content{Text: text}, IsError: true}
 }
 
-// UsageError is an error that the CLI itself raises about a call (unknown tool, invalid input). The
-// model sees it in <tool_use_error> tags.
+// UsageError is an error that the CLI raises about a call (unknown tool, invalid input). The model sees it in
+// <tool_use_error> tags.
 func UsageError(text string) ToolResult {
 	return ToolResult{
 		Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"},
@@ -79,7 +79,7 @@ type PermissionDecision struct {
 	Decision   string `json:"decision"` // "accept" or "reject"
 	Source     string `json:"source"`   // "config", "hook", "user_temporary", "user_permanent", "user_reject"
 	ReasonType string `json:"reason_type,omitempty"`
-	// The following are only in transcripts.
+	// The following fields are recorded only in transcripts.
 	RuleSource     string `json:"-"` // source of the deciding rule
 	ReasonCode     string `json:"-"` // reason of the refusal or the question, such as "rule:userSettings", "bashMiss:no-rule-match"…
 	GrantScope     string `json:"-"` // how long a permission from a host applies: "once" or "session"; empty means that it is saved in a file
@@ -89,7 +89,7 @@ type PermissionDecision struct {
 // PermissionMode is the session's permission mode in the real CLI's spelling.
 type PermissionMode string
 
-// The permission modes; ModeDefault is also what "manual" means.
+// The permission modes. "manual" is another name of ModeDefault.
 const (
 	ModeDefault     PermissionMode = "default"
 	ModeAcceptEdits PermissionMode = "acceptEdits"
@@ -150,7 +150,7 @@ type PermissionAnswer struct {
 	CallFailed bool
 	// Source overrides the displayed decision source; empty means user_temporary or user_reject.
 	Source string
-	// Before holds events of the hooks that were asked; they are shown before the call's result.
+	// Before contains events of the hooks that were asked; they are shown before the call's result.
 	Before []Event
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Trace is an event without a wire form. Transcripts, the journal and debuggers read traces from
-// the same ordered stream as other events; stdout does not show them.
+// Trace is an event without a wire form. Transcripts, the journal and debuggers read traces from the same ordered
+// stream as other events; stdout does not show them.
 type Trace interface {
 	Event
 	trace()
@@ -29,9 +29,9 @@ type PromptAccepted struct {
 	PermissionMode PermissionMode
 	Source         string // "sdk" or "system"
 	Origin         json.RawMessage
-	Blocked        bool // a hook kept it out of the conversation
+	Blocked        bool // a hook refused it, so it is not part of the conversation
 	OfHook         bool // the first message, from a SessionStart hook
-	Injected       bool // text that the CLI itself added (hook feedback, reminders)
+	Injected       bool // text that the CLI added (hook feedback, reminders)
 	LocalCommand   bool // a command that runs without the model
 	UnknownCommand bool // a command that is not available here
 	// Expansion is the command that the prompt calls or was expanded from; it may be nil.
@@ -44,7 +44,7 @@ type Expansion struct {
 	Tools []string // permission rules that the command grants
 }
 
-// PromptAbsorbed means that a prompt that arrived during the turn became part of it.
+// PromptAbsorbed means that a prompt that arrived during the turn became part of the turn.
 type PromptAbsorbed struct {
 	UUID      string // UUID of the prompt
 	Content   Content
@@ -53,8 +53,8 @@ type PromptAbsorbed struct {
 	Timestamp string
 }
 
-// ConversationCompacted means that a summary replaces the conversation. It follows the boundary and
-// precedes the events that show the summary.
+// ConversationCompacted means that a summary replaces the conversation. It follows the boundary and precedes the events
+// that show the summary.
 type ConversationCompacted struct {
 	Summary        *User
 	Command        *PromptAccepted // the command that requested it; nil if automatic
@@ -69,9 +69,9 @@ type RuleMatched struct {
 	Rule    string // "responses[2]", "responses[2].turns[0]", "default_response", or empty if none
 	File    string // empty if none
 	Line    int
-	Nearest []string // closest rules, if no rule matched and they were requested
+	Nearest []string // closest rules, if no rule matched and the session reports them
 
-	Injected bool // the CLI itself wrote the prompt
+	Injected bool // the CLI wrote the prompt
 }
 
 // ToolExecuted describes one finished call. It precedes the user event with the result.

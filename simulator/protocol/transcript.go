@@ -2,7 +2,7 @@ package protocol
 
 import "encoding/json"
 
-// Envelope holds the keys common to user, assistant, attachment and system lines of a transcript (spec: cli-contract
+// Envelope contains the keys common to user, assistant, attachment and system lines of a transcript (spec: cli-contract
 // 8.3). Each kind of line embeds the three parts in its own order, which is the key order of the real CLI.
 type Envelope struct {
 	LineHead
@@ -10,7 +10,7 @@ type Envelope struct {
 	LineTrailer
 }
 
-// LineHead holds the first keys of a line: its place in the conversation.
+// LineHead contains the first keys of a line: its place in the conversation.
 type LineHead struct {
 	// ParentUUID is the uuid of the previous line in the conversation; nil for the first.
 	ParentUUID *string `json:"parentUuid"`
@@ -21,7 +21,7 @@ type LineHead struct {
 	AgentID           string `json:"agentId,omitempty"`
 }
 
-// LineID holds the id and the time of a line.
+// LineID contains the id and the time of a line.
 type LineID struct {
 	UUID      string `json:"uuid"`
 	Timestamp string `json:"timestamp"`
@@ -33,7 +33,7 @@ type SystemLineID struct {
 	UUID      string `json:"uuid"`
 }
 
-// LineTrailer holds the last keys of a line: the environment in which it was written.
+// LineTrailer contains the last keys of a line: the environment in which it was written.
 type LineTrailer struct {
 	UserType   string `json:"userType"`   // "external"
 	Entrypoint string `json:"entrypoint"` // "sdk-cli", "sdk-py", "sdk-ts"
@@ -125,8 +125,8 @@ type LineDecision struct {
 	CircuitBreaker string `json:"circuitBreaker,omitempty"`
 }
 
-// AssistantLine is one block of a model message, with the message's final stop reason and usage.
-// Messages that no model wrote (API errors) are a [SyntheticLine].
+// AssistantLine is one block of a model message, with the message's final stop reason and usage. Messages that no model
+// wrote (API errors) are a [SyntheticLine].
 type AssistantLine struct {
 	LineHead
 	Message            LineMessage `json:"message"`
@@ -170,7 +170,7 @@ type LineMessage struct {
 	StopDetails  Null[StopDetails] `json:"stop_details,omitzero"`
 }
 
-// SyntheticLine is an assistant line that the CLI itself wrote.
+// SyntheticLine is an assistant line that the CLI wrote.
 type SyntheticLine struct {
 	LineHead
 	Type string `json:"type"` // "assistant"
@@ -326,8 +326,8 @@ type CompactBoundaryLine struct {
 	LineTrailer
 }
 
-// LineCompactMetadata is a [CompactMetadata] with the keys of transcripts. The meaning of
-// CoverStart is unknown; it was always false.
+// LineCompactMetadata is a [CompactMetadata] with the keys of transcripts. The meaning of CoverStart is unknown; it was
+// always false.
 type LineCompactMetadata struct {
 	Trigger    string `json:"trigger"`
 	PreTokens  int    `json:"preTokens"`
@@ -458,16 +458,16 @@ type AgentNameLine struct {
 	SessionID string `json:"sessionId"`
 }
 
-// LatchLine is atis-latch, which follows the first lines of a session and each [LastPromptLine].
-// Its purpose is unknown; its value was always empty.
+// LatchLine is atis-latch, which follows the first lines of a session and each [LastPromptLine]. Its purpose is
+// unknown; its value was always empty.
 type LatchLine struct {
 	Type      string `json:"type"` // "atis-latch"
 	ATIS      string `json:"atis"`
 	SessionID string `json:"sessionId"`
 }
 
-// CostStateLine is cost-state: the session's usage so far, read back when it
-// is resumed. Durations are in milliseconds, StartTime is Unix milliseconds.
+// CostStateLine is cost-state: the session's usage so far, which is read back when the session is resumed. Durations
+// are in milliseconds, StartTime is Unix milliseconds.
 type CostStateLine struct {
 	Type                           string              `json:"type"` // "cost-state"
 	SessionID                      string              `json:"sessionId"`

@@ -21,8 +21,8 @@ func (f Fault) String() string {
 	return f.Location + " (" + f.Key + "): " + f.Text
 }
 
-// Report formats faults as the real CLI prints them on stderr with text output,
-// with our own explanations; empty means no faults.
+// Report formats faults as the real CLI prints them on stderr with text output, with our own explanations; empty means
+// no faults.
 func Report(faults []Fault) string {
 	said := report(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
 		"variables that they set before may stay:", "These settings entries were skipped; the rest of each source is in effect:")
@@ -68,8 +68,8 @@ func report(faults []Fault, whole, entries string) string {
 // maxReported is how many faults of a file are listed individually.
 const maxReported = 10
 
-// invalidFileFaults reports the invalid keys that make the CLI ignore a file. Hooks that may protect permissions are
-// reported first, and once more in the order of the keys.
+// invalidFileFaults reports the invalid keys that make the CLI ignore a file. Invalid hooks that may protect
+// permissions are reported first, and a second time at the position of their key.
 func invalidFileFaults(bad []string, file map[string]any) []Fault {
 	var found []Fault
 	checks := knownKeys()
@@ -191,8 +191,8 @@ func ruleFault(text, behavior string) string {
 	return ""
 }
 
-// isToolPattern reports whether a tool name is a pattern that allow rules must not
-// contain: only the part after the server name may be a pattern.
+// isToolPattern reports whether a tool name is a pattern that allow rules must not contain: only the part after the
+// server name may be a pattern.
 func isToolPattern(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
 		server, _, _ := strings.Cut(rest, "__")
@@ -201,7 +201,8 @@ func isToolPattern(name string) bool {
 	return strings.Contains(name, "*")
 }
 
-// ToolPatternError returns the error for a tool name that is such a pattern; empty means that the name is allowed.
+// ToolPatternError returns the error for a tool name that is a pattern, as an allow rule; empty means that the name is
+// allowed.
 func ToolPatternError(name string) string {
 	if !isToolPattern(name) {
 		return ""
@@ -210,7 +211,7 @@ func ToolPatternError(name string) string {
 		"mcp__<server>__, and anywhere in deny and ask rules", name)
 }
 
-// pruneHooks removes invalid hooks from a hooks table and reports them.
+// pruneHooks returns a hooks table without its invalid hooks, and a fault for each of these.
 func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 	events, err := plainjson.Parse(raw)
 	if err != nil {
@@ -372,7 +373,7 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 	return &invalidHook{path: at, part: "entry", problem: "Invalid " + kind + " hook"}
 }
 
-// truncate truncates a text for one line.
+// truncate cuts a text after 500 characters.
 func truncate(text string) string {
 	const most = 500
 	runes := []rune(text)
@@ -402,7 +403,7 @@ func hookFaults(v any) (first, second []Fault) {
 		}
 		for i, group := range groups {
 			raw, err := json.Marshal(group)
-			if err != nil { // it was decoded from JSON
+			if err != nil { // cannot happen, because group was decoded from JSON
 				continue
 			}
 			_, odd := pruneGroup(fmt.Sprintf("%s.%d", key, i), raw)

@@ -59,7 +59,7 @@ func (o Options) files() []Layer {
 	}
 	var out []Layer
 	for _, f := range all {
-		// In the home directory the user's file is also the project's.
+		// In the home directory the project's file is the user's file.
 		twice := slices.ContainsFunc(out, func(l Layer) bool { return l.Path == f.file.Path })
 		if !twice && (o.Sources == nil || slices.Contains(o.Sources, f.name)) {
 			out = append(out, f.file)
@@ -135,7 +135,7 @@ func (o Options) flagFile() (Layer, error) {
 	return layer, nil
 }
 
-// add merges a valid layer over the previous ones.
+// add validates a layer and merges it over the previous ones. An invalid layer is skipped and reported.
 func (s *Settings) add(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
 	var value any
@@ -158,7 +158,7 @@ func (s *Settings) add(layer Layer) {
 	s.merge(layer)
 }
 
-// merge merges a layer that was validated.
+// merge merges a valid layer.
 func (s *Settings) merge(layer Layer) {
 	d := decoder{settings: s, layer: layer}
 	if err := json.Unmarshal(layer.Raw, &d.keys); err != nil {
@@ -258,7 +258,7 @@ func (s *Settings) addWarning(layer Layer, err error) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%s: %v", name, err))
 }
 
-// decoder reads the known keys of one layer; an entry of the wrong type is reported and ignored.
+// decoder decodes the known keys of one layer. An entry of the wrong type is reported and ignored.
 type decoder struct {
 	settings *Settings
 	layer    Layer
@@ -280,7 +280,7 @@ func decode[T any](d decoder, key string, target *T) {
 	}
 }
 
-// appendStrings appends new strings of a list.
+// appendStrings appends the strings of a list that have does not contain.
 func (d decoder) appendStrings(have []string, key string) []string {
 	var list []any
 	decode(d, key, &list)
@@ -349,8 +349,8 @@ func InvalidKeys(settings map[string]json.RawMessage) []string {
 	return invalidKeys(file)
 }
 
-// dropUntrusted removes the permissions of the project's file (rules, directories)
-// unless the folder or a parent is trusted (spec: cli-contract 6.1).
+// dropUntrusted removes the allow rules and directories of the project's file unless the folder or a parent is trusted
+// (spec: cli-contract 6.1).
 func (s *Settings) dropUntrusted(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }
@@ -381,7 +381,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// isTrusted looks up the working directory and its parents in .claude.json.
+// isTrusted reports whether .claude.json marks the working directory or one of its parents as trusted.
 func (o Options) isTrusted() bool {
 	raw, err := o.ReadFile(o.GlobalFile)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// addManaged adds the settings that the machine and the host impose, which override everything else. Individual
-// faults are reported and otherwise ignored (observed with 2.1.329).
+// addManaged adds the settings that the machine and the host impose, which override all others. Individual faults are
+// reported and otherwise ignored (observed with 2.1.329).
 func (s *Settings) addManaged(o Options) error {
 	if o.ManagedDir != "" {
 		parts, err := o.Glob(filepath.Join(o.ManagedDir, "managed-settings.d", "*.json"))
@@ -32,7 +32,8 @@ func (s *Settings) addManaged(o Options) error {
 	return nil
 }
 
-// applyManagedLayer merges the valid and wanted keys of a managed layer. It reports whether the layer is a JSON object.
+// applyManagedLayer merges the keys of a managed layer that are valid and wanted. It reports whether the layer is a
+// JSON object.
 func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key string) bool) bool {
 	var file map[string]any
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
@@ -67,7 +68,7 @@ func isRestrictiveKey(key string) bool {
 }
 
 // dropUnmanaged removes the rules and hooks that managed settings disable. In a user's settings, disableAllHooks
-// disables the user's hooks; in managed settings, all hooks.
+// disables the user's hooks. In managed settings, it disables all hooks.
 func (s *Settings) dropUnmanaged() {
 	hooksOnly, all := false, false
 	for _, layer := range s.Layers {

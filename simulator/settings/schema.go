@@ -12,8 +12,8 @@ import (
 // check validates a JSON value.
 type check func(v any) bool
 
-// invalidKeys returns the keys of a file with values that the CLI rejects, in the order of its schema as far as that
-// is known. One such key makes the CLI ignore the whole file; unknown keys are allowed (observed with 2.1.329).
+// invalidKeys returns the keys of a file with values that the CLI rejects, in the order of its schema as far as that is
+// known. One such key makes the CLI ignore the whole file; unknown keys are allowed (observed with 2.1.329).
 func invalidKeys(file map[string]any) []string {
 	var bad []string
 	for key, valid := range knownKeys() {
@@ -38,7 +38,7 @@ func faultRank(key string) int {
 	return len(first)
 }
 
-// knownKeys returns the keys whose values are validated. Keys for which the CLI tolerates faults (theme, viewMode,
+// knownKeys returns a check for each key that the CLI validates. Keys for which it tolerates faults (theme, viewMode,
 // effortLevel, the lists of MCP servers …) are not included.
 func knownKeys() map[string]check {
 	checks := map[string]check{
@@ -137,7 +137,7 @@ func mapOf(c check) check {
 	}
 }
 
-// checkObject validates the named fields if they are present.
+// checkObject returns a check for objects that validates these fields if they are present.
 func checkObject(fields map[string]check) check {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
@@ -150,7 +150,7 @@ func checkObject(fields map[string]check) check {
 	}
 }
 
-// requireFields requires the named fields.
+// requireFields returns a check for objects that have these fields and pass c.
 func requireFields(c check, keys ...string) check {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
@@ -162,8 +162,8 @@ func requireFields(c check, keys ...string) check {
 	}
 }
 
-// validGuardHooks validates the hooks of events that guard permissions. Invalid hooks of
-// other events are removed one by one (see pruneHooks).
+// validGuardHooks validates the hooks of events that guard permissions. Invalid hooks of other events are removed one
+// by one (see pruneHooks).
 func validGuardHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {
@@ -178,7 +178,6 @@ func validGuardHooks(v any) bool {
 // the whole file.
 func isGuardEvent(event string) bool { return claudecode.HookEventNamed(event).CanGuardPermissions }
 
-// validGroups validates the matchers of an event.
 func validGroups(v any) bool {
 	return listOf(requireFields(checkObject(map[string]check{"matcher": isText, "hooks": listOf(validHook)}), "hooks"))(v)
 }
@@ -216,7 +215,7 @@ func hookFields(kind string) []string {
 	}
 }
 
-// validEvents lists the hook events in the order in which messages list them.
+// validEvents returns the names of the hook events, in the order of messages.
 func validEvents() string {
 	var names []string
 	for _, e := range claudecode.HookEvents() {
@@ -225,5 +224,4 @@ func validEvents() string {
 	return strings.Join(names, ", ")
 }
 
-// isHookEvent reports whether the event exists.
 func isHookEvent(name string) bool { return claudecode.HookEventNamed(name).Name != "" }

@@ -17,7 +17,7 @@ type serverEntry struct {
 	URL     string   `json:"serverUrl"`
 }
 
-// Server holds the properties of a server that a [ServerList] checks.
+// Server contains the properties of a server that a [ServerList] checks.
 type Server struct {
 	Name    string
 	Command []string // command and arguments; empty means that it is not a stdio server

@@ -1,7 +1,7 @@
 // Package settings reads settings.json files from their sources and merges them.
 //
-// An invalid user or project file is skipped and reported. A --settings value
-// without a file, and managed settings that are not JSON, are errors.
+// An invalid user or project file is skipped and reported. A --settings value without a file, and managed settings that
+// are not JSON, are errors.
 package settings
 
 import (
@@ -26,14 +26,14 @@ const (
 
 // Options specify which sources to read.
 type Options struct {
-	StateDir string // holds settings.json and .claude.json
+	StateDir string // contains settings.json and .claude.json
 	CWD      string // absolute
-	// Sources are the file sources to read ("user", "project", "local"); nil means all,
-	// empty means none. Flag and managed settings are always read.
+	// Sources are the file sources to read ("user", "project", "local"); nil means all, empty means none. Flag and
+	// managed settings are always read.
 	Sources   []string
 	FlagValue string // --settings: JSON text or the path of a file; empty means none
-	// HostSettings holds settings that the host sent later, by key, to be merged into those
-	// of --settings; both form one source.
+	// HostSettings contains settings that the host sent later, by key. They are merged into those of --settings and
+	// form one source with them.
 	HostSettings map[string]json.RawMessage
 	// Managed are settings that a host imposes, as JSON; nil means none. Only settings that restrict the session are
 	// used.
@@ -48,7 +48,7 @@ type Options struct {
 	Glob func(pattern string) ([]string, error)
 }
 
-// Layer holds the settings of one source.
+// Layer contains the settings of one source.
 type Layer struct {
 	Source Source
 	Path   string // empty means not from a file
@@ -67,8 +67,8 @@ type Rule struct {
 // Permissions is the merged permissions table.
 type Permissions struct {
 	Rules []Rule // allow, deny, ask of each layer, in rising precedence
-	// DefaultMode is empty if it is not set, or if a project file sets a mode that
-	// it must not set: bypassPermissions, auto.
+	// DefaultMode is empty if it is not set, or if a project file sets a mode that it must not set: bypassPermissions,
+	// auto.
 	DefaultMode   string
 	Directories   []Directory
 	DisableBypass bool // bypassPermissions is not available at all
@@ -122,7 +122,7 @@ type Settings struct {
 	MemoryDir       string // directory of memories; empty means the default
 	NoMemory        bool
 
-	DisableAllHooks            bool // true if hooks are switched off, except those of managed settings
+	DisableAllHooks            bool // hooks are switched off, except those of managed settings
 	AllowedServers             *ServerList
 	DeniedServers              *ServerList
 	EnableAllProjectMCPServers bool
@@ -135,8 +135,8 @@ type Settings struct {
 	Warnings []string
 	// Faults are the same problems, as the real CLI reports them with text output.
 	Faults []Fault
-	// TrustWarning is a message for stderr: allow rules of the project were ignored
-	// because the folder is not trusted. Empty means none.
+	// TrustWarning is a message for stderr: allow rules of the project were ignored because the folder is not trusted.
+	// Empty means none.
 	TrustWarning string
 }
 

@@ -20,7 +20,7 @@ func appendArguments(body, args string, used bool) string {
 	return body + "\n\nARGUMENTS: " + args
 }
 
-// fillPlaceholders replaces the placeholders in body; used is true if one had a value.
+// fillPlaceholders replaces the placeholders in body; used is true if at least one had a value.
 func fillPlaceholders(body, args string, names []string) (text string, used bool) {
 	words := SplitWords(args)
 	var b strings.Builder
@@ -46,8 +46,8 @@ func fillPlaceholders(body, args string, names []string) (text string, used bool
 	}
 }
 
-// placeholderValue returns the value of the placeholder at the start of s and the length of the placeholder; or 0 if
-// none exists. The longest name is used, and names before numbers.
+// placeholderValue returns the value and the length of the placeholder at the start of s; the length is 0 if s does not
+// begin with one. The longest name is used, and names before numbers.
 func placeholderValue(s, args string, words, names []string) (value string, n int) {
 	for i, name := range names {
 		if n < 1+len(name) && hasName(s[1:], name) {
@@ -128,7 +128,7 @@ func FillWithShell(body, args string, names []string, run func(command, pattern 
 	return body, nil
 }
 
-// outputMarker represents the output of a command until the arguments are filled in.
+// outputMarker is the placeholder for the output of a command until the arguments are filled in.
 func outputMarker(i int) string { return fmt.Sprintf("\x00%d\x00", i) }
 
 // SplitWords splits arguments as a shell does: at blanks and operators that are not quoted. The text from an
@@ -167,7 +167,7 @@ func SplitWords(args string) []string {
 	return words
 }
 
-// quotedWord reads the quote that s begins with; n is the length of the quote.
+// quotedWord returns the text of the quotation at the start of s and its length in s.
 func quotedWord(s string) (text string, n int) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {

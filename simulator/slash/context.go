@@ -20,7 +20,7 @@ type MemoryFile struct {
 	Tokens int    `json:"tokens"`
 }
 
-// LoadedContext is what the session has loaded in addition to the conversation.
+// LoadedContext is the part of the context that the session has loaded in addition to the conversation.
 type LoadedContext struct {
 	MCPTools    []UsageItem
 	MemoryFiles []MemoryFile
@@ -51,7 +51,7 @@ type Context struct {
 
 // ContextWindow is the maximum size of a conversation.
 type ContextWindow struct {
-	Tokens        int  // tokens
+	Tokens        int
 	IsRequested   bool // the window is not the model's own
 	NoAutoCompact bool // a full conversation is not compacted automatically
 }
@@ -115,7 +115,7 @@ func orEmpty[T any](s []T) []T {
 	return s
 }
 
-// Text formats the context usage as a table.
+// Text formats the context usage as Markdown tables.
 func (c Context) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, shortNumber(c.TotalTokens), shortNumber(c.MaxTokens), c.Percentage)

@@ -1,4 +1,4 @@
-// Package slash parses slash commands and produces the messages of the local ones.
+// Package slash parses slash commands and formats the messages of commands that run without the model.
 package slash
 
 import (
@@ -31,7 +31,7 @@ func Parse(prompt string) (Call, bool) {
 	return Call{Name: m[1], Args: strings.TrimSpace(prompt[len(m[0]):])}, true
 }
 
-// Tags returns the transcript's form of a call, which replaces the prompt (spec: cli-contract 9.6).
+// Tags returns the text for transcripts of a command, which replaces the prompt (spec: cli-contract 9.6).
 func (c Call) Tags() string {
 	s := "<command-message>" + c.Name + "</command-message>\n<command-name>/" + c.Name + "</command-name>"
 	if c.Args != "" {
@@ -40,7 +40,7 @@ func (c Call) Tags() string {
 	return s
 }
 
-// Output wraps the output of a local command as user messages contain it.
+// Output wraps the output of a local command in the tags of user messages.
 func Output(text string) string { return "<local-command-stdout>" + text + "</local-command-stdout>" }
 
 // ErrorOutput is like [Output] but for a command that failed. Tags in the text of a failed shell command are escaped.
@@ -62,7 +62,7 @@ type Expansion struct {
 	Model string
 }
 
-// LocalTags returns the text for transcripts of a command that the CLI itself answers. name is the canonical name of
+// LocalTags returns the text for transcripts of a command that runs without the model. name is the canonical name of
 // the command, even if an alias was typed.
 func (c Call) LocalTags(name string) string {
 	const gap = "\n            "
@@ -70,7 +70,7 @@ func (c Call) LocalTags(name string) string {
 		"<command-args>" + c.Args + "</command-args>"
 }
 
-// Outcome is the result of a command that the CLI itself answers.
+// Outcome is the result of a command that runs without the model.
 type Outcome struct {
 	Text string
 	// Name is the canonical name of the command; empty means the typed name.
@@ -106,7 +106,7 @@ type Model struct {
 	USD                 float64
 }
 
-// Cost returns the text of /cost.
+// Cost contains the figures of /cost.
 type Cost struct {
 	USD                      float64
 	APIMS, WallMS            int

@@ -22,7 +22,8 @@ const (
 	cronWeekday
 )
 
-// ParseCron reads an expression of five fields, each a list of values, ranges, and steps of a range or of "*".
+// ParseCron parses an expression of five fields, each a list of values, ranges, and steps of a range or of "*". It
+// returns false if the expression is invalid.
 func ParseCron(expr string) (Schedule, bool) {
 	words := strings.Fields(expr)
 	c := Schedule{expr: expr}
@@ -45,7 +46,7 @@ func ParseCron(expr string) (Schedule, bool) {
 	return c, true
 }
 
-// cronPart returns the values of one part of a list.
+// cronPart returns the values of one part of a list as a bit set.
 func cronPart(part string, low, high int) (uint64, bool) {
 	span, steps, stepped := strings.Cut(part, "/")
 	step := 1
@@ -108,8 +109,8 @@ func (c Schedule) Next(t time.Time) (time.Time, bool) {
 
 func (c Schedule) matchesField(field, value int) bool { return c.fields[field]>>value&1 == 1 }
 
-// matchesDay reports whether the schedule matches this day: if it limits both the day of
-// the month and the day of the week, one of them is enough.
+// matchesDay reports whether the schedule matches the day of t. If the schedule limits both the day of the month and
+// the day of the week, one of them must match.
 func (c Schedule) matchesDay(t time.Time) bool {
 	const everyDay, everyWeekday = 1<<32 - 2, 1<<7 - 1
 	day, weekday := c.matchesField(cronDay, t.Day()), c.matchesField(cronWeekday, int(t.Weekday()))

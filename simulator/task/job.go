@@ -52,7 +52,7 @@ func (j Job) NextRun() float64 {
 	return unixMillis(first) + min(j.jitterFraction()*0.5*milliseconds(second.Sub(first)), milliseconds(maxDelay))
 }
 
-// jitterFraction returns the job's individual fraction below 1.
+// jitterFraction returns a fraction below 1 that depends on the job's id.
 func (j Job) jitterFraction() float64 {
 	n, err := strconv.ParseUint(j.ID, 16, 32)
 	if err != nil {
@@ -65,7 +65,7 @@ func unixMillis(t time.Time) float64 { return float64(t.UnixMilli()) }
 
 func milliseconds(d time.Duration) float64 { return float64(d / time.Millisecond) }
 
-// NewJob creates an unscheduled job, created now.
+// NewJob returns a new job, which [Set.Schedule] can store.
 func (s *Set) NewJob(c Schedule, prompt string) Job {
 	return Job{ID: strings.ReplaceAll(s.options.NewID(), "-", "")[:8], Cron: c, Prompt: prompt, Created: s.options.Now()}
 }

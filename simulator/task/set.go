@@ -20,12 +20,12 @@ type Options struct {
 	Now   func() time.Time // nil means always time.Time{}
 	// Dir returns the current directory of output files; nil or empty means no output files.
 	Dir func() string
-	// Ordered makes runs repeatable: background agents run one at a time between
-	// turns, and their events are shown then.
+	// Ordered makes runs repeatable: background agents run one at a time between turns, and their events are shown
+	// then.
 	Ordered bool
 }
 
-// Phase is the time at which events are taken.
+// Phase is the time at which events are taken from a set.
 type Phase int
 
 // The phases: during a turn, and between turns.
@@ -46,11 +46,11 @@ const (
 	KilledBySystem
 )
 
-// Set holds the tasks of one session. Its methods may be called from many
-// goroutines; only one goroutine may take events.
+// Set contains the tasks of one session. Its methods may be called from many goroutines; only one goroutine may take
+// events.
 type Set struct {
 	options Options
-	ready   chan struct{} // holds one token while there may be changes
+	ready   chan struct{} // receives a token after a change
 	jobs    sync.WaitGroup
 
 	mu            sync.Mutex
@@ -61,8 +61,7 @@ type Set struct {
 	notices       []Notification
 	waitingAgents []func() // agents that run between turns (Ordered)
 	agentRunning  bool     // one of them is running
-	// isLaunching is true if a call has started a background task, and if the reply to
-	// its result has not been shown yet.
+	// isLaunching is true if a call has started a background task, and the reply to its result has not been shown yet.
 	isLaunching bool
 	scheduled   []Job
 	closed      bool
@@ -101,8 +100,8 @@ func (s *Set) outputFile(id string) string {
 	return filepath.Join(dir, id+".output")
 }
 
-// Start registers a task and queues its start frames. A foreground command has no
-// output file, because its call returns the output.
+// Start registers a task and queues its start frames. A foreground command has no output file, because its call returns
+// the output.
 func (s *Set) Start(i Info) *Task {
 	s.mu.Lock()
 	again := s.find(i.ID) != nil
@@ -204,8 +203,8 @@ func (s *Set) StopAll(by Killer) {
 	}
 }
 
-// Interrupt stops the background agents when the session is interrupted; commands
-// continue. Their further events are neither waited for nor shown.
+// Interrupt stops the background agents when the session is interrupted; commands continue. Later events of the agents
+// are neither waited for nor shown.
 func (s *Set) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,8 +267,8 @@ func (s *Set) MarkShown() {
 	s.shownSignal = make(chan struct{})
 }
 
-// MarkLaunched records that the model has replied to the results of the calls so far, or that the session waits for this
-// reply. Now the events of the tasks that these calls started may be shown.
+// MarkLaunched records that the model has replied to the results of the calls so far, or that the session waits for
+// this reply. From then on, the events of the tasks that these calls started may be shown.
 func (s *Set) MarkLaunched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,16 +305,16 @@ func (s *Set) NextNotice() (Notification, bool) {
 	return n, true
 }
 
-// HasPendingNotice reports whether there is a notification that the model has not received.
-// In an ordered set it becomes visible only with all events of the agent.
+// HasPendingNotice reports whether there is a notification that the model has not received. In an ordered set it
+// becomes visible only with all events of the agent.
 func (s *Set) HasPendingNotice() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.notices) > 0 && !s.agentRunning
 }
 
-// HasRunningTask reports whether a background task is running; an agent of an ordered set
-// counts until all its events can be taken.
+// HasRunningTask reports whether a background task is running. An agent of an ordered set counts until all its events
+// can be taken.
 func (s *Set) HasRunningTask() bool {
 	if len(s.Running()) > 0 {
 		return true
@@ -364,7 +363,7 @@ func (s *Set) Output(id string) ([]byte, error) {
 	return data, err
 }
 
-// Clear ends all tasks silently, as for a new conversation.
+// Clear ends all tasks without events and notifications, as for a new conversation.
 func (s *Set) Clear() {
 	s.StopAll(KilledByUser)
 	s.mu.Lock()
@@ -429,7 +428,7 @@ func (s *Set) signal() {
 }
 
 func (s *Set) find(id string) *Task {
-	for _, t := range slices.Backward(s.tasks) { // backwards, to find the last run of a task that was continued
+	for _, t := range slices.Backward(s.tasks) { // backwards, to find the last run of a continued task
 		if t.ID == id && id != "" {
 			return t
 		}

@@ -1,8 +1,8 @@
 // Package task manages the background work of a session: sub-agents and commands that continue after their tool call.
 // It queues their events and keeps the notifications that the model has not received.
 //
-// The events of a task have a fixed order (started, its own events, updated, notification), each of which occurs
-// once, and no event follows the end of a task.
+// The events of a task have a fixed order: started, its own events, updated, notification. No event follows the end of
+// a task.
 package task
 
 import (
@@ -170,8 +170,8 @@ func (t *Task) Detach() {
 // Elapsed returns the time since the task started.
 func (t *Task) Elapsed() time.Duration { return t.set.options.Now().Sub(t.started) }
 
-// InBackground reports whether the conversation continues while the task runs: it
-// is a background task, or was started by one.
+// InBackground reports whether the conversation continues while the task runs: it is a background task, or was started
+// by one.
 func (t *Task) InBackground() bool { return t.inBackground }
 
 // Write appends to the task's output file, if it has one. Write errors are ignored.
@@ -200,7 +200,7 @@ func (t *Task) End(e End) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.finish(e)
-	if t.out != nil { // it was written to after the task had ended
+	if t.out != nil { // Write was called after the end of the task
 		t.out.Close()
 		t.out = nil
 	}
@@ -215,7 +215,7 @@ func (t *Task) finish(e End) {
 	if t.killer != notKilled {
 		e.Status = StatusKilled
 	}
-	if t.killer == KilledBySystem { // the kill is not reported
+	if t.killer == KilledBySystem { // the reason for the end is not reported
 		e.Summary, e.Usage = t.Description, nil
 	}
 	if t.IsAmbient {
@@ -301,7 +301,7 @@ func (t *Task) notificationFrame(e End) *protocol.System {
 	return &protocol.System{Subtype: "task_notification", Fields: append(fields, t.ambientFields()...)}
 }
 
-// ambientFields returns the keys that tell hosts not to show a task.
+// ambientFields returns the keys that make hosts hide a task.
 func (t *Task) ambientFields() []protocol.Field {
 	if !t.IsAmbient {
 		return nil
@@ -344,7 +344,7 @@ func (t *Task) endNotice(e End) Notification {
 	return Notification{Text: b.String(), Origin: runOrigin(t.RunID)}
 }
 
-// runOrigin returns the origin of a turn about a run; it has no id if the run continues.
+// runOrigin returns the origin of a turn about a run; the id is empty if the run continues.
 func runOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
@@ -400,7 +400,6 @@ func (s *Set) HasActiveAgent() bool {
 	return anyAgent(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
 }
 
-// anyAgent reports whether a background agent has a property.
 func anyAgent(s *Set, is func(*Task) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// agentMeta is the .meta.json file of a sub-agent's transcript.
+// agentMeta is the content of the .meta.json file of a sub-agent's transcript.
 type agentMeta struct {
 	AgentType   string `json:"agentType"`
 	IsBuiltIn   bool   `json:"isBuiltIn"`
@@ -17,8 +17,8 @@ type agentMeta struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// attribution determines the attribution keys of the model's next lines: a skill after it was loaded, and an MCP
-// server if the last call of a round went to it.
+// attribution determines the attribution keys of the model's next lines: a skill after it was loaded, and an MCP server
+// if the last call of a round used it.
 type attribution struct {
 	protocol.Attribution
 	modelReplied bool              // the model has written since the last result
@@ -56,7 +56,7 @@ func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protoco
 	return c.Attribution
 }
 
-// addResult records the result of a call; m is nil if the tool does not belong to an MCP server.
+// addResult records the result of a call; call is nil if the tool does not belong to an MCP server.
 func (c *attribution) addResult(call *protocol.MCPCall) {
 	if c.modelReplied {
 		c.modelReplied, c.MCPServer, c.MCPTool = false, "", ""
@@ -107,7 +107,7 @@ func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error 
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), lines...)
 }
 
-// recordUser records a user line of a sub-agent. The first one is its prompt, a string, followed by its context.
+// recordUser records a user line of a sub-agent. The first one is its prompt, a string, and is followed by its context.
 func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
@@ -128,7 +128,8 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 	return a.conversation.writer.writeLines(a.conversation.agentPath(id), append(hooks, a.attachments.agentListings(id)...)...)
 }
 
-// writeMeta writes the .meta.json file. A mirror receives it as a line of the transcript (spec: cli-contract 8.5).
+// writeMeta writes the .meta.json file. A session mirror receives it as a line of the transcript (spec: cli-contract
+// 8.5).
 func (a *agentTranscripts) writeMeta(id string) error {
 	meta := a.meta[id]
 	data, err := protocol.Marshal(meta)

@@ -140,20 +140,20 @@ func (l *contextAttachments) writeContext() error {
 	return l.lines.write(append(lines, l.firstRequestLines("")...)...)
 }
 
-// writeChanges writes the context again after a compaction; part of it follows with the next prompt.
+// writeChanges writes the context again after a compaction; the rest of it follows with the next prompt.
 func (l *contextAttachments) writeChanges() error {
 	l.contextPending = true
 	return l.lines.write(l.repeatListings()...)
 }
 
-// repeatListings returns the context that a compaction has removed from the conversation.
+// repeatListings returns the attachments that a compaction has removed from the conversation.
 func (l *contextAttachments) repeatListings() []any {
 	l.environmentWritten = true
 	now := l.sessionContext()
 	return append(l.listingAttachments("", now, false), l.changeAttachments("", now)...)
 }
 
-// agentListings returns the context of a sub-agent's prompt.
+// agentListings returns the attachments with the context of a sub-agent's prompt.
 func (l *contextAttachments) agentListings(id string) []any {
 	now := l.sessionContext()
 	now.Agents = nil
@@ -163,7 +163,7 @@ func (l *contextAttachments) agentListings(id string) []any {
 	return append(lists, l.firstRequestLines(id)...)
 }
 
-// changeAttachments returns the directory and model of the agent.
+// changeAttachments returns the attachments that describe the environment and the model.
 func (l *contextAttachments) changeAttachments(agentID string, now SessionContext) []any {
 	m := l.conversation.options.Machine
 	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.options.CWD, m.IsWorktree
@@ -187,7 +187,8 @@ func (l *contextAttachments) changeAttachments(agentID string, now SessionContex
 	}
 }
 
-// directoryReminder tells the model which additional directories were added or removed; nil means none.
+// directoryReminder returns the line that reminds the model which additional directories were added or removed; nil
+// means no change.
 func (th *conversation) directoryReminder(before, after []string) *protocol.AttachmentLine {
 	change := environmentChange{"additionalWorkingDirectories", missingFrom(before, after), missingFrom(after, before)}
 	if len(change.Added)+len(change.Removed) == 0 {
@@ -212,8 +213,8 @@ func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) snapshot {
 	}
 }
 
-// listingAttachments returns the tools, agents and skills. Servers that are still starting are listed only at
-// the start.
+// listingAttachments returns the attachments that list tools, agents and skills. Servers that are still starting are
+// listed only at the start.
 func (l *contextAttachments) listingAttachments(agentID string, now SessionContext, start bool) []any {
 	var lines []any
 	if now.Deferred != nil {
@@ -252,12 +253,12 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 	return lines
 }
 
-// firstRequestLines returns the lines that precede the first request.
+// firstRequestLines returns the attachments that precede the first request.
 func (l *contextAttachments) firstRequestLines(agentID string) []any {
-	return append(l.openingAttachments(agentID), l.directoryChange(agentID))
+	return append(l.openingAttachments(agentID), l.commitAttachment(agentID))
 }
 
-// openingAttachments returns the context that sub-agents do not have. It does not include the state of the repository.
+// openingAttachments returns the attachments with the session context, which is empty here, and the date.
 func (l *contextAttachments) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	return []any{
@@ -266,8 +267,8 @@ func (l *contextAttachments) openingAttachments(agentID string) []any {
 	}
 }
 
-// directoryChange returns the attachment that says how commits are signed.
-func (l *contextAttachments) directoryChange(agentID string) any {
+// commitAttachment returns the attachment with the texts that end commits and pull requests.
+func (l *contextAttachments) commitAttachment(agentID string) any {
 	author := ""
 	if l.conversation.options.Context != nil {
 		author = l.conversation.options.Context.CurrentModel().Name

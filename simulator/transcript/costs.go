@@ -60,8 +60,8 @@ func (c *costs) stateLine(id string) protocol.CostStateLine {
 	return line
 }
 
-// changesFile reports whether an output may contain the patch that changedLines counts. It avoids
-// encoding a long output as JSON if its struct has no field for one.
+// changesFile reports whether an output may contain the patch that changedLines counts. This avoids encoding a long
+// output as JSON if its struct has no field for a patch.
 func changesFile(output any) bool {
 	if _, ok := output.(json.Marshaler); ok {
 		return true

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sessionLabels are the lines from which session lists are built: titles, the last prompt, the tools used.
+// sessionLabels writes the lines from which session lists are built: titles, the last prompt, the tools used.
 type sessionLabels struct {
 	conversation      *conversation
 	title             string // empty means none
@@ -45,7 +45,7 @@ func (l *sessionLabels) openingLines() []any {
 	return lines
 }
 
-// closingLines returns the lines that describe the conversation so far. They repeat the opening lines.
+// closingLines returns the lines that describe the conversation so far. They repeat opening lines.
 func (l *sessionLabels) closingLines() []any {
 	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaves[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
@@ -116,8 +116,8 @@ func (l *sessionLabels) recordPrompt(ev *protocol.PromptAccepted) {
 	}
 }
 
-// recordTools records the tools that a message calls, when its first block arrives. Tools that were not offered to
-// the model are ignored.
+// recordTools records the tools that a message calls, and reports whether one of them is new. Tools that were not
+// offered to the model are ignored.
 func (l *sessionLabels) recordTools(ev *protocol.Assistant, offered RequestContext) bool {
 	if ev.Final == nil {
 		return false

@@ -9,13 +9,13 @@ type lineWriter struct {
 	opened            bool  // the lines at the head of the file are written
 	endsInPartialLine bool  // the transcript ends within a line
 	waitingLines      []any // lines that wait for the next ones
-	// pending returns the history that is copied before the first line of a fork, with the id of the fork's first
-	// prompt; nil means nothing to copy.
+	// pending returns the history to copy before the first line of a fork, given the id of the fork's first prompt; nil
+	// means nothing to copy.
 	pending func(promptID string) []byte
 }
 
-// write appends lines to the session's transcript. It first writes the opening lines and, in a
-// fork, the lines copied from the source.
+// write appends lines to the session's transcript. Before the first, it writes the opening lines and, in a fork, the
+// lines copied from the source.
 func (p *lineWriter) write(lines ...any) error {
 	if err := p.open(); err != nil {
 		return err

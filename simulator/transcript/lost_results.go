@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// unansweredCall is a call whose result an earlier process did not record.
+// unansweredCall is a call without a recorded result.
 type unansweredCall struct{ id, message string }
 
 // unansweredCalls returns the calls without a result.
@@ -27,8 +27,8 @@ func unansweredCalls(history []Message) (calls []unansweredCall) {
 const lostResultText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
 	"Check whether it took effect before relying on it or running it again.]"
 
-// lostResultLines returns the lines that complete the conversation of an earlier process before the next
-// prompt: results for interrupted calls, and an empty reply if the model had not answered yet.
+// lostResultLines returns the lines that complete the conversation of an earlier process before the next prompt:
+// results for interrupted calls, and an empty reply if the model had not answered yet.
 func (r *recorder) lostResultLines(promptID string) []any {
 	var lines []any
 	for _, c := range r.unanswered {

@@ -16,15 +16,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options specifies which session to open and how to write it. With only StateDir, CWD and Clock set it
-// opens a new session.
+// Options specifies which session to open and how to write it. With only StateDir, CWD and Clock set, it opens a new
+// session.
 type Options struct {
-	StateDir string // holds projects/ and claudeless/
+	StateDir string // contains projects/ and claudeless/
 	CWD      string // absolute; symbolic links are resolved here
 	Project  string // the directory that names the project folder; empty means CWD
 	ID       string // --session-id; a conversation that exists is an error
-	// DefaultID is the id of a fresh session without ID; empty means a new one. If it
-	// exists its transcript is appended to.
+	// DefaultID is the id of a new session without ID; empty means a generated one. If its transcript exists, it is
+	// appended to.
 	DefaultID string
 	// RestartIDs restarts the ids of NewID for the n-th run, because ids that derive from a seed repeat the ids of
 	// the previous run. Nil means ids never repeat.
@@ -44,8 +44,8 @@ type Options struct {
 	Machine    Machine
 	Context    ContextSource // nil means that nothing is known about the model
 	Clock      Clock         // required
-	// OnLine receives every line after it was written, in order and without its
-	// newline (--session-mirror); nil means none. Not called with NoPersist.
+	// OnLine receives every line after it was written, in order and without its newline (--session-mirror); nil means
+	// none. Not called with NoPersist.
 	OnLine func(path string, line []byte)
 }
 
@@ -55,12 +55,12 @@ type Clock interface {
 	NewID() string
 }
 
-// ContextSource returns the current context of the model.
+// ContextSource provides the current context of the model.
 type ContextSource interface {
 	SessionContext() SessionContext
 	CurrentModel() ModelContext
-	// PreviousDirectory returns the directory in which commands run now; empty means the directory at the start.
-	PreviousDirectory() string
+	// CurrentDirectory returns the directory in which commands run now; empty means the directory at the start.
+	CurrentDirectory() string
 	// AgentDir returns the worktree in which an agent works; empty means the directory of the session.
 	AgentDir(agentID string) string
 	// RequestContext returns what requests to the model contain in addition to messages. kind is the type of the
@@ -215,8 +215,8 @@ func (o Options) findTitle() (string, error) {
 	return "", several
 }
 
-// findID looks for a session in the folder of the working directory first, then in all others,
-// because a session can be resumed from any directory.
+// findID looks for a session in the folder of the working directory first, then in all others, because a session can be
+// resumed from any directory.
 func (o Options) findID(id string) (string, error) {
 	name := id + ".jsonl"
 	paths := []string{filepath.Join(o.projectDir(), name)}

@@ -27,14 +27,14 @@ const deferredType = "hook_deferred_tool"
 type parsedTranscript struct {
 	entries            []entry
 	leaf               string // uuid of the last line of the conversation
-	hasConversation    bool   // there is a conversation
+	hasConversation    bool   // a line is a message
 	sessionID          string // session id of the last line that has one
 	title              string
 	aiTitle            string
 	tools              []string
 	prompt             string                  // prompt of the last line of type last-prompt
 	costs              *protocol.CostStateLine // last recorded costs; nil means none
-	hasEnded           bool                    // the file ends in a newline, or is empty
+	endsInNewline      bool                    // the file ends in a newline, or is empty
 	deferred           string                  // id of the last deferred call
 	turns              int                     // number of prompts according to the lines
 	environmentWritten bool                    // the model has received the description of its environment
@@ -63,8 +63,8 @@ func (e entry) isMessage() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.isSidechain
 }
 
-// canBeParent reports whether later lines may refer to the entry as their parent. The titles and tags
-// written by SDKs have ids too, but are never parents.
+// canBeParent reports whether later lines may refer to the entry as their parent. The titles and tags written by SDKs
+// have ids too, but are never parents.
 func (e entry) canBeParent() bool {
 	switch e.kind {
 	case "user", "assistant", "attachment", "system":
@@ -80,13 +80,13 @@ func readTranscript(path string) (*parsedTranscript, error) {
 	}
 	t := parseTranscript(data)
 	if info, err := os.Stat(path); err == nil && info.Size() != int64(len(data)) {
-		t.hasEnded = true // another process is appending to the file
+		t.endsInNewline = true // another process is appending to the file
 	}
 	return t, nil
 }
 
 func parseTranscript(data []byte) *parsedTranscript {
-	t := &parsedTranscript{readFiles: map[string]string{}, hasEnded: len(data) == 0 || data[len(data)-1] == '\n'}
+	t := &parsedTranscript{readFiles: map[string]string{}, endsInNewline: len(data) == 0 || data[len(data)-1] == '\n'}
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		line = bytes.TrimSpace(line)
 		var keys map[string]json.RawMessage
@@ -154,7 +154,8 @@ func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 	t.entries = append(t.entries, e)
 }
 
-// fileResult records the file that a call has read completely or written. An edit makes its content unknown.
+// fileResult records the content of a file that a call has read completely or written. After an edit the content is
+// unknown.
 func (t *parsedTranscript) fileResult(keys map[string]json.RawMessage) {
 	var result struct {
 		FilePath  string
@@ -175,7 +176,6 @@ func (t *parsedTranscript) fileResult(keys map[string]json.RawMessage) {
 	}
 }
 
-// readAttachment reads an attachment line.
 func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	var a struct {
 		Type      string          `json:"type"`
@@ -213,7 +213,7 @@ func textsOf(content json.RawMessage) []string {
 	return []string{text}
 }
 
-// count counts the prompts. If any prompts are numbered, it counts only those.
+// count counts the prompts. If prompts are numbered, only the numbers count.
 func (t *parsedTranscript) count(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch decodeKey(keys, "turnPosition", &at); {
@@ -304,7 +304,7 @@ type PreviousReply struct {
 }
 
 // previousReply returns the last reply in the conversation that ends with leaf, or nil. It ignores messages that the
-// CLI itself wrote.
+// CLI wrote.
 func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 	var last *PreviousReply
 	ids := map[string]bool{}
@@ -332,8 +332,8 @@ func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 	return last
 }
 
-// endsWithoutText reports whether the conversation ends with a line that the model has not answered.
-func (t *parsedTranscript) endsWithoutText(leaf string) bool {
+// endsUnanswered reports whether the conversation ends with a line that the model has not answered.
+func (t *parsedTranscript) endsUnanswered(leaf string) bool {
 	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leaf })
 	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].isLastMessage
 }
@@ -376,8 +376,8 @@ func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	return nil
 }
 
-// copyAs returns the lines of the conversation up to leaf for the transcript of a fork: the same
-// uuids with another session id and a single prompt id.
+// copyAs returns the lines of the conversation up to leaf for the transcript of a fork: the same uuids with another
+// session id and a single prompt id.
 func (t *parsedTranscript) copyAs(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branchLines(leaf) {
@@ -410,7 +410,7 @@ func quoteText(s string) json.RawMessage {
 	return raw
 }
 
-// firstLine returns a prompt as session lists show it: the first text on one line, truncated if it is long.
+// firstLine returns a prompt in the form of session lists: its first text on one line, shortened to 200 characters.
 func firstLine(c protocol.Content) string {
 	const most = 200
 	text := c.Text

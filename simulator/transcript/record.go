@@ -89,8 +89,8 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-// endsReply reports whether an event of the main conversation comes after all results of a reply and the hook reports
-// about them.
+// endsReply reports whether an event of the main conversation follows all results of a reply and the hook reports about
+// them.
 func endsReply(ev protocol.Event) bool {
 	switch ev := ev.(type) {
 	case *protocol.StopHooks, *protocol.PromptAccepted:
@@ -181,11 +181,11 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
-// addSource records who wrote a text that is not a prompt.
+// addSource sets the keys that specify who wrote a text that is not a prompt.
 func addSource(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
-		line.Message = userText(text) // texts of the CLI itself are not lists here
+		line.Message = userText(text) // these texts of the CLI are strings, not lists
 	} else if !strings.HasPrefix(text, "[Request interrupted by user") {
 		return
 	}
@@ -218,11 +218,11 @@ func imageIDs(c protocol.Content) (ids []int) {
 	return ids
 }
 
-// commandCaveat precedes slash commands that the CLI itself runs.
+// commandCaveat precedes slash commands that run without the model.
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
-// recordCommand records a slash command that the CLI itself runs.
+// recordCommand records a slash command that runs without the model.
 func (r *recorder) recordCommand(ev *protocol.PromptAccepted, sentAtMS int64) error {
 	if ev.UnknownCommand {
 		e := r.conversation.newEnvelope("", "", ev.Timestamp)
@@ -421,7 +421,8 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// addOutcome adds why a call did not run and who decided that. It adds nothing if the host was not asked.
+// addOutcome sets the keys that specify why a call did not run and who decided that. It sets none if the host was not
+// asked.
 func addOutcome(line *protocol.UserLine, ev *protocol.User) {
 	if len(ev.ToolResultMeta) == 0 {
 		return
@@ -460,7 +461,7 @@ func isError(ev *protocol.User) bool {
 	return false
 }
 
-// setTitle sets the title of the session. An unchanged title writes nothing.
+// setTitle sets the title of the session and writes it, unless it is unchanged.
 func (r *recorder) setTitle(title string) error {
 	if title == r.labels.title {
 		return nil
@@ -485,7 +486,7 @@ func (r *recorder) close() error {
 	return r.recordEnd()
 }
 
-// recordEnd writes the costs of the conversation, if there was one.
+// recordEnd writes the costs of the conversation, if it has lines.
 func (r *recorder) recordEnd() error {
 	if !r.lines.opened {
 		return nil

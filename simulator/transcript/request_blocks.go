@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// blocksOf returns the content as a request contains it.
+// blocksOf returns the content in the form of a request.
 func blocksOf(c protocol.Content) []json.RawMessage {
 	if c.Blocks == nil {
 		return []json.RawMessage{textBlock(c.Text)}
@@ -29,7 +29,7 @@ func isType(block json.RawMessage, kind string) bool {
 	return json.Unmarshal(block, &b) == nil && b.Type == kind
 }
 
-// endLine appends a newline to a text that is followed by another text.
+// endLine appends a newline to a text block if the next block is a text, too.
 func endLine(block, next json.RawMessage) json.RawMessage {
 	var b protocol.TextBlock
 	if !isType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {

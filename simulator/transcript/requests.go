@@ -12,14 +12,14 @@ import (
 )
 
 // requestLog writes the lines about requests to the model: the system prompt, the tools, the messages that no other
-// line contains, and the requests themselves. The system prompt is worded by claudeless.
+// line contains, and the requests. The text of the system prompt is our own.
 type requestLog struct {
 	conversation  *conversation
 	conversations map[string]*modelInput // by agent id; "" is the main conversation
 	written       map[string]bool        // hashes of the shapes and messages that are in each file
 }
 
-// modelInput is a conversation as sent to the model.
+// modelInput is a conversation as the model receives it.
 type modelInput struct {
 	messages      []inputMessage
 	sentMessages  int            // number of messages of the last request
@@ -39,11 +39,12 @@ type inputMessage struct {
 	content    []json.RawMessage
 	lines      int
 	hash       string // hash, once the message was sent
-	blocks     int    // number of content blocks; the content is dropped once the message was sent
+	blocks     int    // number of content blocks; content is nil once the message was sent
 	isRendered bool   // its content is not the content of any line
 }
 
-// The attachment that keeps the prompt: at first the system prompt, and after the first reply also the tools.
+// promptSnapshot is the attachment with the prompt: at first the system prompt, and after the first reply also the
+// tools.
 type (
 	promptSnapshot struct {
 		Type         string   `json:"type"` // "prompt_snapshot"
@@ -71,13 +72,14 @@ type (
 	}
 )
 
-// silentTurnReminder reminds the model that it has called tools for some time without a word to the user.
+// silentTurnReminder reminds the model that it has called tools for some time without a text for the user.
 type silentTurnReminder struct {
 	Type string `json:"type"` // "silent_turn_reminder"
 	Text string `json:"text"`
 }
 
-// silentTurns is the number of replies without text after which the model is reminded, each time (observed with 2.1.330).
+// silentTurns is the number of consecutive replies without text after which the model is reminded (observed with
+// 2.1.330).
 const silentTurns = 5
 
 const silentText = "Say a word to the user about the state of the work."
@@ -126,7 +128,7 @@ func (l *requestLog) observe(value any) {
 // noticeOrigin is the origin of turns that begin with a notice about a background task.
 const noticeOrigin = "task_notification"
 
-// restore reads the conversation of a resumed transcript. The copy of a fork begins without requests.
+// restore reads the conversation of a resumed transcript. A fork begins without the requests of its source.
 func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 	c := l.inputOf("")
 	for _, e := range t.branchLines(leaf) {
@@ -291,7 +293,7 @@ func (m *inputMessage) countReminders() int {
 	return max(n, 0)
 }
 
-// requestLines returns the lines about the request that a message of the model answers; nil if none exist, or if
+// requestLines returns the lines about the request that a message of the model answers; nil if it needs none, or if
 // they were written with an earlier block of the message.
 func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any {
 	c := l.inputOf(agentID)
@@ -417,14 +419,15 @@ func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
 	return m.isRendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isType(b, "tool_result") })
 }
 
-// isFirst reports whether the file of an agent does not contain a hash yet.
+// isFirst records a hash, and reports whether the file of an agent did not contain it before.
 func (l *requestLog) isFirst(agentID, hash string) bool {
 	known := l.written[agentID+hash]
 	l.written[agentID+hash] = true
 	return !known
 }
 
-// cacheMarks returns the cache_control marks of a request with these messages: up to where the API may cache it.
+// cacheMarks returns the cache_control marks of a request with these messages: the positions up to which the API may
+// cache it.
 func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 	value := map[string]string{"type": "ephemeral"}
 	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}

@@ -84,7 +84,7 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 	})...)
 }
 
-// connectionCode finds the errno name in a message, such as "(ECONNREFUSED)".
+// connectionCode returns the errno name in a message, such as "(ECONNREFUSED)".
 func connectionCode(message string) string {
 	for word := range strings.FieldsFuncSeq(message, func(r rune) bool { return r < 'A' || r > 'Z' }) {
 		if len(word) > 3 && strings.HasPrefix(word, "E") {
@@ -162,8 +162,7 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 	})
 }
 
-// recordBoundary starts a new chain of lines: the boundary has no parent, and the next message has the boundary as
-// its parent.
+// recordBoundary starts a new chain of lines: the boundary has no parent, and is the parent of the next message.
 func (r *recorder) recordBoundary(ev *protocol.System) error {
 	before := r.conversation.leaves[""]
 	meta, _ := fieldValue(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
@@ -191,7 +190,7 @@ func (r *recorder) recordBoundary(ev *protocol.System) error {
 	return r.lines.write(line)
 }
 
-// recordCompaction writes what follows the boundary: the summary, the command that requested it, and the
+// recordCompaction writes the lines that follow the boundary: the summary, the command that requested it, and the
 // context for the model.
 func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
@@ -220,8 +219,8 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	return r.attachments.writeChanges()
 }
 
-// recordCompactionInTurn writes what follows the boundary in the middle of a turn, with all context at
-// once. A preserved prompt is not listed as summarized.
+// recordCompactionInTurn writes the lines that follow the boundary in the middle of a turn, with all context at once. A
+// prompt that is kept is not listed as summarized.
 func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
 	lines := r.attachments.openingAttachments("")
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
@@ -232,10 +231,10 @@ func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, li
 		line.TurnPosition.TurnIndex--
 	}
 	lines = append(append(lines, line), r.attachments.repeatListings()...)
-	return r.lines.write(append(lines, r.attachments.directoryChange(""))...)
+	return r.lines.write(append(lines, r.attachments.commitAttachment(""))...)
 }
 
-// recordLocalCommand writes the output of a command of the CLI itself.
+// recordLocalCommand writes the output of a slash command that ran without the model.
 func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
 	return r.lines.write(protocol.LocalCommandLine{

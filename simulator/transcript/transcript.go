@@ -1,5 +1,5 @@
-// Package transcript writes and reads the files of a conversation: transcripts
-// (JSONL), resuming and forking, and the state of the scenario.
+// Package transcript writes and reads the files of a conversation: transcripts (JSONL), resuming and forking, and the
+// state of the scenario.
 //
 // Every transcript line is appended with a single write, and the line of an event has the UUID of that event.
 package transcript
@@ -35,9 +35,9 @@ type Transcript struct {
 	closed           bool // by [Transcript.Close]
 }
 
-// Open finds or creates the session described by o. Nothing is written before the first
-// [Transcript.Record]. Possible errors are [*NotFoundError], [*InUseError], [*TitleError],
-// [*AmbiguousTitleError], [*RefusedError] and errors of reading a transcript.
+// Open finds or creates the session described by o. Nothing is written before the first [Transcript.Record]. Possible
+// errors are [*NotFoundError], [*InUseError], [*TitleError], [*AmbiguousTitleError], [*RefusedError] and errors of
+// reading a transcript.
 func Open(o Options) (*Transcript, error) {
 	if o.Clock == nil {
 		return nil, errors.New("transcript: Clock is required")
@@ -76,7 +76,6 @@ func Open(o Options) (*Transcript, error) {
 	return s, nil
 }
 
-// startSession starts a new session.
 func (th *conversation) startSession() error {
 	th.id = th.options.ID
 	if th.id == "" && !th.options.Fork {
@@ -96,7 +95,7 @@ func (th *conversation) startSession() error {
 	return nil
 }
 
-// chooseID returns an unused id. It reserves the id by creating a directory, so that concurrent runs do not share one.
+// chooseID sets an unused id. It reserves the id by creating a directory, so that concurrent runs do not share one.
 func (th *conversation) chooseID() error {
 	th.id = th.options.Clock.NewID()
 	if th.options.RestartIDs == nil || th.options.NoPersist {
@@ -117,7 +116,7 @@ func (th *conversation) chooseID() error {
 	return nil
 }
 
-// maxRuns is the maximum number of stored runs with the same seed.
+// maxRuns is the maximum number of stored runs of one seed.
 const maxRuns = 10_000
 
 // RefusedError means that the history cannot be cut as ResumeAt and DropsTurn require.
@@ -134,26 +133,26 @@ func (s *Transcript) resume(path string) error {
 	if err != nil {
 		return err
 	}
-	s.conversation.startSource = strings.TrimSuffix(filepath.Base(path), ".jsonl")
-	if !isID(s.conversation.startSource) && t.sessionID != "" {
-		s.conversation.startSource = t.sessionID
+	s.conversation.sourceID = strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	if !isID(s.conversation.sourceID) && t.sessionID != "" {
+		s.conversation.sourceID = t.sessionID
 	}
 	leaf := t.leaf
 	if s.conversation.options.ResumeAt != "" {
 		if err := t.dropAfter(s.conversation.options.ResumeAt, s.conversation.options.DropsTurn); err != nil {
-			return &RefusedError{SessionID: s.conversation.startSource, Message: err.Error()}
+			return &RefusedError{SessionID: s.conversation.sourceID, Message: err.Error()}
 		}
 		leaf = s.conversation.options.ResumeAt
 	}
 	th, rec := s.conversation, s.recorder
-	th.resumed, th.id, th.path = true, th.startSource, path
-	if th.options.Fork && th.options.ID != th.startSource {
+	th.resumed, th.id, th.path = true, th.sourceID, path
+	if th.options.Fork && th.options.ID != th.sourceID {
 		if err := th.startSession(); err != nil {
 			return err
 		}
 		th.forked, rec.lines.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
 	}
-	rec.lines.endsInPartialLine = !th.forked && !t.hasEnded
+	rec.lines.endsInPartialLine = !th.forked && !t.endsInNewline
 	s.history, s.previousReply, s.deferred, s.instructionFiles, s.hookTexts = t.branchMessages(leaf), t.previousReply(leaf), t.deferred, t.instructionFiles, t.hookTexts
 	s.readFiles = t.readFiles
 	for _, e := range t.entries {
@@ -165,7 +164,7 @@ func (s *Transcript) resume(path string) error {
 		rec.unanswered = unansweredCalls(s.history)
 	}
 	rec.requests.restore(t, leaf, th.forked)
-	rec.awaitsReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsWithoutText(leaf), t.turns, t.environmentWritten, t.contextPending
+	rec.awaitsReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsUnanswered(leaf), t.turns, t.environmentWritten, t.contextPending
 	th.leaves = map[string]string{"": leaf}
 	rec.labels.title, rec.labels.tools, rec.labels.prompt = t.title, t.tools, t.prompt
 	if th.forked {
@@ -177,15 +176,15 @@ func (s *Transcript) resume(path string) error {
 	return nil
 }
 
-// Record appends the lines for an event. It is called before the event is shown. It returns the
-// first write error only; nothing is written after that.
+// Record appends the lines for an event. It is called before the event is shown. It returns only the first write error;
+// nothing is written after that.
 func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.record(ev) }
 
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
 
-// Close writes the closing lines and the costs of the conversation, if there was one. Nothing may
-// be recorded after it. Calling it again has no effect.
+// Close writes the closing lines and the costs of the conversation, if it has lines. Nothing may be recorded after it.
+// Calling it again has no effect.
 func (s *Transcript) Close() error {
 	if !s.recorder.lines.opened || s.closed {
 		return s.conversation.writer.close()
@@ -213,15 +212,14 @@ func (s *Transcript) HistoryDir() string {
 	return s.historyDirOf(s.conversation.id)
 }
 
-// historyDirOf returns the directory for file copies of any session.
 func (s *Transcript) historyDirOf(id string) string {
 	return filepath.Join(s.conversation.options.StateDir, "file-history", id)
 }
 
-// FileHistory returns the records of file copies in the resumed transcript, and the directory of
-// the copies. There may be no records.
+// FileHistory returns the records of file copies in the resumed transcript, and the directory of the copies. There may
+// be no records.
 func (s *Transcript) FileHistory() (lines []json.RawMessage, dir string) {
-	return s.files, s.historyDirOf(s.conversation.startSource)
+	return s.files, s.historyDirOf(s.conversation.sourceID)
 }
 
 // Resumed reports whether the session continues an earlier conversation.
@@ -241,11 +239,11 @@ func (s *Transcript) Costs() map[string]protocol.ModelUsage {
 	return maps.Clone(s.recorder.costs.previousUsage)
 }
 
-// History returns the messages of the resumed conversation, oldest first; nil in a new session. The
-// caller must not change it.
+// History returns the messages of the resumed conversation, oldest first; nil in a new session. The caller must not
+// change it.
 func (s *Transcript) History() []Message { return s.history }
 
-// PreviousReply returns the last reply of the conversation that is continued, or nil in a fresh session.
+// PreviousReply returns the last reply of the resumed conversation; nil in a new session.
 func (s *Transcript) PreviousReply() *PreviousReply { return s.previousReply }
 
 // InstructionFiles lists the instruction files that the model read between the calls of the resumed conversation.
@@ -276,7 +274,7 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 // nil if none exists. A fork starts with the state of its source. The caller must not change it.
 func (s *Transcript) ScenarioState() []byte {
 	if s.state == nil && s.conversation.resumed {
-		for _, id := range []string{s.conversation.id, s.conversation.startSource} {
+		for _, id := range []string{s.conversation.id, s.conversation.sourceID} {
 			if data, err := os.ReadFile(s.statePath(id)); err == nil {
 				s.state = data
 				break
@@ -286,8 +284,8 @@ func (s *Transcript) ScenarioState() []byte {
 	return s.state
 }
 
-// SetScenarioState stores the scenario's state for a resumed session. A write error is returned
-// once per session, here or by [Transcript.Record].
+// SetScenarioState stores the scenario's state for a resumed session. A write error is returned once per session, here
+// or by [Transcript.Record].
 func (s *Transcript) SetScenarioState(state []byte) error {
 	s.state = bytes.Clone(state)
 	return s.conversation.writer.replace(s.statePath(s.conversation.id), state, 0o600)

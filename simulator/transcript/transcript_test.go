@@ -188,7 +188,7 @@ func (t lowEffortContext) CurrentModel() transcript.ModelContext {
 	return transcript.ModelContext{Name: t.ModelName, Effort: "low", PerTurnEffort: true}
 }
 
-func (lowEffortContext) PreviousDirectory() string { return "" }
+func (lowEffortContext) CurrentDirectory() string { return "" }
 func (lowEffortContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}
 }
@@ -200,7 +200,7 @@ type movedContext struct {
 	dir, agentDir string
 }
 
-func (e *movedContext) PreviousDirectory() string { return e.dir }
+func (e *movedContext) CurrentDirectory() string { return e.dir }
 
 func (e *movedContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}

@@ -11,13 +11,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// transcriptWriter appends lines. After the first failure it writes nothing more, because a gap in a
-// transcript is worse than a truncated one.
+// transcriptWriter appends lines. After the first failure it writes nothing more, because a gap in a transcript is
+// worse than a truncated one.
 type transcriptWriter struct {
 	isDisabled bool
 	directory  string // directory known to exist
 	onLine     func(path string, line []byte)
-	// valuesSinceRequest are the values since the last request to the model.
+	// valuesSinceRequest are the values written since the last request to the model.
 	valuesSinceRequest []any
 	filter             *claudecode.KeyFilter // keys that the simulated version does not write
 	open               appendFile            // the file that was written to last
@@ -27,7 +27,7 @@ type transcriptWriter struct {
 type appendFile struct {
 	path string
 	file *os.File
-	info os.FileInfo // information about file, to detect that another file has replaced it
+	info os.FileInfo // to detect that another file has replaced it
 }
 
 // writeLines appends the lines of one event to the file at path, in a single write.

@@ -56,8 +56,8 @@ func describeError(err error, op, path string) string {
 	return code + ", " + op + " '" + path + "'"
 }
 
-// writeFile writes a file. An existing file keeps its old content until the new one is on disk. It replaces the file by a
-// new one with the same mode and follows symbolic links; hard links keep the old content (as 2.1.329 does).
+// writeFile writes a file. An existing file keeps its old content until the new one is on disk. It replaces the file by
+// a new one with the same mode and follows symbolic links; hard links keep the old content (as 2.1.329 does).
 func writeFile(path string, content []byte) error {
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

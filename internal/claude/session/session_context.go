@@ -37,7 +37,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	if plan.Limits.NoCompactCommand {
 		ev.SlashCommands = slices.DeleteFunc(ev.SlashCommands, func(name string) bool { return name == "compact" })
 	}
-	ev.CWD, ev.OriginalCWD = cmp.Or(s.PreviousDirectory(), plan.CWD), plan.CWD
+	ev.CWD, ev.OriginalCWD = cmp.Or(s.CurrentDirectory(), plan.CWD), plan.CWD
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.tools.policy.AdditionalDirectories())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
 	ev.OutputStyle = s.state.Snapshot().OutputStyle
@@ -195,8 +195,8 @@ func agentTools(a catalog.Agent) string {
 	return "*"
 }
 
-// PreviousDirectory returns the directory that a command of the model changed to, or "".
-func (s *sessionContext) PreviousDirectory() string {
+// CurrentDirectory returns the directory that a command of the model changed to, or "".
+func (s *sessionContext) CurrentDirectory() string {
 	if s.tools.builtin == nil {
 		return ""
 	}

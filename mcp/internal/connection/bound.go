@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// limitResponseBody makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream is
-// normalized (see [newNormalizedEvents]).
+// limitResponseBody makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream
+// is normalized (see [newNormalizedEvents]).
 func limitResponseBody(ctx context.Context, resp *http.Response, limit int) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	body := &boundedBody{Closer: resp.Body, body: resp.Body, limit: int64(limit), events: media == "text/event-stream"}

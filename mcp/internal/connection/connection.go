@@ -63,8 +63,8 @@ type Conn struct {
 	timeoutError *DialError
 	released     <-chan struct{} // closed when the connection is not needed any more
 	options      Options
-	// subscription receives the notifications of revision 2026-07-28; nil means that notifications need no subscription.
-	// stopListening ends it.
+	// subscription receives the notifications of revision 2026-07-28; nil means that notifications need no
+	// subscription. stopListening ends it.
 	subscription  *subscription
 	stopListening func()
 }

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// newNormalizedEvents normalizes an event stream: all three kinds of line ends become newlines, and a byte order mark is
-// removed.
+// newNormalizedEvents normalizes an event stream: all three kinds of line ends become newlines, and a byte order mark
+// is removed.
 func newNormalizedEvents(r io.Reader) io.Reader { return &normalizedEvents{r: r} }
 
 type normalizedEvents struct {

@@ -39,7 +39,8 @@ var (
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = errors.New("the event stream broke off")
-	// errRefused and errReset have the texts that the real CLI shows if a server has closed its port, or the connection.
+	// errRefused and errReset have the texts that the real CLI shows if a server has closed its port, or the
+	// connection.
 	errReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
 	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrUnreadable reports that the server sent a message that is not JSON.

@@ -22,8 +22,9 @@ type filterOptions struct {
 	Log    bool           // the first few dropped lines are logged
 }
 
-// lineFilter passes on the lines of a server that are JSON-RPC messages and drops the rest: text, blank lines and messages
-// longer than the limit. A response that is too long is replaced by an error with its id. A missing last newline is added. Memory use stays near the limit.
+// lineFilter passes on the lines of a server that are JSON-RPC messages and drops the rest: text, blank lines and
+// messages longer than the limit. A response that is too long is replaced by an error with its id. A missing last
+// newline is added. Memory use stays near the limit.
 type lineFilter struct {
 	options    filterOptions
 	src        *bufio.Reader

@@ -217,8 +217,8 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	return resp.Result, nil
 }
 
-// waitUnanswered returns the error of a request whose stream ended without an answer. The real CLI waits on for the answer of a
-// call, unless the server is gone.
+// waitUnanswered returns the error of a request whose stream ended without an answer. The real CLI waits on for the
+// answer of a call, unless the server is gone.
 func (l *interceptor) waitUnanswered(ctx context.Context) error {
 	if ctx.Value(pendingCallKey{}) == nil {
 		return errNoAnswer

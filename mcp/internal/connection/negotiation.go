@@ -107,8 +107,8 @@ func supportedVersions(err error) []string {
 	return data.Supported
 }
 
-// readableDiscovery removes the cache keys from the response to the probe: the real CLI does not look at them, and mcp-go
-// cannot read any value.
+// readableDiscovery removes the cache keys from the response to the probe: the real CLI does not look at them, and
+// mcp-go cannot read any value.
 func readableDiscovery(result json.RawMessage) json.RawMessage {
 	members, _ := plainjson.Parse(result) // anything but an object is refused later
 	kept := slices.DeleteFunc(members, func(m plainjson.Member) bool { return m.Key == "ttlMs" || m.Key == "cacheScope" })

@@ -20,13 +20,14 @@ type DebugLog interface {
 
 // Handler handles the requests and notifications that a server sends.
 type Handler interface {
-	// HandleRequest handles a request of the server, on its own goroutine. An *Error is sent unchanged, any other error as
-	// an internal error.
+	// HandleRequest handles a request of the server, on its own goroutine. An *Error is sent unchanged, any other error
+	// as an internal error.
 	HandleRequest(ctx context.Context, method string, params json.RawMessage) (any, error)
-	// HandleResourceUpdate is called when a subscribed resource changes. It runs on the reading goroutine and must not block.
+	// HandleResourceUpdate is called when a subscribed resource changes. It runs on the reading goroutine and must not
+	// block.
 	HandleResourceUpdate(uri string)
-	// HandleNotification is called with every log message, and with the progress of calls in progress. It runs on the reading
-	// goroutine, before the call that it belongs to returns.
+	// HandleNotification is called with every log message, and with the progress of calls in progress. It runs on the
+	// reading goroutine, before the call that it belongs to returns.
 	HandleNotification(n Notification)
 }
 

@@ -150,8 +150,8 @@ func lastLines(text string) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// afterMessage matches the lines that interpreters, test runners and package managers write after the message of a failure: stacks,
-// quoted source and its mark, hints.
+// afterMessage matches the lines that interpreters, test runners and package managers write after the message of a
+// failure: stacks, quoted source and its mark, hints.
 var afterMessage = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 })

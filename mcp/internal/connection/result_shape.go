@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Defects returns the defects of the result of a method as the real CLI lists them (observed with 2.1.330); "" means none.
-// Methods without a schema here have none.
+// Defects returns the defects of the result of a method as the real CLI lists them (observed with 2.1.330); "" means
+// none. Methods without a schema here have none.
 func Defects(method string, result json.RawMessage) string {
 	return defects(method, result, required)
 }
@@ -37,8 +37,8 @@ func ToolResult(result json.RawMessage) string {
 	return cmp.Or(describe(toolResult(optional("content", listOf(contentBlock())), anyObject)(result)), otherResult(result))
 }
 
-// ModernToolResult is ToolResult for revision 2026-07-28, where results must have content, and structured content may be
-// any value.
+// ModernToolResult is ToolResult for revision 2026-07-28, where results must have content, and structured content may
+// be any value.
 func ModernToolResult(result json.RawMessage) string {
 	return describe(toolResult(required("content", listOf(contentBlock())), anyValue)(result))
 }
@@ -77,7 +77,8 @@ func describe(issues []issue) string {
 	return strings.TrimSpace(string(text))
 }
 
-// otherResult returns the defect of a tool result without content that has a member of another kind of result; "" means none.
+// otherResult returns the defect of a tool result without content that has a member of another kind of result; "" means
+// none.
 func otherResult(result json.RawMessage) string {
 	members, _ := plainjson.Parse(result) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {

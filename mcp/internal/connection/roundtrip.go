@@ -47,7 +47,8 @@ type roundTripper struct {
 	limit     int
 	origin    string // origin of the server; headers are not sent to other origins
 	agent     string // User-Agent
-	// sessionStream is the optional stream that GET opens; nil means GET opens an SSE stream whose reader bounds its size.
+	// sessionStream is the optional stream that GET opens; nil means GET opens an SSE stream whose reader bounds its
+	// size.
 	sessionStream  *sessionStream
 	requestHeaders requestHeaders
 	issuer         atomic.Value // string: the origin that issued the session id
@@ -232,8 +233,8 @@ const (
 	versionHeader = "Mcp-Protocol-Version" // carries the negotiated protocol version
 )
 
-// checkAnswer returns why the answer to a posted message cannot be used; nil means it can. It reads an answer in JSON, and
-// replaces it by the response in it.
+// checkAnswer returns why the answer to a posted message cannot be used; nil means it can. It reads an answer in JSON,
+// and replaces it by the response in it.
 func checkAnswer(req *http.Request, resp *http.Response) error {
 	isRequest := req.Context().Value(failureKey{}) != nil
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))

@@ -15,13 +15,13 @@ type FileSystem interface {
 	IsDir(path string) bool
 }
 
-// Directory is a working directory and its origin.
+// Directory is a working directory with its source.
 type Directory struct {
 	Path   string `json:"path"`
 	Source string `json:"source"` // "cliArg", "localSettings" for all settings, "session", …
 }
 
-// pathResolver resolves paths as written in calls and command lines. It knows the directories of the session.
+// pathResolver resolves paths as written in calls and command lines. It knows the working directories of the session.
 type pathResolver struct {
 	cwd        string        // directory in which the session began
 	home       string        // home directory; empty means unknown
@@ -32,7 +32,7 @@ type pathResolver struct {
 	roots map[string]string // source of each directory
 }
 
-// add adds a working directory, unless it is known. The session's own directory may also be given as an additional one.
+// add adds a working directory, unless it was added before. CWD may be added as an additional directory.
 func (p *pathResolver) add(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)

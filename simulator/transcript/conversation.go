@@ -9,13 +9,13 @@ import (
 
 // conversation is the state of one transcript file: its session, its origin, and the parent of its next line.
 type conversation struct {
-	options     Options
-	id          string
-	path        string
-	startSource string // session that was resumed; differs from id after a fork
-	resumed     bool
-	forked      bool // resumed under its own id
-	wasCleared  bool // started by /clear
+	options    Options
+	id         string
+	path       string
+	sourceID   string // id of the session that was resumed; differs from id after a fork
+	resumed    bool
+	forked     bool // resumed as a copy with a new id
+	wasCleared bool // started by /clear
 
 	leaves   map[string]string // uuid of the last line by agent id; "" is the main conversation
 	promptID string            // id of the prompt to which the next lines belong
@@ -33,7 +33,8 @@ func (th *conversation) agentPath(id string) string {
 	return filepath.Join(th.dir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptOf sets the prompt to which the following lines belong.
+// promptOf returns the prompt id of an event. Unless the text was injected, it is also the prompt id of the following
+// lines.
 func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID
@@ -73,10 +74,10 @@ func (th *conversation) dirOf(agentID string) string {
 	if agentID != "" {
 		own = th.options.Context.AgentDir(agentID)
 	}
-	return cmp.Or(own, th.options.Context.PreviousDirectory(), th.options.CWD)
+	return cmp.Or(own, th.options.Context.CurrentDirectory(), th.options.CWD)
 }
 
-// timestampOr returns the timestamp of a line: that of its event, or the current time.
+// timestampOr returns the timestamp, or the current time if it is empty.
 func (th *conversation) timestampOr(timestamp string) string {
 	if timestamp != "" {
 		return timestamp
