@@ -85,7 +85,7 @@ func importExitError(out *importer.Outcome, err error) error {
 	switch {
 	case errors.Is(err, importer.ErrRefused):
 		return &process.ExitError{Code: exitSecret, Err: fmt.Errorf("a secret would have been written: %w", err)}
-	case importer.IsInput(err):
+	case importer.IsInputError(err):
 		return &process.ExitError{Code: exitInput, Err: err}
 	case err == nil && len(out.Differences) > 0:
 		return &process.ExitError{Code: exitDiffers}

@@ -61,7 +61,7 @@ func (t *reporter) addMessages(indent string, messages []*session.Message) {
 
 func (t *reporter) addCall(indent string, c *session.Call) {
 	input := t.normaliser.JSON(c.Input)
-	if c.Tool == "Bash" { // file names of the kit are absolute when the kit is played
+	if c.Tool == "Bash" { // file names are absolute when the scenario is played
 		input = strings.ReplaceAll(input, " <cwd>/", " ")
 	}
 	t.add(c.At, indent+"call "+c.Tool+" "+input)
@@ -96,8 +96,8 @@ func Truncate(s string, limit int) string {
 // truncationMark begins the note that [Truncate] appends.
 const truncationMark = "\n[import left out the other "
 
-// Refusal returns the scripted result for a call that was denied in the recording but would be allowed when the kit is
-// played.
+// Refusal returns the scripted result for a call that was denied in the recording but would be allowed when the
+// scenario is played.
 func Refusal(tool string) string { return "The user does not want " + tool + " to run." }
 
 // maxDifferences is how many differences are reported.

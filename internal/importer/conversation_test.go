@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite what the recordings in testdata
 
 // Every archive in testdata has recordings (*.jsonl) and their expected import: the files below "kit", or "stdout",
 // and the "report". The comment has the options of the import, one per line.
-func TestKits(t *testing.T) {
+func TestImports(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
 		t.Fatalf("%d archives, %v", len(archives), err)

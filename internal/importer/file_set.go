@@ -13,14 +13,14 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// Kit writes a set of files into a directory, all or none: each file is written to
-// a temporary name, searched for secrets, and moved into place at the end. Existing
-// files are kept unless overwriting is allowed. It is for one goroutine.
-type Kit struct {
+// FileSet writes files into a directory, all or none: each file is written under a temporary name, searched for
+// secrets, and moved into place at the end. Existing files are kept unless overwriting is allowed. Only one goroutine
+// may use it.
+type FileSet struct {
 	dir        string        // temporary location
 	outDir     string        // destination; empty means none
-	createdDir string        // output directory that NewKit created
-	temp       *proc.TempDir // owns dir; nil means dir is inside out
+	createdDir string        // output directory that NewFileSet created
+	temp       *proc.TempDir // owns dir; nil means dir is inside outDir
 	names      []string      // names with slashes, in the order of creation
 	stamps     map[string]string
 	force      bool
@@ -29,16 +29,16 @@ type Kit struct {
 	err        error // the first failure
 }
 
-// KitOptions configure a Kit.
-type KitOptions struct {
-	Out   string // directory; empty means the files stay in the kit
+// FileSetOptions configure a FileSet.
+type FileSetOptions struct {
+	Out   string // directory; empty means that the files stay in the temporary location
 	Force bool   // overwrite existing files
 	Raw   bool   // do not search for secrets
 }
 
-// NewKit starts a kit. The caller must call Discard at the end.
-func NewKit(o KitOptions) (*Kit, error) {
-	k := &Kit{outDir: o.Out, force: o.Force, stamps: map[string]string{}}
+// NewFileSet starts a file set. The caller must call Discard at the end.
+func NewFileSet(o FileSetOptions) (*FileSet, error) {
+	k := &FileSet{outDir: o.Out, force: o.Force, stamps: map[string]string{}}
 	if !o.Raw {
 		k.redactor = redact.New(redact.Options{})
 	}
@@ -63,9 +63,9 @@ func NewKit(o KitOptions) (*Kit, error) {
 }
 
 // Discard removes all uncommitted files. Further calls have no effect.
-func (k *Kit) Discard() {
+func (k *FileSet) Discard() {
 	if k.temp == nil {
-		_ = os.RemoveAll(k.dir) // best effort: the directory belongs to the kit
+		_ = os.RemoveAll(k.dir) // best effort: the directory belongs to the file set
 	}
 	_ = k.temp.Remove()
 	if k.createdDir != "" {
@@ -74,7 +74,7 @@ func (k *Kit) Discard() {
 }
 
 // WriteFile writes a complete file. Err reports a failure.
-func (k *Kit) WriteFile(name string, data []byte) {
+func (k *FileSet) WriteFile(name string, data []byte) {
 	k.stamps[name] = stamp(string(data))
 	f := k.Create(name)
 	f.Write(data)
@@ -82,18 +82,18 @@ func (k *Kit) WriteFile(name string, data []byte) {
 }
 
 // Err returns the first write failure.
-func (k *Kit) Err() error { return k.err }
+func (k *FileSet) Err() error { return k.err }
 
-func (k *Kit) fail(name string, err error) {
+func (k *FileSet) fail(name string, err error) {
 	if err != nil && k.err == nil {
 		k.err = fmt.Errorf("writing %s: %w", name, err)
 	}
 }
 
-// Create starts a file; name uses slashes and is relative to the kit.
-func (k *Kit) Create(name string) *OutputFile {
+// Create starts a file. name uses slashes and is relative to the file set.
+func (k *FileSet) Create(name string) *OutputFile {
 	k.names = append(k.names, name)
-	f := &OutputFile{kit: k, name: name}
+	f := &OutputFile{set: k, name: name}
 	path := k.path(name)
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
@@ -106,11 +106,11 @@ func (k *Kit) Create(name string) *OutputFile {
 	return f
 }
 
-func (k *Kit) path(name string) string { return filepath.Join(k.dir, filepath.FromSlash(name)) }
+func (k *FileSet) path(name string) string { return filepath.Join(k.dir, filepath.FromSlash(name)) }
 
-// OutputFile is a file that is being written. [Kit.Err] reports failures.
+// OutputFile is a file that is being written. [FileSet.Err] reports failures.
 type OutputFile struct {
-	kit        *Kit
+	set        *FileSet
 	name       string
 	file       *os.File    // nil means could not be created
 	parts      chan string // texts to search; nil means no search
@@ -138,7 +138,7 @@ func (f *OutputFile) Write(data []byte) {
 		return
 	}
 	_, err := f.file.Write(data)
-	f.kit.fail(f.name, err)
+	f.set.fail(f.name, err)
 	if f.parts == nil {
 		return
 	}
@@ -158,23 +158,23 @@ func (f *OutputFile) Close() {
 	if f.file == nil {
 		return
 	}
-	f.kit.fail(f.name, f.file.Close())
+	f.set.fail(f.name, f.file.Close())
 	if f.parts != nil {
 		f.parts <- string(f.unsearched)
 		close(f.parts)
-		f.kit.leaks = append(f.kit.leaks, <-f.done...)
+		f.set.leaks = append(f.set.leaks, <-f.done...)
 	}
 	f.file, f.parts = nil, nil
 }
 
 // Leaks returns the secrets found so far.
-func (k *Kit) Leaks() []Leak { return k.leaks }
+func (k *FileSet) Leaks() []Leak { return k.leaks }
 
 // CopyTo copies the files into a new directory.
-func (k *Kit) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.dir)) }
+func (k *FileSet) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.dir)) }
 
 // Send copies one of the files to w.
-func (k *Kit) Send(name string, w io.Writer) error {
+func (k *FileSet) Send(name string, w io.Writer) error {
 	f, err := os.Open(k.path(name))
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (k *Kit) Send(name string, w io.Writer) error {
 }
 
 // Commit moves the files to their destination. An existing file is an error unless Force is set.
-func (k *Kit) Commit() (written []string, err error) {
+func (k *FileSet) Commit() (written []string, err error) {
 	if k.err != nil {
 		return nil, k.err
 	}

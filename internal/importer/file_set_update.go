@@ -120,9 +120,9 @@ func keepEdited(name string, remaining map[string]*section, order []section, not
 	return b.String()
 }
 
-// Update merges the kit with the existing files: the sections of main by their stamps, and the other files by the
-// stamps in its section "files". Edits are kept. notes lists the edits that hide new content.
-func (k *Kit) Update(main string) (notes []string, err error) {
+// Update merges the file set with the existing files. Sections of main are compared by their stamps, other files by the
+// stamps in the section "files" of main. Edits are kept. notes lists the edits that hide new content.
+func (k *FileSet) Update(main string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err
 	}
@@ -169,7 +169,7 @@ func (k *Kit) Update(main string) (notes []string, err error) {
 }
 
 // Stamps returns the body of the section "files": the stamp of each file so far.
-func (k *Kit) Stamps() string {
+func (k *FileSet) Stamps() string {
 	var b strings.Builder
 	for _, name := range k.names {
 		if sum, ok := k.stamps[name]; ok {

@@ -16,7 +16,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// Placeholders for directories until a text is written, where they become templates if possible.
+// Placeholders for directories. When a text is written, they become templates, or plain words in places without
+// templates.
 const (
 	HomePlaceholder = "\uE100"
 	CWDPlaceholder  = "\uE101"

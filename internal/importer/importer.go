@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	if err := checkRawTarget(o); err != nil {
 		return out, err
 	}
-	k, err := NewKit(KitOptions{Out: o.Out, Force: o.Force, Raw: o.Raw})
+	k, err := NewFileSet(FileSetOptions{Out: o.Out, Force: o.Force, Raw: o.Raw})
 	if err != nil {
 		return out, err
 	}
@@ -129,8 +129,8 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	return out, err
 }
 
-// build fills the kit with the scenario and its files.
-func build(o Options, k *Kit, sessions []*session.Session, out *Outcome) error {
+// build fills the file set with the scenario and its files.
+func build(o Options, k *FileSet, sessions []*session.Session, out *Outcome) error {
 	typed := promptTexts(sessions)
 	h := NewRedactor(o.Environment, sessions)
 	if !o.Raw {
@@ -140,7 +140,7 @@ func build(o Options, k *Kit, sessions []*session.Session, out *Outcome) error {
 	if err != nil {
 		return err
 	}
-	w := &scenarioWriter{options: &o, kit: k, patterns: newPatterns(typed, rival, o.ExactPatterns), plans: newPlayPlans(o, sessions)}
+	w := &scenarioWriter{options: &o, files: k, patterns: newPatterns(typed, rival, o.ExactPatterns), plans: newPlayPlans(o, sessions)}
 	if err := w.writeFixtures(sessions); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (o *Outcome) text() string {
 // JSON returns the outcome for programs.
 func (o *Outcome) JSON() ([]byte, error) { return json.MarshalIndent(o, "", "  ") }
 
-// DefaultName returns the name of a kit, derived from its first input.
+// DefaultName returns the name of an imported scenario, derived from its first input.
 func DefaultName(files []string) string {
 	if len(files) == 0 {
 		return "imported"
@@ -219,13 +219,13 @@ func DefaultName(files []string) string {
 
 var transcriptName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`) })
 
-// IsInput reports whether an error concerns an input.
-func IsInput(err error) bool {
+// IsInputError reports whether an error concerns an input.
+func IsInputError(err error) bool {
 	_, ok := errors.AsType[*session.Error](err)
 	return ok || errors.Is(err, session.ErrNoConversation)
 }
 
-// minLinkLength is the length of the shortest result that, repeated in a text, is not considered a coincidence.
+// minLinkLength is the minimum length of a result that is linked. Texts contain shorter results by chance.
 const minLinkLength = 8
 
 // rememberResults stores the results of a message's calls for references in later steps. Sub-agents have their own
@@ -246,8 +246,8 @@ func (w *scenarioWriter) rememberResults(prefix string, blocks []session.Block) 
 	}
 }
 
-// withReferences returns a text of the model in which repeated results are replaced by references, so that the text
-// follows when a user edits the result.
+// withReferences replaces repeated results in a text of the model by references, so that the text changes when a user
+// edits the result.
 func (w *scenarioWriter) withReferences(prefix, s string) string {
 	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
 		return quoteText(s)

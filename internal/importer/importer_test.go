@@ -108,23 +108,23 @@ func TestPlantedSecrets(t *testing.T) {
 				add("user", []any{toolResult(id, "stored "+s)})
 			}
 		}
-		kit := importText(t, dir, session.String(), importer.Environment{Environ: []string{"MY_TOKEN=" + known}})
+		files := importText(t, dir, session.String(), importer.Environment{Environ: []string{"MY_TOKEN=" + known}})
 		for i, s := range plants {
 			for _, form := range []string{s, s[:len(s)/2+2], s[len(s)/2-2:], base64.StdEncoding.EncodeToString([]byte("user:" + s))} {
-				if strings.Contains(kit, form) {
+				if strings.Contains(files, form) {
 					t.Errorf("round %d: plant %d (way %d) is left", round, i, i%8)
 				}
 			}
 		}
 		for _, word := range []string{"keep it", "sent REDACTED_", "stored REDACTED_"} {
-			if !strings.Contains(kit, word) {
+			if !strings.Contains(files, word) {
 				t.Errorf("round %d: %q is lost", round, word)
 			}
 		}
 	}
 }
 
-// importText imports a session and returns all files of its kit as one text.
+// importText imports a session and returns all imported files as one text.
 func importText(tb testing.TB, dir, session string, place importer.Environment) string {
 	tb.Helper()
 	name := filepath.Join(dir, "in.jsonl")

@@ -52,8 +52,7 @@ func read(dir, name string) []byte {
 
 type knownReader struct{ environ, values []string }
 
-// add records a value under its name, unless it is ordinary: a number, a switch, a path, an address without a password,
-// or a word.
+// add records a value under its name, unless [ordinaryValue] matches it.
 func (k *knownReader) add(name, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {

@@ -16,10 +16,10 @@ import (
 // patterns chooses the patterns of rules.
 type patterns struct {
 	prompts       []string // original prompts, which the patterns must distinguish
-	rivalPatterns []string // patterns of scenarios in the Against directory
+	rivalPatterns []string // patterns of the scenarios in RivalDir
 	exact         bool
 	words         map[string]int     // number of prompts that contain a word
-	index         *suffixarray.Index // index of all distinct prompts; nil means that there is too much text, so only words are compared
+	index         *suffixarray.Index // index of all distinct prompts; nil means that the text is too long, so that only words are compared
 }
 
 func newPatterns(prompts, rivals []string, exact bool) *patterns {

@@ -23,7 +23,7 @@ const (
 	playByFixture                       // answered by the fixture of its MCP server
 	playBySubAgent                      // answered by the script of its sub-agent
 	playDenied                          // denied, as recorded
-	playLive                            // executed, because it only reads and the kit contains the files that it reads
+	playLive                            // executed, because it only reads and the file set contains the files that it reads
 	playWithoutResult                   // without a result
 )
 
@@ -32,7 +32,7 @@ type playPlans struct {
 	ran, denied map[string]bool    // number of calls by tool name
 	answers     map[string]string  // result text by MCP tool and arguments
 	differing   map[string]bool    // calls that were recorded with different results
-	files       map[string]*string // content by path in the kit; nil means recorded contents differ
+	files       map[string]*string // content by path in the file set; nil means recorded contents differ
 	keepFiles   bool
 	cwds        []string
 }
@@ -62,7 +62,7 @@ func (p *playPlans) addCall(c *session.Call) {
 		return
 	}
 	p.ran[c.Tool] = true
-	if _, _, mcp := session.Server(c.Tool); mcp {
+	if _, _, mcp := session.SplitToolName(c.Tool); mcp {
 		key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 		if text, seen := p.answers[key]; seen && text != c.Result.Text {
 			p.differing[key] = true
@@ -103,7 +103,7 @@ func (p *playPlans) methodFor(c *session.Call) playMethod {
 	case c.Agent != nil && (r == nil || !r.IsError):
 		return playBySubAgent
 	}
-	if _, _, mcp := session.Server(c.Tool); mcp && !r.IsError && p.isServable(c) {
+	if _, _, mcp := session.SplitToolName(c.Tool); mcp && !r.IsError && p.isServable(c) {
 		return playByFixture
 	}
 	if _, _, ok := p.readsFile(c); ok {
@@ -112,8 +112,8 @@ func (p *playPlans) methodFor(c *session.Call) playMethod {
 	return playCanned
 }
 
-// readsFile recognizes a call that only reads one file of the kit. It returns the key of its input that contains the
-// file name, and the value of that key when the scenario is played.
+// readsFile recognizes a call that only reads one imported file. It returns the key of the input with the file name,
+// and the value of that key when the scenario is played.
 func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 	r := c.Result
 	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
@@ -134,19 +134,19 @@ func (p *playPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 		if r.File == nil || !r.File.IsComplete || in.Offset != nil || in.Limit != nil || in.Pages != nil {
 			return "", "", false
 		}
-		name, content := p.kitFile(r.File.Path)
+		name, content := p.importedFile(r.File.Path)
 		return "file_path", name, content != nil
 	case "Grep":
-		name, content := p.kitFile(in.Path)
+		name, content := p.importedFile(in.Path)
 		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && containsLines(r.Text, *content)
 	case "Bash":
 		show, file, ok := parseFileView(in.Command)
 		if !ok {
 			return "", "", false
 		}
-		name, content := p.kitFile(file)
+		name, content := p.importedFile(file)
 		for i := 0; content == nil && i < len(p.cwds) && !path.IsAbs(file); i++ {
-			name, content = p.kitFile(p.cwds[i] + "/" + file)
+			name, content = p.importedFile(p.cwds[i] + "/" + file)
 		}
 		return "command", show.headOrTail + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.apply(*content))
 	}
@@ -201,9 +201,9 @@ func (s fileView) apply(content string) string {
 	return strings.Join(lines, "")
 }
 
-// kitFile returns the name of a file relative to the directory in which the kit is played, and its content; nil means
-// that the kit does not contain it.
-func (p *playPlans) kitFile(file string) (name string, content *string) {
+// importedFile returns the name of a file relative to the directory in which the scenario is played, and its content;
+// nil means that the file set does not contain it.
+func (p *playPlans) importedFile(file string) (name string, content *string) {
 	rel, ok := p.relativePath(file)
 	if !ok {
 		return "", nil
@@ -213,8 +213,8 @@ func (p *playPlans) kitFile(file string) (name string, content *string) {
 
 var lineNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// containsLines reports whether found lines occur in the kit's version of the file; the file may have changed during
-// the session.
+// containsLines reports whether the imported file contains the lines of found. The file may have changed during the
+// session.
 func containsLines(found, content string) bool {
 	for line := range strings.Lines(found) {
 		line = strings.TrimSuffix(line, "\n")
@@ -312,7 +312,7 @@ func (e *expectedCalls) toml() string {
 // toml returns the expectation of one call, without its count.
 func (x *expectedCall) toml() string {
 	if x.fromFixture {
-		server, tool, _ := session.Server(x.tool)
+		server, tool, _ := session.SplitToolName(x.tool)
 		return "mcp = { server = " + oneLine(glob(server)) + ", tool = " + oneLine(glob(tool)) + " }\n"
 	}
 	text := "tool = " + oneLine(glob(x.tool)) + "\n"

@@ -23,15 +23,15 @@ type CompareOptions struct {
 	MaxResultBytes int  // number of bytes of a result to compare; 0 means all
 }
 
-// Player plays a kit with this program.
+// Player plays an imported scenario with this program.
 type Player struct {
 	Self    string        // the binary, run under the name claude
 	Environ []string      // only PATH is passed on
 	Timeout time.Duration // timeout of the whole run; 0 means one minute plus a second per prompt
 }
 
-// Prepare copies a kit to a temporary directory; done removes it.
-func (p *Player) Prepare(k *Kit) (at PlayDirs, done func(), err error) {
+// Prepare copies a file set to a temporary directory; done removes it.
+func (p *Player) Prepare(k *FileSet) (at PlayDirs, done func(), err error) {
 	tmp, err := proc.MakeTempDir("claudeless-import-")
 	if err != nil {
 		return at, nil, err
@@ -39,8 +39,8 @@ func (p *Player) Prepare(k *Kit) (at PlayDirs, done func(), err error) {
 	done = func() { _ = tmp.Remove() } // best effort: a leftover directory is removed later
 	dir, err := filepath.EvalSymlinks(tmp.Path)
 	if err == nil {
-		at = PlayDirs{dir: dir, kit: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
-		err = errors.Join(k.CopyTo(at.kit), os.MkdirAll(at.home, 0o755), os.Symlink(p.Self, at.claude))
+		at = PlayDirs{dir: dir, scenario: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
+		err = errors.Join(k.CopyTo(at.scenario), os.MkdirAll(at.home, 0o755), os.Symlink(p.Self, at.claude))
 	}
 	if err != nil {
 		done()
@@ -48,7 +48,7 @@ func (p *Player) Prepare(k *Kit) (at PlayDirs, done func(), err error) {
 	return at, done, err
 }
 
-// Differences plays a kit with the recorded prompts and returns the differences; nil means none.
+// Differences plays the scenario with the recorded prompts and returns the differences; nil means none.
 func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
 	log, err := p.play(ctx, at, sessions)
 	if err != nil {
@@ -65,11 +65,11 @@ func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*sessi
 	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
 }
 
-// PlayDirs are the directories in which a kit is played.
-type PlayDirs struct{ dir, kit, home, claude string }
+// PlayDirs are the directories in which an imported scenario is played.
+type PlayDirs struct{ dir, scenario, home, claude string }
 
 func (d PlayDirs) paths() map[string]string {
-	return map[string]string{d.kit + "/files": "<cwd>", d.kit: "<cwd>", d.home: "<home>", "REDACTED_CWD_1": "<cwd>", "REDACTED_HOME_1": "<home>"}
+	return map[string]string{d.scenario + "/files": "<cwd>", d.scenario: "<cwd>", d.home: "<home>", "REDACTED_CWD_1": "<cwd>", "REDACTED_HOME_1": "<home>"}
 }
 
 func recordedPaths(sessions []*session.Session) map[string]string {
@@ -88,7 +88,7 @@ func (p *Player) play(ctx context.Context, at PlayDirs, sessions []*session.Sess
 			env = append(env, kv)
 		}
 	}
-	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: at.claude, Env: env, Dir: at.kit, Args: []string{
+	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: at.claude, Env: env, Dir: at.scenario, Args: []string{
 		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
 		"--mcp-config", "mcp.json", "--strict-mcp-config",
 	}}})
@@ -123,7 +123,7 @@ func converse(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session
 	done := make(chan struct{})
 	defer close(done)
 	go r.readLines(bufio.NewReaderSize(out, 1<<20), done) // returns at EOF of the output, or at the next line
-	expand := strings.NewReplacer(CWDPlaceholder, at.kit, HomePlaceholder, at.home)
+	expand := strings.NewReplacer(CWDPlaceholder, at.scenario, HomePlaceholder, at.home)
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if p.IsNotice {

@@ -18,7 +18,7 @@ import (
 
 type scenarioWriter struct {
 	options     *Options
-	kit         *Kit
+	files       *FileSet
 	file        *OutputFile // the scenario
 	patterns    *patterns
 	plans       *playPlans
@@ -35,7 +35,7 @@ type scenarioWriter struct {
 
 func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 	w.seenAnswers = map[string]bool{}
-	w.file = w.kit.Create("scenario.toml")
+	w.file = w.files.Create("scenario.toml")
 	title := w.writeHead(sessions)
 	w.toml.WriteString("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
 	if mode := sessions[0].Mode; mode != "" && mode != "bypassPermissions" && mode != "default" {
@@ -53,10 +53,10 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 	}
 	for _, rel := range slices.Sorted(maps.Keys(w.plans.files)) {
 		if content := w.plans.files[rel]; content != nil {
-			w.kit.WriteFile("files/"+rel, []byte(plainText(*content)))
+			w.files.WriteFile("files/"+rel, []byte(plainText(*content)))
 		}
 	}
-	w.toml.WriteRaw(w.kit.Stamps())
+	w.toml.WriteRaw(w.files.Stamps())
 	w.writeSection("files next to this one, as they were written")
 	w.file.Close()
 }
@@ -95,7 +95,7 @@ func (w *scenarioWriter) origin(s *session.Session) string {
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
-// writeHead returns the title of the file, derived from the first session; the others are listed below it.
+// writeHead writes lines about all sessions except the first, which the returned title of the file describes.
 func (w *scenarioWriter) writeHead(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
@@ -305,8 +305,8 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 // maxInlineResult is the length, in bytes, of the longest result that is written into the scenario.
 const maxInlineResult = 4 << 10
 
-// result returns the result of a canned call. A long one is stored in a separate file named after its prompt, if
-// there is an output directory.
+// result returns the result of a canned call. If there is an output directory, a long result is stored in a file named
+// after its prompt.
 func (w *scenarioWriter) result(s string) string {
 	s = w.truncate(s)
 	if len(s) <= maxInlineResult || w.options.Out == "" {
@@ -314,7 +314,7 @@ func (w *scenarioWriter) result(s string) string {
 	}
 	w.resultFiles++
 	name := fmt.Sprintf("results/%d-%d.txt", w.prompt, w.resultFiles)
-	w.kit.WriteFile(name, []byte(plainText(s)))
+	w.files.WriteFile(name, []byte(plainText(s)))
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
@@ -358,7 +358,7 @@ func (w *scenarioWriter) input(raw json.RawMessage) string {
 	}
 	w.inputs++
 	name := "inputs/" + strconv.Itoa(w.inputs) + ".json"
-	w.kit.WriteFile(name, []byte(plainText(string(raw))+"\n"))
+	w.files.WriteFile(name, []byte(plainText(string(raw))+"\n"))
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 

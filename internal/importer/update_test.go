@@ -16,10 +16,10 @@ import (
 	"github.com/claudeless/claudeless/internal/importer"
 )
 
-// writeKit writes a kit into dir: a scenario with sections, each with a title and a body, and the files next to it.
-func writeKit(t *testing.T, o importer.KitOptions, update bool, files map[string]string, sections ...[2]string) (notes []string, err error) {
+// writeFileSet writes a file set into dir: a scenario with sections, each with a title and a body, and the files next to it.
+func writeFileSet(t *testing.T, o importer.FileSetOptions, update bool, files map[string]string, sections ...[2]string) (notes []string, err error) {
 	t.Helper()
-	k, err := importer.NewKit(o)
+	k, err := importer.NewFileSet(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +46,8 @@ func writeKit(t *testing.T, o importer.KitOptions, update bool, files map[string
 // An update contains the changes in the session and keeps edits that were made by hand.
 func TestUpdateKeepsEdits(t *testing.T) {
 	t.Chdir(t.TempDir())
-	o := importer.KitOptions{Out: "kit"}
-	if _, err := writeKit(t, o, false, map[string]string{"fixtures/edited.toml": "a = 1\n", "fixtures/old.toml": "a = 1\n", "fixtures/same.toml": "a = 1\n", "fixtures/both.toml": "a = 1\n", "fixtures/agree.toml": "a = 1\n"},
+	o := importer.FileSetOptions{Out: "kit"}
+	if _, err := writeFileSet(t, o, false, map[string]string{"fixtures/edited.toml": "a = 1\n", "fixtures/old.toml": "a = 1\n", "fixtures/same.toml": "a = 1\n", "fixtures/both.toml": "a = 1\n", "fixtures/agree.toml": "a = 1\n"},
 		[2]string{"1: first", "text = \"one\""}, [2]string{"2: second", "text = \"two\""}, [2]string{"3: third", "text = \"three\""}, [2]string{"4: fourth", "text = \"four\""},
 		[2]string{"5: fifth", "text = \"five\""}, [2]string{"tools that ran", "tools = 1"}); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestUpdateKeepsEdits(t *testing.T) {
 	edit("kit/fixtures/edited.toml", "1", "7")
 	edit("kit/fixtures/both.toml", "1", "8")
 	edit("kit/fixtures/agree.toml", "1", "2")
-	notes, err := writeKit(t, o, true,
+	notes, err := writeFileSet(t, o, true,
 		map[string]string{"fixtures/edited.toml": "a = 1\n", "fixtures/old.toml": "a = 2\n", "fixtures/same.toml": "a = 1\n", "fixtures/both.toml": "a = 2\n", "fixtures/agree.toml": "a = 2\n", "fixtures/new.toml": "a = 3\n"},
 		[2]string{"1: first again", "text = \"uno\""}, [2]string{"2: second", "text = \"two\""}, [2]string{"3: third", "text = \"tres\""}, [2]string{"6: sixth", "text = \"six\""},
 		[2]string{"tools that ran", "tools = 2"})
@@ -118,7 +118,7 @@ kit/scenario.toml tools = 2
 // Without tools and files in the new session, edited rules are kept at the end. A repeated title is another section.
 func TestUpdateOfRules(t *testing.T) {
 	t.Chdir(t.TempDir())
-	o := importer.KitOptions{Out: "kit"}
+	o := importer.FileSetOptions{Out: "kit"}
 	for _, text := range []string{"name = \"by hand\"\n", ""} {
 		if err := os.MkdirAll("kit", 0o700); err != nil {
 			t.Fatal(err)
@@ -126,15 +126,15 @@ func TestUpdateOfRules(t *testing.T) {
 		if err := os.WriteFile("kit/scenario.toml", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := writeKit(t, o, true, nil, [2]string{"1: first", "x"}); err == nil || !strings.Contains(err.Error(), "was not written by this version of import; use --force to overwrite it") {
+		if _, err := writeFileSet(t, o, true, nil, [2]string{"1: first", "x"}); err == nil || !strings.Contains(err.Error(), "was not written by this version of import; use --force to overwrite it") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := writeKit(t, o, false, nil, [2]string{"1: first", "x"}); err == nil || !strings.Contains(err.Error(), "already exists; use --force to overwrite it") {
+	if _, err := writeFileSet(t, o, false, nil, [2]string{"1: first", "x"}); err == nil || !strings.Contains(err.Error(), "already exists; use --force to overwrite it") {
 		t.Errorf("without an update: %v", err)
 	}
 	o.Force = true
-	if _, err := writeKit(t, o, false, nil, [2]string{"rule: a", "a"}, [2]string{"rule: b", "b"}); err != nil {
+	if _, err := writeFileSet(t, o, false, nil, [2]string{"rule: a", "a"}, [2]string{"rule: b", "b"}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile("kit/scenario.toml")
@@ -144,7 +144,7 @@ func TestUpdateOfRules(t *testing.T) {
 	if err := os.WriteFile("kit/scenario.toml", bytes.Replace(data, []byte("\nb\n"), []byte("\nedited\n"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	notes, err := writeKit(t, importer.KitOptions{Out: "kit"}, true, nil, [2]string{"rule: a", "a"})
+	notes, err := writeFileSet(t, importer.FileSetOptions{Out: "kit"}, true, nil, [2]string{"rule: a", "a"})
 	if want := []string{filepath.Join("kit", "scenario.toml") + ":6: not in the new session but edited by hand; kept"}; err != nil || !slices.Equal(notes, want) {
 		t.Errorf("%v, %q", err, notes)
 	}
@@ -153,10 +153,10 @@ func TestUpdateOfRules(t *testing.T) {
 	}
 }
 
-// A kit without an output directory is in a temporary directory, which is removed completely.
-func TestKitWithoutDirectory(t *testing.T) {
+// A file set without an output directory is in a temporary directory, which is removed completely.
+func TestFileSetWithoutDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	k, err := importer.NewKit(importer.KitOptions{})
+	k, err := importer.NewFileSet(importer.FileSetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,14 +191,14 @@ func TestKitWithoutDirectory(t *testing.T) {
 	}
 }
 
-// A kit that is not committed does not change its output directory.
-func TestDiscardedKit(t *testing.T) {
+// A file set that is not committed does not change its output directory.
+func TestDiscardedFileSet(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.MkdirAll("there", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, out := range []string{"there", "created"} {
-		k, err := importer.NewKit(importer.KitOptions{Out: out})
+		k, err := importer.NewFileSet(importer.FileSetOptions{Out: out})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestDiscardedKit(t *testing.T) {
 
 // Every secret in a file is found once and at its position, however long the file and its lines are. In TOML and JSON
 // it is found even if it is escaped.
-func TestLeaksOfKits(t *testing.T) {
+func TestLeaksOfFileSets(t *testing.T) {
 	secret := "ghp" + "_" + strings.Repeat("a1B2", 9)
 	line := strings.Repeat("word ", 20) + "\n"
 	long := strings.Repeat(line, 3000) // more than is searched at once
@@ -238,7 +238,7 @@ func TestLeaksOfKits(t *testing.T) {
 			for i := range tt.want {
 				tt.want[i].Rule, tt.want[i].File, tt.want[i].Context = "github-token", tt.file, secret[:4]
 			}
-			k, err := importer.NewKit(importer.KitOptions{Out: t.TempDir()})
+			k, err := importer.NewFileSet(importer.FileSetOptions{Out: t.TempDir()})
 			if err != nil {
 				t.Fatal(err)
 			}

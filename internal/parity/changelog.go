@@ -30,9 +30,9 @@ type CommandLine struct {
 	Words map[string][]string
 }
 
-// Changelog turns the report into one about two versions of the real CLI: it lists the differences by path instead of
-// by case, changes of the schema first.
-func (r *Report) Changelog(before, after CommandLine) {
+// SetChanges turns the report into one about two versions of the real CLI: it lists the differences by path instead of
+// by case, with changes of the schema first.
+func (r *Report) SetChanges(before, after CommandLine) {
 	r.Versions = []string{before.Version, after.Version}
 	r.Changes = []Change{}
 	for _, path := range keysOf(before.Words, after.Words) {
@@ -65,8 +65,7 @@ func (r *Report) Changelog(before, after CommandLine) {
 	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(changeKinds, a.Kind) - strings.Index(changeKinds, b.Kind) })
 }
 
-// kind returns the kind of a change in cases. A value that appears in one case and disappears in another has only
-// moved.
+// kind returns the kind of a change in cases. A value moved if it appears in one case and disappears in another.
 func (c *Change) kind(moved bool) string {
 	surface, rest, _ := strings.Cut(c.Path, ".")
 	kind, key, _ := strings.Cut(rest, ".")

@@ -11,7 +11,7 @@ import (
 
 // Compare compares two recordings of one case path by path, and reports each path once.
 func Compare(ours, theirs *Recording) []Difference {
-	c := &comparison{pair: newPair(ours, theirs), seen: map[differenceForm]int{}}
+	c := &comparison{pair: newPair(ours, theirs), seen: map[differenceKey]int{}}
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
 			c.addDifference("problem."+p.Kind, textIf(side == ours, p.Text), textIf(side == theirs, p.Text))
@@ -181,19 +181,18 @@ func removeIDs(line any) {
 type comparison struct {
 	pair        *pair
 	differences []Difference
-	seen        map[differenceForm]int // index in differences
+	seen        map[differenceKey]int // index in differences
 	event       int
 }
 
-// differenceForm is equal for differences that count as one: it contains the position, and the side that has no value
-// there.
-type differenceForm struct {
+// differenceKey identifies differences that count as one by their position and the side that has no value there.
+type differenceKey struct {
 	path                         string
 	missingInOurs, missingInReal bool
 }
 
 func (c *comparison) addDifference(path, ours, theirs string) {
-	form := differenceForm{path, ours == "", theirs == ""}
+	form := differenceKey{path, ours == "", theirs == ""}
 	if i, ok := c.seen[form]; ok {
 		c.differences[i].Count++
 		return
@@ -237,8 +236,8 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 	}
 }
 
-// compareTranscripts compares session files by their names, after their ids were numbered. A file with an id that
-// occurs only in its name is compared with the file of the same age rank of the other side.
+// compareTranscripts compares session files by their names, after their ids were numbered. If only the name of a file
+// contains an id, the file is compared with the file of the same age rank on the other side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {

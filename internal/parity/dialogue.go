@@ -10,26 +10,17 @@ import (
 
 // CaseStep is one line of a dialogue: an action of the host, or a condition it waits for.
 //
-//	prompt TEXT          sends a prompt
-//
-// send JSON            sends a line unchanged; $id is the request of the last wait
-//
-//	request JSON         sends a control request and waits for its answer
-//
-// ask JSON             sends a control request without waiting
-// wait KIND [PATH=VALUE…]  waits for an event of that kind
-// allow [JSON]         waits for the next can_use_tool and allows it; JSON is its
-// updatedInput
-//
-//	deny [TEXT]          waits for the next can_use_tool and denies it
-//
-// refuse               denies every permission request until the next result
-// answer JSON          answers the control request of the last wait; $rpc is the id
-// of its MCP message
-//
-//	signal INT|TERM|HUP  sends the process a signal
-//
-// close                ends stdin, like the end of the dialogue
+//	prompt TEXT              sends a prompt
+//	send JSON                sends a line unchanged; $id is the request of the last wait
+//	request JSON             sends a control request and waits for its answer
+//	ask JSON                 sends a control request without waiting
+//	wait KIND [PATH=VALUE…]  waits for an event of that kind
+//	allow [JSON]             waits for the next can_use_tool and allows it; JSON is its updatedInput
+//	deny [TEXT]              waits for the next can_use_tool and denies it
+//	refuse                   denies every permission request until the next result
+//	answer JSON              answers the control request of the last wait; $rpc is the id of its MCP message
+//	signal INT|TERM|HUP      sends the process a signal
+//	close                    ends stdin, like the end of the dialogue
 //
 // Empty lines and lines that begin with # are ignored.
 type CaseStep struct {

@@ -21,10 +21,10 @@ type KnownDifference struct {
 	Path Globs `toml:"path,required"`
 	// Case selects the cases: the name, its last part or the file; `*` matches any text. Empty means every case.
 	Case Globs `toml:"case"`
-	// Absent names the sides that may have no value or line there: "ours", "real", or both in a list. Without it, only
-	// values that both sides have are accepted, so that a missing line is reported.
+	// Absent names the sides that may have no value or line there: "ours", "real", or both in a list. If it is empty,
+	// both sides must have a value, so that a missing line is reported.
 	Absent Globs `toml:"absent"`
-	// Right specifies who is right: "real", or "ours" if claudeless differs on purpose.
+	// Right is the side with the correct behaviour: "real", or "ours" if claudeless differs on purpose.
 	Right string `toml:"right" enum:"real,ours"`
 	// Proved is the date of the last run in which the entry matched a difference. An older entry than [maxAge] fails the
 	// run.
@@ -157,8 +157,8 @@ func (k *KnownDifference) matchingWords(name, file string) (words []string) {
 	return words
 }
 
-// Stale reports the entries that matched no difference, with their unused words. Words that match several cases are
-// judged only if the run compared all cases that the file names.
+// Stale reports the entries that matched no difference, with their unused words. It judges words that match several
+// cases only if the run compared all cases that the file names.
 func (f *KnownFile) Stale(version string) diag.List {
 	var list diag.List
 	whole := f.hasComparedAll(version)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// pair holds the normalisers of two recordings. Ids that first occur at the same position get the same number, so
-// that an id which only one side has does not shift the others.
+// pair holds the normalisers of two recordings. Ids that first occur at the same position get the same number. An id
+// that only one side has does not shift the other numbers.
 type pair struct{ ours, theirs *Normaliser }
 
 func newPair(ours, theirs *Recording) *pair {

@@ -54,9 +54,9 @@ const (
 	reminderStart = "<system-reminder>\n"
 )
 
-// MaskProse replaces prose of the program itself in transcripts. A string becomes [proseWord], but the tag of a
-// reminder is kept. Lists and objects are replaced completely. Descriptions of the built-in agents and skills are
-// masked in lists that also contain those of the project.
+// MaskProse replaces prose of the program in transcripts. A string becomes [proseWord], except for the tag of a
+// reminder. Lists and objects are replaced completely. In lists of agents and skills, only the descriptions of the
+// built-in ones are replaced.
 func (r *Recording) MaskProse() {
 	for i := range r.Runs {
 		r.Runs[i].Stdout = maskDescriptions(r.Runs[i].Stdout)

@@ -58,7 +58,7 @@ type Difference struct {
 	Known string `json:"known,omitempty"`
 }
 
-// TimeoutReasons describes which of two recordings reached a time limit; nil means neither.
+// TimeoutReasons describes the recordings that reached a time limit; nil means none.
 func TimeoutReasons(ours, theirs *Recording) (reasons []string) {
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {

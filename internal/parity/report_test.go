@@ -56,7 +56,7 @@ func TestReportForms(t *testing.T) {
 			r.Cases = append(r.Cases, v)
 			v.Judge()
 		}
-		r.Changelog(parity.CommandLine{Version: "1.0.0"}, parity.CommandLine{Version: "1.1.0"})
+		r.SetChanges(parity.CommandLine{Version: "1.0.0"}, parity.CommandLine{Version: "1.1.0"})
 		return r
 	}
 	for i, file := range archive.Files {

@@ -124,7 +124,7 @@ func errorReason(err error) string {
 	return err.Error()
 }
 
-// read reads the physical lines of a file; only a line feed ends a line. An unreadable line is skipped and counted. An
+// read reads the lines of a file, which end at line feeds only. An unreadable line is skipped and counted, but an
 // unreadable first line is an error, because it determines the format.
 func (r *recordingReader) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)

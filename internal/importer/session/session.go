@@ -197,8 +197,9 @@ type File struct {
 	IsComplete bool
 }
 
-// Server returns the MCP server of a tool and the server's name for it; ok is false for built-in tools.
-func Server(tool string) (server, name string, ok bool) {
+// SplitToolName splits the name of an MCP tool into the server and the server's name for the tool; ok is false for
+// built-in tools.
+func SplitToolName(tool string) (server, name string, ok bool) {
 	rest, ok := strings.CutPrefix(tool, "mcp__")
 	if !ok {
 		return "", "", false

@@ -84,7 +84,7 @@ type attachedHook struct {
 	Decision  string `json:"decision"`
 }
 
-// outcome returns the outcome of a hook if the attachment reports a run; the context that a hook adds has a separate
+// outcome returns the outcome of a hook, if the attachment reports a run. Context that a hook adds has a separate
 // attachment.
 func (a *attachedHook) outcome() (came string, ok bool) {
 	switch a.Type {
@@ -433,7 +433,8 @@ func (t *transcriptReader) startingCall(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgents assigns agents without a known call to a call: its result contains their id, or it has the same prompt.
+// assignAgents connects each agent whose call is unknown with the call whose result contains its id, or that has the
+// same prompt.
 func (b *builder) assignAgents() {
 	for key, a := range b.agents {
 		if !strings.HasPrefix(key, "agent:") {

@@ -20,7 +20,7 @@ type Status string
 // The statuses.
 const (
 	StatusSame        Status = "same"
-	StatusLooser      Status = "looser"   // claudeless is less strict: it allows a call that needs a question in the real CLI, or does not deny a call that the real CLI denies
+	StatusLooser      Status = "looser"   // claudeless allows a call about which the real CLI asks, or does not deny a call that the real CLI denies
 	StatusStricter    Status = "stricter" // the opposite
 	StatusKnown       Status = "known"    // looser or stricter for a known reason
 	StatusNotCompared Status = "not compared"

@@ -24,7 +24,7 @@ type host struct {
 	requestCount int
 }
 
-// step executes one step. It returns a description of the expected event that did not happen; empty means success.
+// step executes one step. It returns a description of the expected event that did not happen, or "" after success.
 func (h *host) step(s parity.CaseStep, text string) string {
 	switch s.Verb {
 	case "prompt":
@@ -62,11 +62,11 @@ func (h *host) step(s parity.CaseStep, text string) string {
 // denyAll denies every permission request until a result arrives.
 func (h *host) denyAll() bool {
 	for {
-		behind, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
+		next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 			kind := parity.KindOf(json.RawMessage(line))
 			return strings.HasPrefix(kind, "result") || kind == "control_request/can_use_tool"
 		})
-		h.position = behind
+		h.position = next
 		if !ok {
 			return false
 		}
@@ -107,7 +107,7 @@ func (h *host) send(v any) {
 
 // wait waits for an event whose kind has this prefix and which meets the conditions.
 func (h *host) wait(kind string, where ...string) bool {
-	behind, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
+	next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 		if !strings.HasPrefix(parity.KindOf(json.RawMessage(line)), kind) {
 			return false
 		}
@@ -119,7 +119,7 @@ func (h *host) wait(kind string, where ...string) bool {
 		}
 		return true
 	})
-	h.position = behind
+	h.position = next
 	if !ok {
 		return false
 	}

@@ -136,8 +136,8 @@ func CheckIsolation(ctx context.Context, s *process.System, self string, words .
 	return err
 }
 
-// unroutedPackets counts the packets that could not be routed, which are attempts to reach an address outside a network
-// with only loopback.
+// unroutedPackets returns the number of packets that the kernel could not route. In a network with only loopback, these
+// are attempts to reach an outside address.
 func unroutedPackets() int {
 	table, _ := os.ReadFile("/proc/self/net/snmp") // other systems do not count them
 	var names []string

@@ -115,7 +115,7 @@ func (f ReportFiles) write(r report) (err error) {
 	return err
 }
 
-// ExitCode returns 0 if every call was compared and all decisions are the same, or different for a known reason.
+// ExitCode returns 0 if every call was compared and no decision differs, except for known reasons.
 func (d *DecisionReport) ExitCode() int {
 	switch {
 	case d.Unreadable.Err() != nil:

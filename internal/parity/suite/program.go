@@ -32,8 +32,7 @@ var ErrNoClaude = errors.New("no claude to compare with")
 // modulePath is the module path in the build information of claudeless binaries.
 const modulePath = "github.com/claudeless/claudeless"
 
-// Find returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH. It never returns claudeless
-// itself.
+// Find returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH. It never returns claudeless.
 func Find(ctx context.Context, s *process.System, given, self string) (Program, error) {
 	path, err := runner.FindReal(given, s.Getenv, self)
 	if err != nil {

@@ -24,7 +24,7 @@ func (p *laneRun) runAll(ctx context.Context) {
 	}
 }
 
-// runOnce executes one run. It returns false if the remaining runs make no sense.
+// runOnce executes one run. It returns false if the remaining runs cannot be executed.
 func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 	program := cmp.Or(p.Program, p.path("bin", "claude"))
 	args, err := p.arguments(r.Args)
@@ -143,9 +143,9 @@ func (o *output) waitQuiet(ctx context.Context) {
 	}
 }
 
-// waitForLine waits for a line from index i on for which matches returns true. It returns the index after that line.
-// ok is false if the stream was closed or the time ran out before.
-func (o *output) waitForLine(ctx context.Context, i int, matches func(line string) bool) (behind int, line string, ok bool) {
+// waitForLine waits for a line, from index i on, for which matches returns true, and returns the index after it. ok is
+// false if the stream was closed or the time ran out before.
+func (o *output) waitForLine(ctx context.Context, i int, matches func(line string) bool) (next int, line string, ok bool) {
 	for {
 		o.mu.Lock()
 		more := o.lineAdded
@@ -172,8 +172,8 @@ func (o *output) waitForLine(ctx context.Context, i int, matches func(line strin
 	}
 }
 
-// runDialogue executes the host's side. It returns a description of the expected event that did not happen; empty means
-// success.
+// runDialogue executes the steps of the host. It returns a description of the expected event that did not happen, or ""
+// after success.
 func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *output, r *parity.CaseRun) string {
 	stdin := child.Stdin()
 	defer stdin.CloseWhenSent()

@@ -107,7 +107,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Stale = append(known.Stale(o.Right.Version), known.Overdue(o.System.Now())...)
 	}
 	if between {
-		res.Changelog(readHelp(ctx, o.System, o.Left), readHelp(ctx, o.System, o.Right))
+		res.SetChanges(readHelp(ctx, o.System, o.Left), readHelp(ctx, o.System, o.Right))
 	}
 	return res, nil
 }

@@ -49,7 +49,7 @@ func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 	called := map[string]bool{}
 	for _, s := range sessions {
 		for _, c := range s.Calls() {
-			name, tool, ok := session.Server(c.Tool)
+			name, tool, ok := session.SplitToolName(c.Tool)
 			if !ok {
 				continue
 			}
@@ -67,7 +67,7 @@ func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(plainText(string(c.Input))), Result: result})
 		}
 		for _, full := range s.Tools {
-			if name, tool, ok := session.Server(full); ok && servers[name] != nil {
+			if name, tool, ok := session.SplitToolName(full); ok && servers[name] != nil {
 				server(name).Tools = append(server(name).Tools, tool)
 			}
 		}
@@ -90,7 +90,7 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 			return fmt.Errorf("the fixture of %q: %w", name, err)
 		}
 		file := "fixtures/" + uniqueName(fileName(name), names) + ".toml"
-		w.kit.WriteFile(file, data)
+		w.files.WriteFile(file, data)
 		config.Servers[name] = entry{"${CLAUDELESS_BIN}", []string{"fixture", "serve", file}}
 	}
 	var b bytes.Buffer
@@ -99,7 +99,7 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 	if err := enc.Encode(config); err != nil {
 		return err
 	}
-	w.kit.WriteFile("mcp.json", b.Bytes())
+	w.files.WriteFile("mcp.json", b.Bytes())
 	return nil
 }
 
