@@ -109,7 +109,7 @@ func (l *debugLog) Stderr() io.Writer {
 
 type lineWriter struct {
 	log   *debugLog
-	lines redact.Lines
+	lines redact.PrivateKeyFilter
 	line  []byte
 }
 

@@ -74,7 +74,7 @@ func (f *replay) thinkingHidden() bool {
 	return f.request.Thinking != nil && json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted"
 }
 
-// completeCall completes a scripted call for this request: the offered tool name, an id and a complete input.
+// completeCall completes a scripted call for this request: it sets the offered tool name, an id and a complete input.
 func (f *replay) completeCall(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
 	b.Type = "tool_use"
 	b.Name = f.toolName(b.Name)

@@ -15,8 +15,8 @@ type memory struct {
 	mu                sync.Mutex
 	states            history.BoundedMap[history.Digest, *state]             // state after each replayed prefix of a history
 	attempts          history.BoundedMap[history.Digest, attemptCount]       // attempts at each history
-	lastConversations history.BoundedMap[conversationKey, *lastConversation] // lastConversations last state of each conversation
-	compactedRoots    history.BoundedMap[history.Digest, historyRoot]        // messages that were replaced by the summary of a compacted history, by the first group of that history
+	lastConversations history.BoundedMap[conversationKey, *lastConversation] // last state of each conversation
+	compactedRoots    history.BoundedMap[history.Digest, historyRoot]        // messages that a summary replaced, by the first group of the compacted history
 	scripts           history.BoundedMap[scriptKey, []*subagentScript]       // sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts           *promptCache

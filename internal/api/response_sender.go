@@ -153,7 +153,7 @@ func (s *responseSender) recordDisconnect() bool {
 	return false
 }
 
-// recordEarlyDisconnect records that it disconnected before the response.
+// recordEarlyDisconnect records that the client disconnected before the response.
 func (s *responseSender) recordEarlyDisconnect() {
 	s.disconnects = append(s.disconnects, "aborted: the client left before the answer")
 }

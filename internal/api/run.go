@@ -28,8 +28,8 @@ func (s *replayer) NewReplay(m *memory, r *history.Request) *replay {
 	return f
 }
 
-// Run replays the history. It changes nothing but the memory. The error comes from an expression or
-// from ctx, or is a [*history.RefusalError].
+// Run replays the history. It changes only the memory. The error comes from an expression or from ctx, or is a
+// [*history.RefusalError].
 func (f *replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
@@ -137,7 +137,7 @@ func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	return f.continueAnswer(ctx, st, g)
 }
 
-// claimsOf returns the claims of a step of a group; nil means that the engine itself counts.
+// claimsOf returns the counter of rule matches for a step of a group; nil means that the engine counts.
 func (f *replay) claimsOf(g *replayedGroup, prompt string) scenarios.RuleCounter {
 	if f.memory.ruleClaims == nil {
 		return nil

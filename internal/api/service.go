@@ -53,8 +53,8 @@ type Options struct {
 	Strict bool
 	// Failure applies to every answer without its own failure; nil means none.
 	Failure *scenarios.Failure
-	// Run is true if the requests without a namespace are part of the run whose processes share Gates, which is required:
-	// then rules with a limit count their matches over the whole run.
+	// Run means that requests without a namespace belong to the run whose processes share Gates, which is then
+	// required. Rules with a limit count their matches over the whole run.
 	Run bool
 }
 

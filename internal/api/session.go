@@ -53,9 +53,9 @@ func (f *replay) startState() (*state, int) {
 	return r.state, from
 }
 
-// findCut handles a history with a beginning that differs from its session. It finds the part of the session that the
-// history replaces, and returns the index of the last group, with which the session continues. Failed requests are
-// repeated.
+// findCut handles a history that begins differently from its session. It finds the part of the session that the history
+// replaces, and the index of the last group, with which the session continues. If the last request failed and is
+// repeated, the session continues from the state before it.
 func (f *replay) findCut(known *lastConversation) (historyRoot, int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
@@ -175,7 +175,7 @@ func (f *replay) subagentEngine() *scenarios.Engine {
 	return nil
 }
 
-// rememberSubagent stores the script of a sub-agent that a call is about to start.
+// rememberSubagent stores the script of a sub-agent that the call will start.
 func (f *replay) rememberSubagent(call, prompt string, e *scenarios.Engine) {
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()

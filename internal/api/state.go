@@ -15,7 +15,7 @@ type state struct {
 	pendingPrompts []string       // prompts that were added during a turn and are not answered yet
 	context        []string       // texts that accompany the prompt and the results, for expressions
 	failureCounts  map[string]int // failures so far, by rule, since the last success
-	wasReminded    bool           // Claude Code has already sent another request after an empty reply to this prompt; it does so only once
+	wasReminded    bool           // Claude Code has sent another request after an empty reply to this prompt, which it does only once
 }
 
 // answer is the scenario's answer to the last group of a history.

@@ -8,8 +8,8 @@ import (
 // HookTextLead begins the line with which requests introduce the output of a hook (observed since 2.1.331).
 const HookTextLead = "The text below is the output of a hook"
 
-// IsOwnNote reports whether a text is a request of the CLI to the model to continue.
-func IsOwnNote(text string) bool {
+// IsContinuationRequest reports whether a text is a request of the CLI to the model to continue.
+func IsContinuationRequest(text string) bool {
 	starts := []string{"Output token limit hit.", "Your response above was ", "[Your previous response had no visible output."}
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(text, s) })
 }

@@ -36,8 +36,8 @@ func models() []Model {
 	}
 }
 
-// Delays before a screen appears. While none is shown, typed text is kept for the first draft, and no key answers a dialog.
-// They were measured with 2.1.330 on an idle machine of two cores.
+// Delays before a screen appears, measured with 2.1.330 on an idle machine of two cores. Before that, typed text is
+// kept for the first draft, and no key answers a dialog.
 const (
 	FirstDialogDelay = 480 * time.Millisecond // from the start to the first dialog before the session
 	NextDialogDelay  = 100 * time.Millisecond // from the answer to the next dialog

@@ -63,7 +63,7 @@ func (p Profile) IsMeasured() bool {
 	return p.isAtLeast(OldestMeasured) && slices.Compare(p.numbers, versionNumbers(NewestMeasured)) <= 0
 }
 
-// isAtLeast reports whether the version is since or newer; every version reaches an empty one.
+// isAtLeast reports whether the version is since or newer. For an empty since it returns true.
 func (p Profile) isAtLeast(since string) bool {
 	return since == "" || slices.Compare(p.numbers, versionNumbers(since)) >= 0
 }
@@ -87,7 +87,7 @@ type Feature string
 const (
 	// MCPProbe asks MCP servers for revision 2026-07-28 before the handshake of the older revisions.
 	MCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
-	// SettingsSources reports faults of settings by their source, not by their file.
+	// SettingsSources reports problems of settings by their source, not by their file.
 	SettingsSources Feature = "faults of settings are reported by source"
 	// UserModified reports changes that the host has made to the content of a Write or Edit before it permitted the call.
 	UserModified Feature = "results report changes made by the host"

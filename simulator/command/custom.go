@@ -42,7 +42,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 // The error is shown to the user.
 func ExpandText(ctx context.Context, sh Shell, state *simulator.SessionState, k catalog.Command, args string) (string, error) {
 	text, err := slash.FillWithShell(withVariables(k, sh.ProjectDir(), state.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
-		return sh.Print(ctx, k.Tools, command, pattern)
+		return sh.RunCommand(ctx, k.Tools, command, pattern)
 	})
 	if err == nil && k.Skill {
 		text = "Base directory for this skill: " + k.Dir + "\n\n" + text

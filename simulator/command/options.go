@@ -49,9 +49,9 @@ type Session interface {
 
 // Shell runs the shell commands of command files.
 type Shell interface {
-	// Print runs a command under the rules of the session and the given ones, and returns its output. pattern is the
+	// RunCommand runs a command under the rules of the session and the given ones, and returns its output. pattern is the
 	// command as written in the file; the error is shown to the user.
-	Print(ctx context.Context, rules []string, command, pattern string) (string, error)
+	RunCommand(ctx context.Context, rules []string, command, pattern string) (string, error)
 	// ProjectDir returns the directory of the session.
 	ProjectDir() string
 }

@@ -193,7 +193,7 @@ func addSource(line *protocol.UserLine) {
 	switch {
 	case strings.HasPrefix(text, "Stop hook feedback:"):
 		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookTextLead
-	case claudecode.IsOwnNote(text):
+	case claudecode.IsContinuationRequest(text):
 		line.RowSource, line.OwnNote = "", true
 	}
 }

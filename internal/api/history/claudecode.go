@@ -13,7 +13,7 @@ type textMarker struct {
 	kind   Kind
 }
 
-// kindContext marks a text that is not a step but belongs to one.
+// kindContext marks a text that accompanies a step.
 const kindContext Kind = "context"
 
 // textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches applies.

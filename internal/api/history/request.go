@@ -37,8 +37,8 @@ type Request struct {
 	raw [][]byte // the messages
 }
 
-// Reader parses requests. It caches what it has parsed by its bytes, because conversations repeat
-// the same messages and tools. It is safe for concurrent use.
+// Reader parses requests. It caches parsed messages and tools by their bytes, because conversations repeat them. It is
+// safe for concurrent use.
 type Reader struct {
 	seed maphash.Seed
 

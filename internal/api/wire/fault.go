@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ApplyFault adds one exact defect to the events. silent is true if the stream then stays open without sending
-// anything.
+// ApplyFault changes the events as the kind of fault requires. silent is true if the stream then stays open without
+// sending anything.
 func (s *EventList) ApplyFault(kind string) (silent bool) {
 	at := func(name string) int {
 		for i := range s.Events {

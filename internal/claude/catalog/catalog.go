@@ -29,7 +29,7 @@ type Options struct {
 	// Plugins are absolute paths of plugin directories, or of directories with several plugins.
 	Plugins []string
 	// Enabled are the plugins of marketplaces that the settings enable, as "name@marketplace". Marketplaces is the
-	// directory with the list of known marketplaces.
+	// directory that contains the list of known marketplaces.
 	Enabled      []string
 	Marketplaces string
 	// Agents is --agents: a JSON object, keyed by name; empty means none.
@@ -198,7 +198,8 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
-// Suggestion returns a sentence with the skill or command whose name is most similar; empty if none is.
+// Suggestion returns a sentence that suggests the skill or command with the most similar name; empty if none is
+// similar.
 func (c *Catalog) Suggestion(name string) string {
 	names := append(claudecode.TerminalOnlyCommands(), mapToNames(c.Commands(), func(k Command) string { return k.Name })...)
 	for _, b := range claudecode.Builtins() {

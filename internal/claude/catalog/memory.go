@@ -219,7 +219,7 @@ func globs(d document) []string {
 	return all
 }
 
-// splitOutside splits a text at the commas outside of braces.
+// splitOutside splits a text at the commas that are not inside braces.
 func splitOutside(text string) []string {
 	depth := 0
 	return slices.DeleteFunc(strings.FieldsFunc(text, func(c rune) bool {

@@ -114,7 +114,7 @@ func readJSON(tree fs.FS, file string, value any) (ok bool) {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-// hasPlugins reports whether a directory may contain plugins, because it does not itself look like a plugin.
+// hasPlugins reports whether a directory may contain plugins: it does not look like a plugin.
 func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return fileExists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return fileExists(tree, part) })
@@ -171,8 +171,8 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	l.pluginDir, l.namePrefix = "", ""
 }
 
-// pluginObject returns the object under a key of a plugin's manifest, or the content of the file that the manifest
-// names there, or of the default file; nil means none.
+// pluginObject returns the object under a key of a plugin's manifest. If the key has the name of a file, or is missing
+// and the default file exists, it returns the content of that file. Nil means none.
 func pluginObject(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
 	if declared = bytes.TrimSpace(declared); len(declared) > 0 && declared[0] == '{' {
 		return expandRoot(declared, dir)

@@ -91,15 +91,15 @@ func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 	}
 }
 
-// initialConnect tracks the connecting of the host's servers that an initialize request names.
+// initialConnect tracks whether the servers of the host that an initialize request names are being connected.
 type initialConnect struct {
 	mu        sync.Mutex
 	onContact func() // called when a message is sent to one of the servers; nil means not needed
 	answered  <-chan struct{}
 }
 
-// After begin, noteContact calls reached. The channel answered is closed after the initialize request is answered.
-// Messages of servers are processed only after that.
+// begin makes noteContact call reached. The caller closes the channel answered after it has answered the initialize
+// request. Messages of servers are processed only after that.
 func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -204,8 +204,8 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	})
 }
 
-// connectServers runs the function run, which connects the servers, in a goroutine. It returns when a message is sent
-// to one of the host's servers or when run has finished.
+// connectServers calls run, which connects the servers, in a goroutine. It returns when a message is sent to one of the
+// host's servers or when run has finished.
 func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.begin(spoken, answered)

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configures a [Conn]. In, Out and Stamps are required.
+// Options configures a [Conn]. In, Out and Metadata are required.
 type Options struct {
 	In       io.Reader
 	Out      io.Writer
@@ -38,7 +38,7 @@ type FrameMetadata interface {
 // StateEvents specifies whether the stream contains state events (spec: cli-contract 1.3, 3.4).
 type StateEvents int
 
-// The zero value shows no state events; HostOnly marks them as not for users.
+// The zero value writes no state events. StateEventsHostOnly marks them as not meant for users.
 const (
 	StateEventsOff StateEvents = iota
 	StateEventsHostOnly
@@ -109,8 +109,8 @@ type Request struct {
 	Body    json.RawMessage // the request as it was sent; it may not be an object
 }
 
-// Answer is the result of a request: the payload of the success response (nil means none) and the
-// events to write directly before and after it.
+// Answer is the result of a request: the payload of the success response (nil means none), and the events to write
+// directly before and after the response.
 type Answer struct {
 	Payload                   any
 	EventsBefore, EventsAfter []protocol.Event

@@ -30,14 +30,14 @@ func checkAgents(s *process.System, f *Flags) error {
 		}
 		f.Agents, from = string(content), "\n(read from "+path+")"
 	}
-	if faults := agentsFaults(json.RawMessage(f.Agents)); len(faults) > 0 {
-		return process.Verbatimf("Error: Invalid --agents configuration:\n%s%s", strings.Join(faults, "\n"), from)
+	if problems := agentsProblems(json.RawMessage(f.Agents)); len(problems) > 0 {
+		return process.Verbatimf("Error: Invalid --agents configuration:\n%s%s", strings.Join(problems, "\n"), from)
 	}
 	return nil
 }
 
-// agentsFaults describes problems of agents, by name, with the texts of the real CLI.
-func agentsFaults(raw json.RawMessage) []string {
+// agentsProblems describes problems of agents, by name, with the texts of the real CLI.
+func agentsProblems(raw json.RawMessage) []string {
 	if err := plainjson.SyntaxError(raw); err != nil {
 		return []string{"invalid JSON: " + err.Error()}
 	}
@@ -45,53 +45,53 @@ func agentsFaults(raw json.RawMessage) []string {
 	if err != nil {
 		return []string{"Invalid input: expected record, received " + plainjson.TypeOf(raw)}
 	}
-	var faults []string
+	var problems []string
 	for _, a := range agents {
 		agent, err := plainjson.Parse(a.Value)
 		if err != nil {
-			faults = append(faults, a.Key+": Invalid input: expected object, received "+plainjson.TypeOf(a.Value))
+			problems = append(problems, a.Key+": Invalid input: expected object, received "+plainjson.TypeOf(a.Value))
 			continue
 		}
-		faults = append(faults, agentFaults(a.Key, agent)...)
+		problems = append(problems, agentProblems(a.Key, agent)...)
 	}
-	return faults
+	return problems
 }
 
-// agentFaults validates the keys of one agent in the order in which the real CLI reports them.
-func agentFaults(name string, agent plainjson.Object) []string {
-	var faults []string
+// agentProblems validates the keys of one agent in the order in which the real CLI reports them.
+func agentProblems(name string, agent plainjson.Object) []string {
+	var problems []string
 	for _, key := range []struct {
-		name  string
-		fault func(json.RawMessage) string // message after the key; empty means that the value is valid
+		name    string
+		problem func(json.RawMessage) string // message after the key; empty means that the value is valid
 	}{
 		{"description", stringWith("Description cannot be empty", func(text string) bool { return text != "" })},
-		{"tools", stringsFault},
-		{"disallowedTools", stringsFault},
-		{"prompt", typeFault("string")},
+		{"tools", stringsProblem},
+		{"disallowedTools", stringsProblem},
+		{"prompt", typeProblem("string")},
 		{"model", stringWith("Model cannot be empty", func(text string) bool { return strings.TrimSpace(text) != "" })},
-		{"effort", effortFault},
-		{"permissionMode", modeFault},
-		{"mcpServers", typeFault("array")},
-		{"hooks", typeFault("record")},
-		{"maxTurns", positiveFault},
-		{"skills", stringsFault},
-		{"initialPrompt", typeFault("string")},
-		{"memory", choiceFault("user", "project", "local")},
-		{"background", typeFault("boolean")},
-		{"isolation", choiceFault("worktree", "remote")},
+		{"effort", effortProblem},
+		{"permissionMode", modeProblem},
+		{"mcpServers", typeProblem("array")},
+		{"hooks", typeProblem("record")},
+		{"maxTurns", positiveProblem},
+		{"skills", stringsProblem},
+		{"initialPrompt", typeProblem("string")},
+		{"memory", choiceProblem("user", "project", "local")},
+		{"background", typeProblem("boolean")},
+		{"isolation", choiceProblem("worktree", "remote")},
 	} {
 		value := agent.Get(key.name)
 		if value == nil && key.name != "description" && key.name != "prompt" {
 			continue
 		}
-		if fault := key.fault(value); fault != "" {
-			faults = append(faults, name+"."+key.name+fault)
+		if problem := key.problem(value); problem != "" {
+			problems = append(problems, name+"."+key.name+problem)
 		}
 	}
-	return faults
+	return problems
 }
 
-func typeFault(want string) func(json.RawMessage) string {
+func typeProblem(want string) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		got := plainjson.TypeOf(value)
 		if got == want || got == "object" && want == "record" {
@@ -101,37 +101,37 @@ func typeFault(want string) func(json.RawMessage) string {
 	}
 }
 
-func stringWith(fault string, isValid func(string) bool) func(json.RawMessage) string {
+func stringWith(problem string, isValid func(string) bool) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		var text string
 		if err := json.Unmarshal(value, &text); err == nil && plainjson.TypeOf(value) == "string" && !isValid(text) {
-			return ": " + fault
+			return ": " + problem
 		}
-		return typeFault("string")(value)
+		return typeProblem("string")(value)
 	}
 }
 
-func stringsFault(value json.RawMessage) string {
+func stringsProblem(value json.RawMessage) string {
 	var items []json.RawMessage
 	if json.Unmarshal(value, &items) == nil {
 		for i, item := range items {
-			if fault := typeFault("string")(item); fault != "" {
-				return "." + strconv.Itoa(i) + fault
+			if problem := typeProblem("string")(item); problem != "" {
+				return "." + strconv.Itoa(i) + problem
 			}
 		}
 	}
-	return typeFault("array")(value)
+	return typeProblem("array")(value)
 }
 
-// modeFault also accepts "manual", another name of the default mode.
-func modeFault(value json.RawMessage) string {
+// modeProblem also accepts "manual", another name of the default mode.
+func modeProblem(value json.RawMessage) string {
 	if string(value) == `"manual"` {
 		return ""
 	}
-	return choiceFault("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")(value)
+	return choiceProblem("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")(value)
 }
 
-func choiceFault(options ...string) func(json.RawMessage) string {
+func choiceProblem(options ...string) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		var text string
 		if json.Unmarshal(value, &text) == nil && slices.Contains(options, text) {
@@ -141,8 +141,8 @@ func choiceFault(options ...string) func(json.RawMessage) string {
 	}
 }
 
-// effortFault accepts effort names and whole numbers.
-func effortFault(value json.RawMessage) string {
+// effortProblem accepts effort names and whole numbers.
+func effortProblem(value json.RawMessage) string {
 	var name string
 	var amount int
 	if json.Unmarshal(value, &name) == nil && slices.Contains(claudecode.EffortLevels(), name) || json.Unmarshal(value, &amount) == nil && plainjson.TypeOf(value) == "number" {
@@ -151,10 +151,10 @@ func effortFault(value json.RawMessage) string {
 	return ": Invalid input"
 }
 
-func positiveFault(value json.RawMessage) string {
+func positiveProblem(value json.RawMessage) string {
 	var amount float64
-	if fault := typeFault("number")(value); fault != "" || json.Unmarshal(value, &amount) != nil {
-		return fault
+	if problem := typeProblem("number")(value); problem != "" || json.Unmarshal(value, &amount) != nil {
+		return problem
 	}
 	switch {
 	case amount != math.Trunc(amount):

@@ -20,7 +20,7 @@ type option struct {
 	note    string   // text in --help after the choices
 }
 
-// newOption creates a flag that --help lists. hiddenOption creates one that only clients use, and claudelessOption one
+// newOption creates a flag that --help lists, hiddenOption a flag that only clients use, and claudelessOption a flag
 // that the real CLI does not have.
 func newOption(flags, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
@@ -68,7 +68,7 @@ func choicesNote(o option) string {
 	return note + ")"
 }
 
-// errVersion ends parsing at -v, because later arguments have no effect.
+// errVersion is returned for -v, because later arguments have no effect.
 var errVersion = argv.ErrStop
 
 // claudeOptions returns the flags of the real CLI, bound to f.
@@ -332,8 +332,8 @@ type windowError string
 
 func (e windowError) Error() string { return string(e) }
 
-// setWindow accepts the size at which a conversation is compacted: auto, or a number
-// of tokens, in thousands if it is small.
+// setWindow accepts the size at which a conversation is compacted: auto, or a number of tokens. A small number means
+// thousands.
 func setWindow(target *string) func(string) error {
 	return func(value string) error {
 		if value != "auto" && ContextWindow(value) < 100_000 {

@@ -66,8 +66,8 @@ func modelError(name string) (code, text string) {
 	return "", ""
 }
 
-// reportModelChange writes the message about a changed model if a turn has started (spec: cli-observed 5). asked is the
-// requested name, which is reported in addition to the model's name; it may be empty.
+// reportModelChange writes the message about a changed model if a turn has started (spec: cli-observed 5). requested is
+// the name in the request, which is reported in addition to the model's name; it may be empty.
 func (r *requestServer) reportModelChange(before, requested string) {
 	now := r.identity.Model()
 	if !r.conn.TurnStarted() || now == before {

@@ -223,7 +223,7 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	return control.Answer{Payload: result}, nil
 }
 
-// canonical returns the server whose name has this form in tool names.
+// canonical returns the server with the same form in tool names as name.
 func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {

@@ -212,7 +212,7 @@ func (h *hostedSession) RegisterRoot(given string) (string, error) {
 	case !isDirectory(dir):
 		return refuse(given + " is not a directory")
 	}
-	h.session.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.FromSession}})
+	h.session.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.SessionDirSource}})
 	return dir, nil
 }
 

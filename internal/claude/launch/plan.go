@@ -133,7 +133,8 @@ type Servers struct {
 type Model struct {
 	Requested string // requested by a flag or by the agent that the session runs as; empty means not set
 	Name      string // at start
-	// a flag, an agent or the environment chose it; otherwise a resumed session keeps its own model
+	// IsExplicit is true if a flag, an agent or the environment selected the model. Otherwise a resumed session keeps
+	// its own.
 	IsExplicit bool
 	Fallbacks  []string // models to try in order if the model is overloaded or not available
 	Effort     string

@@ -1,6 +1,7 @@
 // Package output turns the events of a run into the text of stdout: text, json or stream-json.
 //
-// Each format is one loop over the same ordered stream of events. Trace events are skipped. The package does not know flags, exit codes or stderr.
+// Each format is one loop over the same ordered stream of events. Trace events are skipped. The package does not know
+// flags, exit codes or stderr.
 package output
 
 import (

@@ -57,8 +57,8 @@ func (s *Session) PlanFile() (path, plan string) {
 	return path, plan
 }
 
-// Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a warning about an ignored
-// setting. It is not written if the program runs under the name claude.
+// Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a warning that the real CLI
+// does not have. Hints are not written if the program runs under the name claude.
 func (s *Session) Log() runLog { return s.records }
 
 // WaitReady waits until a turn may start.

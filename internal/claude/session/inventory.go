@@ -73,7 +73,8 @@ func (v *inventory) offeredTools(hasResources bool) []string {
 	return listTools(v.listingOptions(hasResources))
 }
 
-// initTools returns the built-in tools that init lists. No tools replace those that the session's agent may not use.
+// initTools returns the built-in tools that init lists. It adds no other tools instead of those that the session's
+// agent must not use.
 func (v *inventory) initTools(resources bool) []string {
 	o := v.listingOptions(resources)
 	all := listTools(o)

@@ -42,7 +42,7 @@ type Session struct {
 // conversation holds the simulator and the data that is recorded between its turns.
 type conversation struct {
 	records  *recorder
-	endCause func() error // returns the cause of the cancellation of Start's context, or nil if it is not cancelled
+	endCause func() error // returns why the context of Start was cancelled, or nil if it was not
 
 	mu     sync.Mutex // guards the following fields
 	sim    *simulator.Simulator

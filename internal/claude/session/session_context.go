@@ -125,7 +125,7 @@ func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 	var dirs []string
 	for _, d := range added {
 		fromProject := d.Source == launch.SettingsDirSource && slices.Contains(hidden, d.Path) && !slices.Contains(told, d.Path)
-		if !fromProject && (d.Source == FromSession || !strings.HasPrefix(d.Path+"/", s.plan.CWD+"/")) {
+		if !fromProject && (d.Source == SessionDirSource || !strings.HasPrefix(d.Path+"/", s.plan.CWD+"/")) {
 			dirs = append(dirs, d.Path)
 		}
 	}
@@ -286,8 +286,8 @@ func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	return now
 }
 
-// FromSession is the source of directories that hosts add.
-const FromSession = "session"
+// SessionDirSource is the source of directories that hosts add.
+const SessionDirSource = "session"
 
 // mentions reads the files and resources that prompts mention with @.
 type mentions struct {

@@ -34,7 +34,7 @@ func shellEnviron(plan launch.Plan, level, id, transcript string) []string {
 	return env
 }
 
-// agentName is the name under which commands that the program runs know it.
+// agentName returns the name of the program in the environment of the commands that it runs.
 func agentName(version, part string) string {
 	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
 }

@@ -185,7 +185,7 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 	return t.builtin.Tool(name)
 }
 
-// toolSearch returns the tool ToolSearch for the tools that init lists.
+// toolSearch returns the tool ToolSearch, which finds the tools that init lists.
 func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
 	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.exists(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
@@ -206,7 +206,7 @@ func (t *toolbox) deferredNames(ctx context.Context) []string {
 	return t.deferred(tools)
 }
 
-// deferred returns the names of the tools that the model must search for, of all.
+// deferred returns those tools that the model must search for.
 func (t *toolbox) deferred(tools []protocol.Tool) []string {
 	exists := t.inventory.offeredTools(t.servers.hasResources())
 	names := []string{}
@@ -337,8 +337,8 @@ func (e shellError) Error() string { return string(e) }
 // noOutputText is the result text of a command without output.
 const noOutputText = "(Bash completed with no output)"
 
-// Print runs a shell command of a command file under the session's rules and those of the file.
-func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern string) (string, error) {
+// RunCommand runs a shell command of a command file under the session's rules and those of the file.
+func (t *toolbox) RunCommand(ctx context.Context, rules []string, command, pattern string) (string, error) {
 	input, err := protocol.Marshal(map[string]string{"command": command})
 	if err != nil {
 		return "", err

@@ -317,7 +317,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// textIfSent returns a text or, if the configuration forbids sending it, a placeholder.
+// textIfSent returns text, or word if the configuration forbids sending it.
 func textIfSent(sent bool, text, word string) string {
 	if sent {
 		return text

@@ -60,7 +60,7 @@ func (f *Terminal) firstStart(s *process.System) (*runner.FirstStart, error) {
 		}
 		start.TrustedDirs = append(start.TrustedDirs, dir)
 	}
-	if err := runner.CheckFresh(f.Fresh); err != nil {
+	if err := runner.CheckDialogs(f.Fresh); err != nil {
 		return nil, &process.ExitError{Code: exitUsage, Err: err}
 	}
 	return start, nil

@@ -20,8 +20,8 @@ import (
 
 func checkSupport() error { return nil }
 
-// Enter prepares this process for a command and then becomes it: it sends the watch over its system calls to its
-// parent over the socket link, and continues when the parent agrees. It returns only on failure; errors already sent
+// Enter prepares this process for a command and then becomes the command. It sends a watch of its system calls to its
+// parent over the socket link, and continues when the parent agrees. It returns only on failure. Errors that it sent
 // over the link are not returned.
 func Enter(link int, path string, argv, env []string) error {
 	return enter(link, false, func() error { return syscall.Exec(path, argv, env) })
@@ -69,7 +69,7 @@ func enter(link int, ownNetwork bool, become func() error) error {
 // watch.
 const headSize = 2
 
-// send sends an error or files over the link.
+// send sends an error or files over the link. watched means that the last file is a watch.
 func send(link int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {

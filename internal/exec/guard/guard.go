@@ -20,14 +20,14 @@ import (
 // Level is the strictness of the guard.
 type Level string
 
-// The levels. The zero value is Path.
+// The levels. The zero value is LevelPath.
 const (
 	LevelOff    Level = "off"
 	LevelPath   Level = "path"
 	LevelStrict Level = "strict"
 )
 
-// Parse parses the name of a level; empty means Path.
+// Parse parses the name of a level; empty means LevelPath.
 func Parse(s string) (Level, error) {
 	l := Level(cmp.Or(s, string(LevelPath)))
 	if l != LevelOff && l != LevelPath && l != LevelStrict {
@@ -59,19 +59,19 @@ const pathDescription = "shims on PATH, a canary key, base URLs and a proxy on l
 
 // Breach is a forbidden action of a process.
 type Breach struct {
-	Kind Kind
+	Kind BreachKind
 	PID  int
 	// Text describes the action and the process.
 	Text string
 }
 
-// Kind is a kind of breach.
-type Kind int
+// BreachKind is a kind of breach.
+type BreachKind int
 
 // The kinds: a real claude ran or sent a request, another program tried to reach a vendor, or any program tried to
 // reach another address in a network without external connections.
 const (
-	KindRealClaude Kind = iota
+	KindRealClaude BreachKind = iota
 	KindVendor
 	KindUnreachable
 )

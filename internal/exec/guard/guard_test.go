@@ -176,15 +176,15 @@ func TestProxy(t *testing.T) {
 		upstream     *url.URL
 		closed       bool
 		status, rest string
-		kinds        []Kind
+		kinds        []BreachKind
 	}{
 		{name: "another host", host: host, status: "200", rest: "echo ping\n"},
 		{name: "by way of the caller's own", host: host, upstream: upstream, status: "200", rest: "echo ping\n"},
 		{name: "the caller's own refuses", host: "api.anthropic.com.example:443", upstream: refusing, status: "502"},
 		{name: "the caller's own is gone", host: host, upstream: gone, status: "502"},
-		{name: "a vendor", host: "api.anthropic.com:443", status: "403", kinds: []Kind{KindVendor}},
+		{name: "a vendor", host: "api.anthropic.com:443", status: "403", kinds: []BreachKind{KindVendor}},
 		{name: "nobody there", host: "127.0.0.1:1", status: "502"},
-		{name: "strict", host: host, closed: true, status: "403", kinds: []Kind{KindUnreachable}},
+		{name: "strict", host: host, closed: true, status: "403", kinds: []BreachKind{KindUnreachable}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var l Log
@@ -194,7 +194,7 @@ func TestProxy(t *testing.T) {
 			if !strings.HasPrefix(status, tt.status) || rest != tt.rest {
 				t.Errorf("%s, then %q", status, rest)
 			}
-			var kinds []Kind
+			var kinds []BreachKind
 			for _, b := range l.Breaches() {
 				kinds = append(kinds, b.Kind)
 			}

@@ -47,5 +47,5 @@ func (n *Network) Close() {}
 // Loopback always fails with [ErrSystem].
 func Loopback() error { return ErrSystem }
 
-// ServeName fails here.
+// ServeName always fails with [ErrSystem].
 func ServeName(string) (io.Closer, error) { return nil, ErrSystem }

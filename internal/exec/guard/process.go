@@ -93,8 +93,8 @@ func (p process) isClaude(own OwnFiles) bool {
 	})
 }
 
-// Descendants returns the processes that pid has started, directly or indirectly, as long as they are its descendants:
-// orphans are only with [Adopt]. It returns none on systems without /proc.
+// Descendants returns the processes that pid has started, directly or indirectly. Orphans are included only after
+// [Adopt]. On systems without /proc it returns none.
 func Descendants(pid int) []int {
 	var all []int
 	for _, child := range childrenOf(pid) {
@@ -149,7 +149,7 @@ func Environ(pid int) []string {
 	return strings.Split(string(environ), "\x00")
 }
 
-// socketHolder returns the process that has a socket open; 0 means not found. For an empty inode it is always 0.
+// socketHolder returns the process that has the socket with an inode open; 0 means not found.
 func socketHolder(inode string) process {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {
@@ -161,8 +161,9 @@ func socketHolder(inode string) process {
 	return 0
 }
 
-// inodeOf returns the socket with a local port in a connection table; empty means not found. Closed connections that still
-// wait for late packets have the inode 0 and are skipped: their port may have been given to another connection.
+// inodeOf returns the inode of the socket with a local port in a connection table; empty means not found. Closed
+// connections that still wait for late packets have the inode 0. They are skipped, because another connection may use
+// their port.
 func inodeOf(table string, port int) string {
 	for line := range strings.Lines(table) {
 		if f := strings.Fields(line); len(f) > 9 && f[9] != "0" && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {

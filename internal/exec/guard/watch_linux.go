@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLink creates the socket pair over which a process in [Enter] sends its network: the end of this process, and the
-// end that the other process inherits.
+// NewLink creates the socket pair over which a process in [Enter] sends its watch and its network. ours is the end of
+// this process. The other process inherits theirs.
 func NewLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -27,7 +27,7 @@ func NewLink() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link"), nil
 }
 
-// WatchOptions configure a watch. All are required except Own and Real.
+// WatchOptions configure a watch. PID and Log must be set.
 type WatchOptions struct {
 	// PID is the process in [Enter].
 	PID int
@@ -158,7 +158,7 @@ func (n *Network) Release() error {
 	return nil
 }
 
-// Close stops the watch after a last scan of the running processes. Remaining processes can make no more connections.
+// Close stops the watch after a last scan of the running processes. The remaining processes cannot make connections.
 func (n *Network) Close() {
 	w := n.w
 	w.poller.Stop()

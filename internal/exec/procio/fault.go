@@ -79,9 +79,8 @@ func Faults() ([]Fault, error) {
 	return faults, nil
 }
 
-// FaultNone is the name for no fault; Attended also means no fault, for a process whose exit is recorded.
+// FaultNone is the name for no fault. FaultAttended also means no fault, for a process whose exit is recorded.
 const (
-	// FaultNone is the name for no fault. FaultAttended also means no fault, for a process whose exit is recorded.
 	FaultNone     = "none"
 	FaultAttended = "attended"
 )

@@ -38,8 +38,8 @@ type Wrapper struct {
 
 	mu              sync.Mutex
 	controlRequests map[string]controlRequest // control requests that the process sent
-	resultsWritten  int                       // resultsWritten written
-	messagesRead    int                       // messagesRead read
+	resultsWritten  int                       // result lines that the process has written
+	messagesRead    int                       // messages that the process has read
 	stdinEOF        bool
 	ended           bool
 	signal          string

@@ -134,8 +134,8 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// failedServers returns a finding for each MCP server that a claude of the journal could not start, as its logs say.
-// The logs of other sessions and logs from before the run are ignored.
+// failedServers returns a finding for each MCP server that, according to its logs, a claude of the journal could not
+// start. Logs of other sessions and logs from before the run are ignored.
 func failedServers(name string, began time.Time) ([]journal.Body, error) {
 	file, err := os.Open(name)
 	if err != nil {

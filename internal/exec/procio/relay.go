@@ -16,9 +16,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Relay runs a command, the real claude, in place of this process and records its start in the journal. Under a process
-// fault this process stays as the parent and alters the output, signals and exit of the command; if the exit is
-// expected, it also stays but changes nothing. It returns the exit code.
+// Relay runs a command, the real claude, in place of this process and records its start in the journal. This process
+// stays as the parent under a process fault, to alter the output, signals and exit of the command, or with
+// FaultAttended, to record the exit. Relay returns the exit code.
 func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultAttended || len(argv) == 0 {
@@ -123,8 +123,8 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	return e.End(exit.Code, ""), nil
 }
 
-// copyLines copies JSON lines one by one, and any other output as one piece, because the wrapper expects one line, or
-// the whole output, in each write.
+// copyLines copies JSON lines one by one and any other output as one piece, because the wrapper expects a line or the
+// whole output in each write.
 func copyLines(to io.Writer, from io.Reader) error {
 	var kept []byte
 	buf := make([]byte, 32<<10)

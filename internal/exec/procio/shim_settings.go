@@ -8,9 +8,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// ApplyShimSettings returns the process with the settings from the file claude.env next to the binary applied, if the process is
-// called claude and such a shim exists. A line K=V sets a variable; ?K=V sets it only if the caller has not. Other
-// processes are returned unchanged.
+// ApplyShimSettings applies the settings in the file claude.env next to the binary, if that file exists and the process
+// is called claude. A line K=V sets a variable, and ?K=V sets it only if the caller has not. Other processes are
+// returned unchanged.
 func ApplyShimSettings(s *process.System) *process.System {
 	if !s.CalledAsClaude() {
 		return s
@@ -34,8 +34,8 @@ func ApplyShimSettings(s *process.System) *process.System {
 	return s.WithEnv(more)
 }
 
-// RealCommand returns the command line of the real claude that such a shim runs, including the options that the shim adds,
-// and the fault to apply; argv is nil for other processes.
+// RealCommand returns the command line of the real claude that the shim runs, with the options that the shim adds, and
+// the fault to apply. argv is nil for other processes.
 func RealCommand(s *process.System) (argv []string, fault string) {
 	claude := s.Getenv("CLAUDELESS_REAL")
 	if claude == "" || !s.CalledAsClaude() {

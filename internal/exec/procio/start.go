@@ -61,7 +61,7 @@ func SuggestCommand(s *process.System, commands []string) string {
 // session.
 func inheritedVariables() []string { return []string{"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"} }
 
-// Variables returns the environment variables of claudeless that have a meaning.
+// Variables returns all environment variables that claudeless reads.
 func Variables() []string {
 	return []string{
 		"CLAUDELESS_BIN", "CLAUDELESS_CAPTURE", "CLAUDELESS_CAPTURE_OUTPUT", "CLAUDELESS_CLAUDE_VERSION", "CLAUDELESS_COMPACT_DELAY_MS", "CLAUDELESS_COMPAT",

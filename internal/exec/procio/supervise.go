@@ -93,8 +93,8 @@ func (w *supervisor) judge() int {
 	}
 	report := verdict.Judge(in)
 	code := 0
-	for _, f := range report.Strict() {
-		w.journal.Write(f.Record(w.sys.Now()))
+	for _, f := range report.SetUpFindings() {
+		w.journal.Write(f.JournalLine(w.sys.Now()))
 		fmt.Fprintf(w.sys.Stderr, "claudeless: strict: %s\n", f)
 		code = verdict.ExitStrict
 	}

@@ -85,7 +85,7 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	s := o.System
 	cwd, _ := s.Getwd() // expressions can be evaluated without it
 	return api.New(api.Options{
-		Scenario: scenario, Clock: faultRun{s}, Capture: a.capture,
+		Scenario: scenario, Clock: processClock{s}, Capture: a.capture,
 		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure, Run: true,
 	})
 }
@@ -185,13 +185,13 @@ func (a *apiService) guardFindings() []verdict.Finding {
 	return list
 }
 
-type faultRun struct{ sys *process.System }
+type processClock struct{ sys *process.System }
 
-func (w faultRun) Now() time.Time { return w.sys.Now() }
+func (w processClock) Now() time.Time { return w.sys.Now() }
 
-func (w faultRun) NewID() string { return w.sys.NewID() }
+func (w processClock) NewID() string { return w.sys.NewID() }
 
-func (w faultRun) Sleep(ctx context.Context, d time.Duration) error {
+func (w processClock) Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

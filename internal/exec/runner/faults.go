@@ -68,7 +68,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 		return report, nil, nil
 	}
 	if !plain.claudeStarted && !o.Rules.AllowNoRuns && !o.Setup.Lenient {
-		report.Verdict, report.Findings = "failed", append(report.Findings, verdict.NoRuns())
+		report.Verdict, report.Findings = "failed", append(report.Findings, verdict.NoRunsFinding())
 		return report, nil, nil
 	}
 	faults, err := selectFaults(o.Faults, plain.interactive && o.Setup.Real.Path == "")

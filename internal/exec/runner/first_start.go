@@ -27,8 +27,8 @@ type FirstStart struct {
 // FirstStartDialogs returns the names of the dialogs of the first start.
 func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
 
-// CheckFresh returns an error if a name of a dialog is invalid.
-func CheckFresh(names []string) error {
+// CheckDialogs returns an error if a name of a dialog is invalid.
+func CheckDialogs(names []string) error {
 	known := append(FirstStartDialogs(), "all")
 	for _, name := range names {
 		if name == "onboarding" {

@@ -21,7 +21,7 @@ type leftoverProcess struct {
 }
 
 // leftovers returns the processes of a run that are still running: descendants of this program that it did not start
-// itself or, if it performs other runs, those with the run's mark. It is empty if the system reports no processes.
+// or, if it performs other runs, processes with the run's mark. It is empty if the system reports no processes.
 func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())

@@ -147,7 +147,7 @@ func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 		return nil, proc.AttachOptions{}, fmt.Errorf("%w: finding the working directory: %w", errStrictGuard, err)
 	}
 	o := console.Options{
-		Settings: *r.Terminal, Display: r.System.Stdout, Clock: faultRun{r.System},
+		Settings: *r.Terminal, Display: r.System.Stdout, Clock: processClock{r.System},
 		Environ: r.System.Environ, Secrets: []string{r.apiKey}, Texts: map[string]string{"dir": cwd},
 	}
 	if r.System.Stdin != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// commandLine returns a command as one types it in a shell.
+// commandLine returns a command with the quotes that a shell needs.
 func commandLine(argv []string) string {
 	words := slices.Clone(argv)
 	for i, word := range words {

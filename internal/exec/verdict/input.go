@@ -51,7 +51,7 @@ type Input struct {
 	parts []verdictPart
 	// digests of the journals read so far.
 	digests [][sha256.Size]byte
-	// idle are the journals among them in which nothing ran.
+	// idle are the journals in which nothing ran.
 	idle []string
 }
 

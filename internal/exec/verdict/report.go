@@ -156,8 +156,8 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// Strict returns the findings about the set-up, including unmet expectations.
-func (r *Report) Strict() []Finding {
+// SetUpFindings returns the findings about the set-up, including unmet expectations.
+func (r *Report) SetUpFindings() []Finding {
 	var found []Finding
 	for _, x := range r.Expectations {
 		if !x.Met {
@@ -172,9 +172,9 @@ func (r *Report) Strict() []Finding {
 	return found
 }
 
-// Record returns the finding as a journal line. The line has a time (now if the finding has none), which
-// distinguishes it from findings that a process reported itself.
-func (f Finding) Record(now time.Time) journal.Finding {
+// JournalLine returns the finding as a journal line. The line has a time (now if the finding has none), which
+// distinguishes it from findings that a process reported.
+func (f Finding) JournalLine(now time.Time) journal.Finding {
 	seen := cmp.Or(f.Time, now.UTC().Format(time.RFC3339Nano))
 	if now.IsZero() {
 		seen = f.Time
@@ -201,7 +201,7 @@ func (r *Report) Lines(now time.Time) []journal.Body {
 		lines = append(lines, journal.Expectation(x))
 	}
 	for _, f := range r.Findings {
-		lines = append(lines, f.Record(now))
+		lines = append(lines, f.JournalLine(now))
 	}
 	return lines
 }

@@ -124,7 +124,7 @@ func TestStrictOfAReport(t *testing.T) {
 	r := reports()["bad"]
 	r.Findings = append(r.Findings, verdict.Finding{ID: "S01", Level: "error", Text: "x"})
 	var got []string
-	for _, f := range r.Strict() {
+	for _, f := range r.SetUpFindings() {
 		got = append(got, f.String())
 	}
 	want := []string{"s.toml:3: S06: expected one", "s.toml: S06: expected | two, but it is\n3", "S01: x"}

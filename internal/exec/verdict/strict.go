@@ -53,12 +53,12 @@ func (l *findings) checkUnrecordedServers() {
 // checkNoRuns adds finding S10: a command that never started claude and sent no request to its API has tested nothing.
 func (l *findings) checkNoRuns() {
 	if !l.input.AllowNoRuns && !l.input.Started() {
-		l.list = append(l.list, NoRuns())
+		l.list = append(l.list, NoRunsFinding())
 	}
 }
 
-// NoRuns returns the finding about a command that never started claude.
-func NoRuns() Finding {
+// NoRunsFinding returns the finding about a command that never started claude.
+func NoRunsFinding() Finding {
 	return Finding{
 		ID: "S10", Level: levelError, Text: "claude was never started",
 		Advice: "check that the command runs claude from PATH and waits for it; --allow-no-runs accepts a run without claude",

@@ -91,9 +91,9 @@ func removeSeams(s string) (plain string, at []int) {
 	return string(b), at
 }
 
-// Lines processes a text line by line, because a private key begins in one line and
-// ends in another. Secrets within one line are found elsewhere.
-type Lines struct{ inKey bool }
+// PrivateKeyFilter removes private keys from a text that is processed line by line. Secrets within one line are found
+// elsewhere.
+type PrivateKeyFilter struct{ inKey bool }
 
 var keyEdges = sync.OnceValue(func() [2]*regexp.Regexp {
 	return [2]*regexp.Regexp{
@@ -104,7 +104,7 @@ var keyEdges = sync.OnceValue(func() [2]*regexp.Regexp {
 
 // Next returns the part of the next line that does not belong to a key of an
 // earlier line; shown is false if the whole line belongs to a key.
-func (l *Lines) Next(line string) (text string, shown bool) {
+func (l *PrivateKeyFilter) Next(line string) (text string, shown bool) {
 	begin, end := keyEdges()[0], keyEdges()[1]
 	if l.inKey {
 		at := end.FindStringIndex(line)

@@ -37,7 +37,8 @@ func isTokenCount(name string) bool {
 }
 
 // variableLooksSecret reports whether an environment variable is probably a credential although [nameLooksSecret]
-// returns false: its name ends in a shorter word, or in an ambiguous one and its value looks random. Paths are not.
+// returns false. Its name ends in a shorter word, or in an ambiguous one and its value looks random. Paths are not
+// credentials.
 func variableLooksSecret(name, value string) bool {
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
 		return false

@@ -176,7 +176,7 @@ func TestPersonalOption(t *testing.T) {
 // A key that arrives line by line is hidden completely.
 func TestLines(t *testing.T) {
 	r := redact.New(redact.Options{})
-	var lines redact.Lines
+	var lines redact.PrivateKeyFilter
 	var got []string
 	for line := range strings.SplitSeq(joinParts("a\nx -----BEGIN RSA ", "PRIVATE KEY-----\nMIIEabc\nabc\n-----END RSA ", "PRIVATE KEY----- b\nc\n-----BEGIN ", "PRIVATE KEY-----z-----END ", "PRIVATE KEY-----\nd\n-----BEGIN ", "PRIVATE KEY-----\nMIIE\n-----END ", "PRIVATE KEY-----\ne"), "\n") {
 		if text, shown := lines.Next(line); shown {

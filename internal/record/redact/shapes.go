@@ -227,7 +227,7 @@ func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 }
 
 // nameBefore is the prefix of the gitleaks rules for a name with a value. It only extends the match to the left and
-// takes ten times as long as the rest, so named searches it backwards.
+// takes ten times as long as the rest, so [nameStart] searches it backwards.
 const nameBefore = `(?i)[\w.-]{0,50}?`
 
 // nameStart returns the start of the name that precedes a match.
