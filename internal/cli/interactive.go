@@ -83,7 +83,7 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 	return nil
 }
 
-// refusedStart converts the refusal of a question before the session to an exit code.
+// refusedStart converts the user's refusal in a dialog before the session to an exit code.
 func refusedStart(ctx context.Context, err error) error {
 	if errors.Is(err, terminal.ErrQuit) {
 		return &process.ExitError{Code: process.ExitFailed}

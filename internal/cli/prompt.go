@@ -28,7 +28,7 @@ func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string,
 	return prompt, nil
 }
 
-// promptText is readPrompt for runs that need no prompt.
+// promptText is like readPrompt, but the prompt may be empty.
 func promptText(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
 	piped, err := s.ReadStdin(ctx)
 	switch {

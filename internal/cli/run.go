@@ -66,7 +66,7 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	return exitWithResult(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 
-// withVersion returns the system with a stdout that lacks the keys which the version of the plan does not have.
+// withVersion returns the system with a stdout that removes the keys which the plan's version of claude does not have.
 func withVersion(sys *process.System, plan *launch.Plan) *process.System {
 	filter := plan.Profile.Events()
 	if filter == nil || plan.Output.Format != "json" && plan.Output.Format != "stream-json" {

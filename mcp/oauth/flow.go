@@ -152,7 +152,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 	}
 	server, err := url.Parse(o.Server.URL)
 	if err != nil || server.Host == "" {
-		return nil, errors.New("the URL of the server cannot be read")
+		return nil, errors.New("invalid URL of the MCP server: expected http://HOST/… or https://HOST/…")
 	}
 	candidates := []string{wellKnownURL(server, "oauth-protected-resource", true), wellKnownURL(server, "oauth-protected-resource", false)}
 	if advertised, err := url.Parse(ch.resourceURL); err == nil && ch.resourceURL != "" && urlOrigin(advertised) == urlOrigin(server) {

@@ -270,7 +270,7 @@ func (c *Client) Probe(ctx context.Context) (string, error) {
 		`"io.modelcontextprotocol/clientInfo":{"name":"claudeless","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.options.Server.URL, strings.NewReader(message))
 	if err != nil {
-		return "", errors.New("the URL of the server cannot be read")
+		return "", errors.New("invalid URL of the MCP server: expected http://HOST/… or https://HOST/…")
 	}
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover",

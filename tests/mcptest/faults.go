@@ -28,8 +28,8 @@ func (s *server) count(fallback int) int {
 	return fallback
 }
 
-// countCall does what the mode does before the first message.
-func (s *server) countCall() {
+// applyStartFault applies the fault of the mode before the first message.
+func (s *server) applyStartFault() {
 	switch s.Mode {
 	case "crash-at-start":
 		fmt.Fprintln(s.Err, "warming up\nfatal: boom")

@@ -52,7 +52,7 @@ type message struct {
 
 type server struct {
 	Options
-	exit int // exit status of the process; running means that it has not exited
+	exit int // exit status of the process, or exitPending
 
 	mu               sync.Mutex // serializes lines on Out
 	hasExtraTool     bool       // the list of tools has changed
@@ -62,14 +62,14 @@ type server struct {
 	pending          json.RawMessage
 }
 
-// exitPending is the status of a server that has not exited.
+// exitPending is the exit status of a server that is still running.
 const exitPending = -1
 
 // Serve handles messages until EOF, or until the mode makes the server exit, and returns the exit status of the
 // process.
 func Serve(o Options) int {
 	s, in := &server{Options: o, exit: exitPending}, bufio.NewReader(o.In)
-	for s.countCall(); s.exit == exitPending; {
+	for s.applyStartFault(); s.exit == exitPending; {
 		line, err := in.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if s.Log != nil {

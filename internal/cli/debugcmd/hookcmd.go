@@ -12,7 +12,7 @@ import (
 )
 
 // hookGate is the client of the debugger in a hook. One process of the hook runs before a call and another one after
-// it, so the call is identified by the agent's own ids. If Before returns an error with a call id, the call was
+// it, so the call is identified by the agent's own ids. If BeforeCall returns an error with a call id, the call was
 // stopped.
 type hookGate interface {
 	BeforeCall(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)

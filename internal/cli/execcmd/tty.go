@@ -66,7 +66,7 @@ func (f *Terminal) firstStart(s *process.System) (*runner.FirstStart, error) {
 	return start, nil
 }
 
-// exitUsage is the exit code for flags that make no sense for a terminal.
+// exitUsage is the exit code for invalid combinations of terminal flags.
 const exitUsage = 2
 
 func usageError(message, hint string) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// CheckWords refuses words that kong accepts: an unknown flag where the command to run is expected, and a second scenario, which would
-// silently replace the first.
+// CheckWords returns an error for words that kong accepts although they are mistakes: an unknown flag in place of the
+// command to run, and a second scenario, which would silently replace the first.
 func CheckWords(c *kong.Context) error {
 	scenarios := 0
 	for _, p := range c.Path {

@@ -28,7 +28,7 @@ type Program struct {
 	ClaudelessOptions []Entry // the options that only claudeless has
 }
 
-// WriteHelp writes the help of claudeless itself: first steps, commands, options.
+// WriteHelp writes the help of claudeless: first steps, commands, options.
 func (p *Program) WriteHelp(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `claudeless is a test double for Claude Code: the claude command with a scripted model. No key, no cost, no network.

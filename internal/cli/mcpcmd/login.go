@@ -227,7 +227,7 @@ func runLogout(_ context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// server returns a configured server, its variables expanded.
+// server returns a configured server with its variables expanded.
 func (o *Options) server(name string) (mcp.ServerConfig, error) {
 	config, err := o.configuredServers()
 	if err != nil {

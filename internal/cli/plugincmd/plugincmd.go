@@ -1,5 +1,5 @@
-// Package plugincmd is claude plugin: it keeps plugins and marketplaces that are directories, in the
-// files of the real CLI. [Run] is one command. Marketplaces that need a network are refused.
+// Package plugincmd implements the command claude plugin for plugins and marketplaces that are local directories. It
+// keeps them in the files of the real CLI. [Run] runs one subcommand. Marketplaces that need a network are refused.
 package plugincmd
 
 import (

@@ -27,7 +27,7 @@ type checkVerdict struct {
 	Book    string `json:"book"`
 	State   string `json:"state"`
 	Answer  string `json:"answer"`          // output of the detector
-	Meaning string `json:"means,omitempty"` // state that the answer stands for
+	Meaning string `json:"means,omitempty"` // state that the answer means
 	IsWrong bool   `json:"wrong,omitempty"`
 	Cause   string `json:"cause,omitempty"` // why the detector gave no answer
 }
@@ -39,12 +39,12 @@ type checkCount struct {
 
 type checkReport struct {
 	Detector string `json:"detector"`
-	// Versions has the counts by version and state (without finer kinds).
+	// Versions has the counts by version and kind of state.
 	Versions map[string]map[string]checkCount `json:"versions"`
 	Verdicts []checkVerdict                   `json:"verdicts"`
 }
 
-// Total returns the counts of a version over all states; of all versions for "".
+// Total returns the sum of the counts of a version, or of all versions for "".
 func (r *checkReport) Total(version string) checkCount {
 	var sum checkCount
 	for v, states := range r.Versions {

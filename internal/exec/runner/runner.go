@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/console"
 )
 
-// ExitNotFound is the exit code of shells for a command that does not exist.
+// The exit codes of shells for a command that does not exist, or cannot be executed.
 const (
 	ExitNotFound      = 127
 	exitNotExecutable = 126

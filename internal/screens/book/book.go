@@ -1,4 +1,4 @@
-// Package book keeps books: the pages of one version of the CLI, captured with one renderer and one size.
+// Package book stores books: the pages of one version of the CLI, captured with one renderer and one size.
 //
 // The text of pages belongs to the vendor. Books are captured on the user's machine and live in a cache directory
 // there; no part of a book belongs in the repository.
@@ -84,7 +84,8 @@ func List(root string) ([]Book, error) {
 	return books, nil
 }
 
-// Find returns the books below root of a version, or of the directory that name is.
+// Find returns the books below root that belong to a version. If name is a directory, it returns the books in it
+// instead.
 func Find(root, name string) ([]Book, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() && strings.ContainsRune(name, filepath.Separator) {
 		return inDirectory(name)

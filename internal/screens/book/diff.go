@@ -108,7 +108,7 @@ func (c *comparison) comparePage(a, b *Page) {
 	}
 }
 
-// titleState is the glyph of a title; the rest of it may depend on the prompt. The glyphs of work alternate.
+// titleState returns the glyph of a title, because the rest may depend on the prompt. All glyphs of work count as one.
 func titleState(title string) string {
 	r, n := utf8.DecodeRuneInString(title)
 	if n > 0 && strings.ContainsRune("◐◑◒◓", r) {

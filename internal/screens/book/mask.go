@@ -17,7 +17,7 @@ type Slot struct {
 	Col   int    `json:"col"` // column in characters from the beginning of the row
 }
 
-// volatilePart is a part that every page may have. It is the first group of the pattern.
+// volatilePart is a part of a page that changes without input. It is the first group of the pattern.
 type volatilePart struct {
 	name    string
 	pattern *regexp.Regexp

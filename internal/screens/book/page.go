@@ -35,7 +35,7 @@ type Page struct {
 // FullName returns TAPE.PAGE.
 func (p *Page) FullName() string { return p.Tape + "." + p.Name }
 
-// Kind returns the state without its finer kind.
+// Kind returns the part of State before the slash.
 func (p *Page) Kind() string {
 	kind, _, _ := strings.Cut(p.State, "/")
 	return kind

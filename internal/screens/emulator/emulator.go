@@ -28,7 +28,7 @@ type Emulator struct {
 	terminal      *vt.Emulator
 	filter        filter
 	modes         map[ansi.Mode]bool
-	cursorVisible bool // the cursor
+	cursorVisible bool
 	replies       []byte
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// Program is a program with a terminal; [pty.Program] is one.
+// Program is a program with a terminal, such as [emulator.Program].
 type Program interface {
 	io.ReadWriter
 	// Done is closed when the program has exited; then Exit does not block.
@@ -179,7 +179,7 @@ func (r *Playback) send(text string) error {
 	return nil
 }
 
-// quietSince returns when the last output arrived, and whether more can come.
+// quietSince returns when the last output arrived, and whether the program has closed its terminal.
 func (r *Playback) quietSince() (last time.Time, closed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package tape reads and plays tapes. A tape is a TOML file that leads an interactive program to its screens: it types,
 // waits for text on the screen, opens gates of the scenario, and captures labelled screens, which are called pages.
 //
-// [Parse] reports all errors in a file at once. [Player.Play] drives any program with a terminal, usually a
-// [pty.Program].
+// [Parse] reports all errors in a file at once. [Player.Play] drives any program with a terminal, usually an
+// [emulator.Program].
 package tape
 
 import (
@@ -54,7 +54,7 @@ type Step struct {
 	Select   string `toml:"select"`            // press Down until the option that begins with this text is selected
 	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
 	Gate     string `toml:"gate"`              // open this gate of the scenario
-	SettleMS int    `toml:"settle_ms" min:"0"` // wait until there has been no output for this long: before the page, which always does so (250), or after the waits
+	SettleMS int    `toml:"settle_ms" min:"0"` // wait until no output has arrived for this long: before the page (default 250), or after the waits
 
 	Snapshot string `toml:"snapshot"` // take a page of this name
 	State    string `toml:"state"`    // the state that the page shows

@@ -45,7 +45,7 @@ func (t Remote) dial(lifetime, limit context.Context, b *transportBase) (transpo
 	}
 	inner, err := transport.NewStreamableHTTP(t.URL, options...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("url of MCP server %q cannot be read", t.Server) // the parser's message would contain the URL
+		return nil, nil, fmt.Errorf("invalid url of MCP server %q", t.Server) // the parser's message would contain the URL
 	}
 	return inner, e, nil
 }

@@ -52,7 +52,7 @@ func (e *endpoint) openSSE(lifetime, limit context.Context, to Remote, b *transp
 func (t *sseClient) open(ctx context.Context, to Remote, base *transportBase) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.URL, http.NoBody)
 	if err != nil {
-		return errors.New("the url cannot be read")
+		return errors.New("invalid url of the MCP server")
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := t.client.Do(req)

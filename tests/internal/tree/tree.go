@@ -20,7 +20,6 @@ import (
 // Update is set if the tests rewrite generated files instead of comparing them.
 var Update = flag.Bool("update", false, "rewrite what the tests generate: cmp files of scripts, the package table in docs/architecture.md")
 
-// Root is the root of the tree, relative to a directory of tests, and Module is the path of its module.
 const (
 	// Root is the path of the tree's root from a directory of tests, and Module the path of its module.
 	Root   = "../.."
@@ -38,7 +37,7 @@ type Source struct {
 // IsTest reports whether only tests use the file.
 func (s Source) IsTest() bool { return strings.HasSuffix(s.Path, "_test.go") }
 
-// Line is the line on which a node of the file begins, counted from 1.
+// Line returns the line on which a node of the file begins, counted from 1.
 func (s Source) Line(n ast.Node) int { return s.Fset.Position(n.Pos()).Line }
 
 // Sources parses every Go file of the tree with its comments, in path order. go test notices new and changed files,
