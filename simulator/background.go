@@ -37,7 +37,7 @@ func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
 			b.sim.totals.apiTime += time.Duration(spent.APIMS) * time.Millisecond
 		}
 		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // executed by a sub-agent
-			b.totals.recordDenial(ran.Use, ran.Use.Input)
+			b.totals.recordDenial(ran.Use, ran.Use.DisplayInput())
 		}
 		b.out.emit(b.out.assignIDs(ev))
 	}

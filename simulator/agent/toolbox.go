@@ -17,19 +17,33 @@ type toolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools
 	agent        protocol.AgentRef
+	definition   Definition
 }
 
+// lacks reports whether the agent's definition excludes a tool. The input of a call of such a tool is not inspected.
+func (t toolbox) lacks(name string) bool { return !t.definition.allows(protocol.Tool{Name: name}) }
+
 func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
+	if t.lacks(call.Name) {
+		return simulator.PreparedCall{}
+	}
 	call.Agent = &t.agent
 	return t.sessionTools.Prepare(call)
 }
 
 func (t toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	call.Agent = &t.agent
-	return t.sessionTools.Precheck(ctx, call)
+	check := t.sessionTools.Precheck(ctx, call)
+	if t.lacks(call.Name) && check.Refusal != nil && !check.Refusal.UnknownTool {
+		return simulator.Precheck{}
+	}
+	return check
 }
 
 func (t toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
+	if t.lacks(call.Name) {
+		return simulator.BeforeBlockStop
+	}
 	call.Agent = &t.agent
 	return t.sessionTools.EarlyRefusal(ctx, call)
 }

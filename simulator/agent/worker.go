@@ -267,7 +267,7 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode())}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
-		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
+		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
 		State: s.State.ForAgent(w.model), Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
 		Limits:  simulator.Limits{MaxTurns: w.definition.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModels: s.Limits.FallbackModels, GatewayHost: s.Limits.GatewayHost, DescribesJSON: s.Limits.DescribesJSON},
 		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, OrderedResults: s.Display.OrderedResults, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
@@ -326,7 +326,7 @@ func (w *agentRun) forward(ev protocol.Event) {
 		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the stream shows only errors
 			ev.ToolUseResult = nil
 		}
-		w.task.Post(ev)
+		w.post(ev)
 	case *protocol.ToolExecuted:
 		w.progress.tools.count(ev)
 		w.task.Post(ev)
@@ -373,24 +373,33 @@ func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 
 // showAssistant shows one block. Texts of foreground agents are shown only on request (spec: cli-contract 9.5).
 func (w *agentRun) showAssistant(ev *protocol.Assistant) {
-	w.progress.recordReply(ev)
+	w.progress.recordReply(ev, w.agents.options.Session.Options().Display.Stream)
 	w.setAgent(ev)
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
 		u := w.progress.usageDuringCall(w.task)
 		if w.task.InBackground() {
-			w.task.Post(ev)
+			w.post(ev)
 		}
 		w.task.Progress(describeActivity(use, w.agents.options.CWD, w.task.Description), use.Name, u)
 		if !w.task.InBackground() {
-			w.task.Post(ev)
+			w.post(ev)
 		}
 		return
 	}
 	if w.task.InBackground() || w.agents.options.Session.ShowsAgentText() {
-		w.task.Post(ev)
+		w.post(ev)
 		return
 	}
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
+}
+
+// post shows a message of the agent. Messages of an agent for which another agent waits are hidden, unless texts of
+// agents are shown (observed with 2.1.330).
+func (w *agentRun) post(ev protocol.Event) {
+	if w.task.Depth > 1 && !w.task.Background && !w.agents.options.Session.ShowsAgentText() {
+		ev = &protocol.HiddenEvent{Event: ev}
+	}
+	w.task.Post(ev)
 }
 
 // setAgent sets the fields that identify the agent of an event.
@@ -416,11 +425,11 @@ func (w *agentRun) preloadSkills(ctx context.Context) {
 
 // showPrompt shows a prompt of the agent, or only records it for a background or nested agent.
 func (w *agentRun) showPrompt(text string) {
-	if w.task.Background || w.task.Depth > 1 {
+	if w.task.Background {
 		w.postHidden(text)
 		return
 	}
-	w.task.Post(w.promptEvent(text))
+	w.post(w.promptEvent(text))
 }
 
 // postHidden records a prompt that only the transcript of the agent contains.

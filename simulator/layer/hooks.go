@@ -94,7 +94,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
 	}
-	shown := h.visibleEvents(before)
+	shown := h.visibleEvents(ctx, before)
 	if before.Decision == "defer" && use.Siblings > 0 {
 		before.Decision = "" // only one call can be deferred to a later run
 		shown = append(shown, deferIgnoredEvent(use.Name))
@@ -223,10 +223,13 @@ func hookName(tool string) string {
 	return tool
 }
 
-func (h *hooks) visibleEvents(out hook.Outcome) []protocol.Event {
+// visibleEvents returns the events to show with the result of a call. Frames are shown immediately if possible.
+func (h *hooks) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
 	var events []protocol.Event
-	if h.o.Frames {
-		events = append(events, out.Frames...)
+	for _, frame := range out.Frames {
+		if h.o.Frames && !simulator.ShowEarly(ctx, frame) {
+			events = append(events, frame)
+		}
 	}
 	return append(append(events, out.AttachmentEvents()...), out.Notices...)
 }
@@ -351,7 +354,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		})
 	}()
 	if a.ask == nil {
-		return a.verdictOf(<-byHook), nil
+		return a.verdictOf(ctx, <-byHook), nil
 	}
 	type verdict struct {
 		answer protocol.PermissionAnswer
@@ -367,10 +370,10 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		if out.Permission != nil {
 			cancel()
 			<-byHost // the host is notified before the tool runs
-			return a.verdictOf(out), nil
+			return a.verdictOf(ctx, out), nil
 		}
 		v := <-byHost
-		v.answer.Before = a.hooks.visibleEvents(out)
+		v.answer.Before = a.hooks.visibleEvents(ctx, out)
 		return v.answer, v.err
 	case v := <-byHost:
 		cancel()
@@ -380,13 +383,13 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 }
 
 // verdictOf returns the verdict of the hooks and their events as an answer.
-func (a *racingPrompter) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
+func (a *racingPrompter) verdictOf(ctx context.Context, out hook.Outcome) protocol.PermissionAnswer {
 	answer := protocol.PermissionAnswer{Undecided: true}
 	if out.Permission != nil {
 		answer = *out.Permission
 		answer.Source = cmp.Or(answer.Source, "hook")
 	}
-	answer.Before = a.hooks.visibleEvents(out)
+	answer.Before = a.hooks.visibleEvents(ctx, out)
 	return answer
 }
 

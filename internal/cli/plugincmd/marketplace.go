@@ -35,13 +35,6 @@ type plugin struct {
 	folder, version string
 }
 
-type manifest struct {
-	Name        string          `json:"name"`
-	Version     string          `json:"version"`
-	Description string          `json:"description"`
-	Author      json.RawMessage `json:"author"`
-}
-
 func marketplaceFile(dir string) string {
 	return filepath.Join(dir, ".claude-plugin", "marketplace.json")
 }
@@ -60,15 +53,6 @@ func readMarketplace(dir string) (marketplace, error) {
 	return m, err
 }
 
-func readManifest(dir string) (manifest, error) {
-	var m manifest
-	data, err := os.ReadFile(manifestFile(dir))
-	if err == nil {
-		err = json.Unmarshal(data, &m)
-	}
-	return m, err
-}
-
 // plugin finds a plugin that is a directory of the marketplace.
 func (m marketplace) plugin(name string) (plugin, bool) {
 	i := slices.IndexFunc(m.Plugins, func(p plugin) bool { return p.Name == name })
@@ -81,16 +65,19 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 		return plugin{}, false
 	}
 	p.folder = filepath.Join(m.dir, source)
-	own, _ := readManifest(p.folder) // the entry of the marketplace can replace it
-	p.version = cmp.Or(own.Version, p.Version, "unknown")
+	_, own := readChecked(manifestFile(p.folder)) // the entry of the marketplace can replace it
+	version, _ := plainjson.StringValue(own.Get("version"))
+	p.version = cmp.Or(version, p.Version, "unknown")
 	return p, true
 }
 
+// source is the origin of a marketplace.
 type source struct {
 	Source string `json:"source"`
 	Path   string `json:"path"`
 }
 
+// knownMarketplace is an entry of the known marketplaces.
 type knownMarketplace struct {
 	Source      source `json:"source"`
 	Location    string `json:"installLocation"`
@@ -232,62 +219,119 @@ func (c *command) removeMarketplace(name string) error {
 	return c.printf("✔ Successfully removed marketplace: %s\n", name)
 }
 
-// validate checks the manifest of a marketplace or of a plugin.
+// validate checks the manifest of a marketplace or of a plugin. given is its directory or its file.
 func (c *command) validate(given string) error {
 	dir := c.absolutePath(given)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return c.printProblems("plugin", dir, "file: File not found: "+dir)
+	}
+	if !info.IsDir() {
+		return c.validateManifest(dir)
+	}
 	if _, err := os.Stat(marketplaceFile(dir)); err == nil {
 		return c.validateMarketplace(dir)
 	}
-	file, problem := manifestFile(dir), ""
-	m, err := readManifest(dir)
-	if _, none := os.Stat(dir); none != nil {
-		file, problem = dir, "file: File not found: "+dir
-	} else if err != nil {
-		problem = "json: " + err.Error()
-	} else if m.Name == "" {
-		problem = "name: Invalid input: expected string, received undefined"
+	if _, err := os.Stat(manifestFile(dir)); err != nil {
+		return c.printProblems("plugin", dir, "directory: No manifest found in directory. Expected .claude-plugin/marketplace.json or .claude-plugin/plugin.json")
 	}
-	return c.printProblems("plugin", file, problem, manifestWarnings(m, ""))
+	return c.validateManifest(manifestFile(dir))
+}
+
+func (c *command) validateManifest(file string) error {
+	problem, manifest := readChecked(file, field{"name", "string", true}, field{"version", "string", false}, field{"description", "string", false}, field{"author", "object", false})
+	problem = cmp.Or(problem, nameProblem("Plugin", "my-plugin", manifest))
+	return c.printProblems("plugin", file, problem, manifestWarnings(manifest, "")...)
 }
 
 func (c *command) validateMarketplace(dir string) error {
-	m, err := readMarketplace(dir)
-	problem := ""
-	if err != nil {
-		problem = "json: " + err.Error()
-	}
+	problem, given := readChecked(marketplaceFile(dir), field{"name", "string", true}, field{"owner", "object", true}, field{"plugins", "array", true})
+	problem = cmp.Or(problem, nameProblem("Marketplace", "my-marketplace", given))
+	m, _ := readMarketplace(dir) // readChecked has reported an error
 	var warnings []string
 	if m.Description == "" && m.Metadata.Description == "" {
 		warnings = append(warnings, "description: No marketplace description provided. Adding a description helps users understand what this marketplace offers")
 	}
 	for i, p := range m.Plugins {
-		found, ok := m.plugin(p.Name)
-		if own, err := readManifest(found.folder); ok && err == nil {
-			warnings = append(warnings, manifestWarnings(own, fmt.Sprintf("plugins[%d] plugin.json → ", i))...)
+		if found, ok := m.plugin(p.Name); ok {
+			if problem, own := readChecked(manifestFile(found.folder)); problem == "" {
+				warnings = append(warnings, manifestWarnings(own, fmt.Sprintf("plugins[%d] plugin.json → ", i))...)
+			}
 		}
 	}
-	return c.printProblems("marketplace", marketplaceFile(dir), problem, warnings)
+	return c.printProblems("marketplace", marketplaceFile(dir), problem, warnings...)
 }
 
-func manifestWarnings(m manifest, where string) []string {
-	if m.Author != nil {
-		return nil
+// field is a field of a manifest and the JSON type of its value.
+type field struct {
+	key, kind string
+	required  bool
+}
+
+// readChecked reads a manifest. problem describes its errors, one on each line; empty means that it has none.
+func readChecked(file string, fields ...field) (problem string, manifest plainjson.Object) {
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = plainjson.SyntaxError(data)
 	}
-	return []string{where + "author: No author information provided. Consider adding author details for plugin attribution"}
+	if err != nil {
+		return "json: Invalid JSON syntax: " + err.Error(), nil
+	}
+	if plainjson.TypeOf(data) != "object" {
+		return "root: manifest must be an object", nil
+	}
+	manifest, _ = plainjson.Parse(data) // cannot fail for an object
+	var problems []string
+	for _, f := range fields {
+		value := manifest.Get(f.key)
+		kind := "undefined"
+		if value != nil {
+			kind = plainjson.TypeOf(value)
+		}
+		if kind != f.kind && (value != nil || f.required) {
+			problems = append(problems, fmt.Sprintf("%s: Invalid input: expected %s, received %s", f.key, f.kind, kind))
+		}
+	}
+	return strings.Join(problems, "\n"), manifest
 }
 
-// printProblems prints the problems that validation found.
-func (c *command) printProblems(kind, file, problem string, warnings []string) error {
+// nameProblem describes what is wrong with the name in a manifest; empty means nothing.
+func nameProblem(kind, example string, manifest plainjson.Object) string {
+	if strings.Contains(string(manifest.Get("name")), " ") {
+		return fmt.Sprintf("name: %s name cannot contain spaces. Use kebab-case (e.g., %q)", kind, example)
+	}
+	return ""
+}
+
+func manifestWarnings(manifest plainjson.Object, where string) (warnings []string) {
+	for _, advice := range [][2]string{
+		{"version", `No version specified. Consider adding a version following semver (e.g., "1.0.0")`},
+		{"description", "No description provided. Adding a description helps users understand what your plugin does"},
+		{"author", "No author information provided. Consider adding author details for plugin attribution"},
+	} {
+		if manifest.Get(advice[0]) == nil {
+			warnings = append(warnings, where+advice[0]+": "+advice[1])
+		}
+	}
+	return warnings
+}
+
+// printProblems prints the problems that validation found, one on each line, and the warnings.
+func (c *command) printProblems(kind, file, problems string, warnings ...string) error {
 	text := "Validating " + kind + " manifest: " + file + "\n\n"
-	if problem != "" {
-		return errors.Join(c.printf("%s✘ Found 1 error:\n\n  ❯ %s\n\n✘ Validation failed\n", text, problem), ErrFailed)
+	list := func(mark, noun string, lines []string) {
+		if len(lines) > 1 {
+			noun += "s"
+		}
+		text += fmt.Sprintf("%s Found %d %s:\n\n  ❯ %s\n\n", mark, len(lines), noun, strings.Join(lines, "\n  ❯ "))
+	}
+	if problems != "" {
+		list("✘", "error", strings.Split(problems, "\n"))
+		return errors.Join(c.printf("%s✘ Validation failed\n", text), ErrFailed)
 	}
 	if len(warnings) == 0 {
 		return c.printf("%s✔ Validation passed\n", text)
 	}
-	noun := "warnings"
-	if len(warnings) == 1 {
-		noun = "warning"
-	}
-	return c.printf("%s⚠ Found %d %s:\n\n  ❯ %s\n\n✔ Validation passed with warnings\n", text, len(warnings), noun, strings.Join(warnings, "\n  ❯ "))
+	list("⚠", "warning", warnings)
+	return c.printf("%s✔ Validation passed with warnings\n", text)
 }
