@@ -97,11 +97,14 @@ func StoppedResult() protocol.ToolResult {
 	return r
 }
 
+// RejectedText begins the result of a call that a person has refused.
+const RejectedText = "The user doesn't want to proceed with this tool use. " +
+	"The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). "
+
 // InterruptedResult returns the result of a call whose context was cancelled (spec: cli-contract 4.4).
 func InterruptedResult() protocol.ToolResult {
 	return protocol.ToolResult{
-		Content: protocol.Content{Text: "The user doesn't want to proceed with this tool use. " +
-			"The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). " +
+		Content: protocol.Content{Text: RejectedText +
 			"STOP what you are doing and wait for the user to tell you how to proceed."},
 		IsError:          true,
 		Output:           "User rejected tool use",

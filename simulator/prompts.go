@@ -42,6 +42,7 @@ type promptState struct {
 	contextSent     int      // number of entries of context already sent in a request
 	unanswered      []string // text of absorbed prompts that have not been sent to the model
 	absorbedIDs     []string // uuids of the absorbed prompts
+	feedback        []string // texts next to results of the last tool round; they are the next prompt
 
 	replayPending   bool // the prompt is replayed with the next request to the model
 	messageLabelled bool // an assistant event has listed the prompts' uuids

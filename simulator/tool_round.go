@@ -286,9 +286,14 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 	default:
 		output = res.Content
 	}
+	blocks := []protocol.Block{block}
+	if res.Feedback != "" {
+		blocks = append(blocks, protocol.Text(res.Feedback))
+		d.prompts.feedback = append(d.prompts.feedback, res.Feedback)
+	}
 	ev := &protocol.User{
 		Type:      "user",
-		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{block}}},
+		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: blocks}},
 		SessionID: d.sim.options.State.SessionID(), UUID: d.sim.options.Clock.NewID(), Timestamp: d.out.timestamp(),
 		ToolUseResult: output, SourceUUID: c.eventID, Tool: c.toolUse.Name,
 	}

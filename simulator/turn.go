@@ -235,6 +235,10 @@ func (t *turn) afterReply(ctx context.Context, calls []preparedCall) (*scenarios
 	if err := t.hooks.absorbPrompts(ctx); err != nil {
 		return nil, err
 	}
+	if texts := t.prompts.feedback; texts != nil {
+		t.prompts.feedback = nil
+		return &scenarios.Request{Prompt: strings.Join(texts, "\n")}, nil
+	}
 	return &scenarios.Request{Results: results}, nil
 }
 

@@ -207,7 +207,7 @@ pattern = { type = "contains", text = "bash" }
 text = "I make a directory."
 tool_calls = [ { tool = "Bash", input = { command = "mkdir -p seen", description = "Make the directory" } } ]
 [[responses.response.steps]]
-text = "Made: {{ results[0].is_error }}"
+text = "Made: {{ results[0].is_error }} {{ results[0].content }}"
 [[responses]]
 pattern = { type = "any" }
 response = "Hello there."
@@ -243,6 +243,11 @@ func TestInteractivePermission(t *testing.T) {
 		"No refuses":          {[]string{"4"}, "Interrupted · What should Claude do instead?", false},
 		"up wraps to No":      {[]string{keyUp, "\r"}, "Interrupted · What should Claude do instead?", false},
 		"down changes a rule": {[]string{keyDown, "\r"}, "● Made: false", true},
+		"Ctrl-C does nothing": {[]string{keyCtrlC, "\x04", "\r"}, "● Made: false", true},
+		"Tab amends Yes":      {[]string{"\t", "and then", "\r"}, "❯ and then\n\n● Hello there.", true},
+		"an empty text":       {[]string{"\t", "\r"}, "● Made: false", true},
+		"Tab twice":           {[]string{shiftTab, "\t", "4"}, "Interrupted · What should Claude do instead?", false},
+		"Tab amends No":       {[]string{keyUp, "\t", "use cp", "\r"}, "Not run · rejected\n\n● Made: true", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := startInteractive(t, talkScenario, nil, "--permission-mode", "default")
@@ -459,56 +464,47 @@ func TestInteractiveQuestions(t *testing.T) {
 
 // TestInteractivePlan: the plan dialog ends plan mode, or sends the requested changes to the model.
 func TestInteractivePlan(t *testing.T) {
-	const scenario = `
-[[responses]]
-pattern = { type = "any" }
-[[responses.response.steps]]
-tool_calls = [ { tool = "ExitPlanMode", input = { plan = "1. First step" } } ]
-[[responses.response.steps]]
-text = "Next: {{ results[0].text }}"
-`
+	const write = `tool_calls = [ { tool = "Write", input = { file_path = "{{ last(split(filter(context, # contains '/plans/')[0], ' ')) }}", content = "1. First step" } } ]`
+	const question, emptyQuestion = "Would you like to proceed?", "Claude wants to exit plan mode"
 	for name, tt := range map[string]struct {
-		keys []string
-		want []string
+		firstStep string
+		question  string
+		keys      []string
+		want      []string
 	}{
-		"manually": {[]string{"2"}, []string{"Next: User has approved your plan.", "manual mode on"}},
-		"auto":     {[]string{"\r"}, []string{"Next: User has approved your plan.", "auto mode on"}},
-		"feedback": {[]string{"3", "a second step", "\r"}, []string{"Next: a second step", "plan mode on"}},
-		"Esc":      {[]string{keyEsc}, []string{"Rejected Claude's plan:", "plan mode on"}},
+		"manually":      {write, question, []string{"2"}, []string{"● Updated plan", "Next: User has approved your plan.", "1. First step", "manual mode on"}},
+		"auto":          {write, question, []string{"\r"}, []string{"Next: User has approved your plan.", "auto mode on"}},
+		"Shift+Tab":     {write, question, []string{shiftTab}, []string{"Next: User has approved your plan.", "auto mode on"}},
+		"feedback":      {write, question, []string{"3", "a second step", "\r"}, []string{"│ 1. First step", "said:\n  a second step", "plan mode on"}},
+		"with feedback": {write, question, []string{"3", "a second step", shiftTab}, []string{"❯ a second step", "● Hello there.", "auto mode on"}},
+		"Esc":           {write, question, []string{keyEsc}, []string{"Rejected Claude's plan:", "plan mode on"}},
+		"Ctrl-C":        {write, question, []string{keyCtrlC, "2"}, []string{"manual mode on"}},
+		"no plan":       {`text = "Without a file."`, emptyQuestion, []string{"\t", "\r"}, []string{"● Exited plan mode", "Next: User has approved exiting plan mode.", "manual mode on"}},
+		"no plan, No":   {`text = "Without a file."`, emptyQuestion, []string{"2"}, []string{"Rejected Claude's plan:", "plan mode on"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := startInteractive(t, scenario, nil, "--permission-mode", "plan")
+			r := startInteractive(t, `
+[[responses]]
+pattern = { type = "contains", text = "plan it" }
+[[responses.response.steps]]
+`+tt.firstStep+`
+[[responses.response.steps]]
+tool_calls = [ { tool = "ExitPlanMode", input = { plan = "has no effect" } } ]
+[[responses.response.steps]]
+text = "Next: {{ last(results).text }}"
+[[responses]]
+pattern = { type = "any" }
+response = "Hello there."
+`, nil, "--permission-mode", "plan")
 			r.wait("plan mode on")
 			r.typePrompt("plan it")
-			r.wait("Would you like to proceed?")
-			r.wait("1. First step")
+			r.wait(tt.question)
 			r.press(tt.keys...)
 			for _, want := range tt.want {
 				r.wait(want)
 			}
 		})
 	}
-}
-
-// TestInteractivePlanFile: the model receives the path of the plan file, and may write the file.
-func TestInteractivePlanFile(t *testing.T) {
-	r := startInteractive(t, `
-[[responses]]
-pattern = { type = "any" }
-[[responses.response.steps]]
-tool_calls = [ { tool = "Write", input = { file_path = "{{ last(split(filter(context, # contains '/plans/')[0], ' ')) }}", content = "1. First step" } } ]
-[[responses.response.steps]]
-tool_calls = [ { tool = "ExitPlanMode", input = {} } ]
-[[responses.response.steps]]
-text = "I start."
-`, nil, "--permission-mode", "plan")
-	r.wait("plan mode on")
-	r.typePrompt("plan it")
-	r.wait("1. First step")
-	r.wait("Would you like to proceed?")
-	r.press("2") // the dialog fills the screen, so the earlier output of the model is visible only after the answer
-	r.wait("● Updated plan")
-	r.wait("● I start.")
 }
 
 // TestInteractiveServers: a dialog asks about the servers of .mcp.json, and the answer is written to the local

@@ -96,7 +96,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 			before = append(before, ev)
 		}
 		result, err := runAccepted(ctx, use, next, permittedDecision(v.Decision, answer), now)
-		result.EventsBefore = append(before, result.EventsBefore...)
+		result.EventsBefore, result.Feedback = append(before, result.EventsBefore...), answer.Feedback
 		return result, err
 	})
 }
@@ -304,6 +304,9 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 		r = executor.ResultOf(executor.InterruptedResult())
 		r.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
 		r.DeniedBeforeRun = true
+	case a.Feedback != "":
+		r = failedResult(executor.RejectedText + "To tell you how to proceed, the user said:\n" + a.Feedback)
+		r.NonExecutionKind = executor.InterruptedResult().NonExecutionKind
 	default:
 		r = failedResult(message)
 	}

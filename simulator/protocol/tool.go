@@ -33,6 +33,8 @@ type ToolResult struct {
 	Output any
 	// Server is the configured name of the MCP server that ran the call; it may be empty.
 	Server string
+	// Feedback is what a person typed when permitting the call. The model receives it next to the result, as a prompt.
+	Feedback string
 	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.
 	MCP *MCPResult
 
@@ -141,6 +143,7 @@ type PermissionAnswer struct {
 	UpdatedInput       json.RawMessage // nil means the original
 	UpdatedPermissions []PermissionUpdate
 	Message            string // reason of a denial
+	Feedback           string // what a person typed for the model: the reason of a denial, or a text next to the result
 	Interrupt          bool   // the denial also ends the turn
 	// Undecided is true if no decision was made; the call is denied.
 	Undecided bool

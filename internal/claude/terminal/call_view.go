@@ -116,12 +116,14 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 		rows = nil
 		under(text)
 	case collapses && (refused || s.isInterrupted()):
-		text := "No result recorded for 1 call"
-		if s.progress != nil && s.progress.endsWithRefusal {
+		amended, text := refused && !s.isInterrupted(), "No result recorded for 1 call"
+		if amended || s.progress != nil && s.progress.endsWithRefusal {
 			text = "Did not run 1 call"
 		}
 		rows = []entry{{glyph: "  ", text: text}}
-		under(c.title())
+		if under(c.title()); amended {
+			under("Not run · rejected")
+		}
 	case c.summary(failed && !refused) != "":
 		rows = []entry{{glyph: "  ", text: c.summary(failed && !refused)}}
 	case e.text == "Updated plan":
@@ -194,10 +196,12 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 		title := "Rejected Claude's plan:"
 		v.appendNote(title + "\n" + strings.Join(drawBox(planRows("", plan), textWidth(title)), "\n"))
 		return
+	case c.use.Name == "ExitPlanMode" && !failed && plan == "":
+		title = "Exited plan mode"
 	case c.use.Name == "ExitPlanMode" && !failed:
 		title = "Approved Claude's plan"
 		rows = append(rows, "Plan saved to: "+file+" · /plan to edit")
-		rows = append(rows, planRows("", cmp.Or(c.input.Plan, plan))...)
+		rows = append(rows, planRows("", plan)...)
 	case c.use.Name == "AskUserQuestion" && refused:
 		v.refusalShown = true
 		title, rows = "Declined to answer Claude's questions:", questionRows(c.use.DisplayInput(), nil)
@@ -211,7 +215,9 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 		return
 	}
 	v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: title})
-	v.appendNote(strings.Join(rows, "\n"))
+	if rows != nil {
+		v.appendNote(strings.Join(rows, "\n"))
+	}
 }
 
 // drawBox draws a box around rows. The box is at least width columns wide.

@@ -28,6 +28,7 @@ type option struct {
 	detail    string // under the label; empty means none
 	checkbox  checkbox
 	isInput   bool   // the user can type text instead of the label
+	amended   bool   // Tab was pressed on Yes or No: the user can type a text for the model
 	isAction  bool   // the option has no number, such as Next and Submit
 	lineAbove bool   // a horizontal line is drawn above it
 	truncate  bool   // a long label is cut instead of wrapped
@@ -83,6 +84,7 @@ type dialog struct {
 	topRule     string // glyph of the horizontal line above the dialog; empty means no line
 	owner       dialogOwner
 	shownAt     time.Time // when it was first drawn
+	backTab     int       // number of the option that Shift+Tab accepts; 0 means none
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
 	slotValues      map[string]string
 	toolDescription []string // rows that describe the tool
@@ -147,6 +149,7 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	onInput := d.options[d.selected].isInput
 	pages, _ := d.owner.(formOwner)
 	switch {
+	case (k.name == keyCtrlC || k.name == keyCtrlD) && d.state != StateDialog: // no effect
 	case k.name == keyEscape || k.name == keyCtrlC || k.name == keyCtrlD:
 		return d.owner.choose(d, choice{cancelled: true}), true
 	case k.name == keyUp:
@@ -157,6 +160,12 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		return pages.changePage(1), true
 	case (k.name == keyBackTab || k.name == keyLeft) && pages != nil:
 		return pages.changePage(-1), true
+	case k.name == keyBackTab && d.backTab > 0:
+		return d.activate(d.backTab - 1)
+	case (k.name == keyTab || k.name == keyBackTab) && d.state == StatePermission:
+		if o := &d.options[d.selected]; d.canAmend() {
+			o.amended, o.isInput, o.detail = !o.amended, !o.amended, ""
+		}
 	case k.name == keyEnter:
 		return d.activate(d.selected)
 	case onInput && (k.name == keyText || k.name == keyPaste):
@@ -171,6 +180,11 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		return d.pressDigits(k.text)
 	}
 	return nil, false
+}
+
+// canAmend reports whether a text can be added to the selected option.
+func (d *dialog) canAmend() bool {
+	return d.kind != "webfetch" && slices.Contains([]string{"Yes", "No"}, d.options[d.selected].label)
 }
 
 // setInputText sets the text that was typed into the selected option.
@@ -242,7 +256,7 @@ func (d *dialog) indexByDigit(digit string) int {
 func (d *dialog) activate(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
-	case o.isInput && o.detail == "":
+	case o.isInput && o.detail == "" && !o.amended:
 		return nil, false
 	case o.checkbox != noCheckbox && !o.isInput:
 		o.checkbox = unchecked + checked - o.checkbox
@@ -312,6 +326,9 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 	rows = append([]string{strings.Repeat("▔", cols), "", rule}, d.head...)
 	choices, at := d.choices(cols)
 	choices, at = append([]string{rule}, choices...), at+1
+	if d.body == nil {
+		return append(rows, choices[1:]...), len(rows) + at - 1
+	}
 	body := frameRows(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)
 	if room := d.overlayHeight - len(rows) - len(choices); d.overlayHeight > 0 && len(body) > room { // keep the last rule
 		body = append(body[:max(1, min(room-1, len(body)-1))], body[len(body)-1])
@@ -337,7 +354,7 @@ func (d *dialog) choices(cols int) (rows []string, at int) {
 		rows = append(rows, d.optionRows(i, cols)...)
 	}
 	for _, text := range d.foot {
-		if d.state == StatePermission && d.options[d.selected].label != "Yes" && d.options[d.selected].label != "No" {
+		if d.state == StatePermission && (!d.canAmend() || d.options[d.selected].amended) {
 			text = strings.TrimSuffix(text, amendHintText)
 		}
 		if d.isOverlay {
@@ -357,7 +374,17 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 		pointer = promptGlyph + " "
 	}
 	label := o.label
-	if o.isInput && o.detail != "" {
+	if o.amended && i == d.selected {
+		label += map[string]string{"Yes": ", and tell Claude what to do next", "No": ", and tell Claude what to do differently"}[label]
+	}
+	if o.amended && d.kind == "mcp" {
+		label = strings.Replace(label, "and ", "", 1)
+	}
+	switch {
+	case !o.isInput || o.detail == "":
+	case o.amended:
+		label = o.label + ", " + o.detail
+	default:
 		label = o.detail
 	}
 	prefix := ""

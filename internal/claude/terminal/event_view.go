@@ -166,15 +166,17 @@ func (v *eventView) markReplied(size int) {
 
 // showResults shows the results of calls.
 func (v *eventView) showResults(ev *protocol.User) {
-	for _, block := range ev.Message.Content.Blocks {
-		result, ok := block.(protocol.ToolResultBlock)
-		if !ok {
-			continue
+	for i, block := range ev.Message.Content.Blocks {
+		switch block := block.(type) {
+		case protocol.TextBlock:
+			if i > 0 { // typed when the call was permitted
+				v.showPrompts([]string{block.Text})
+			}
+		case protocol.ToolResultBlock:
+			v.endCall(block, slices.ContainsFunc(ev.ToolResultMeta, func(m protocol.ToolResultMeta) bool {
+				return m.ID == block.ToolUseID && m.NonExecutionKind == "user-rejected"
+			}))
 		}
-		refused := slices.ContainsFunc(ev.ToolResultMeta, func(m protocol.ToolResultMeta) bool {
-			return m.ID == result.ToolUseID && m.NonExecutionKind == "user-rejected"
-		})
-		v.endCall(result, refused)
 	}
 }
 
@@ -207,7 +209,6 @@ type callInput struct {
 	NewString   string `json:"new_string"`
 	URL         string `json:"url"`
 	Prompt      string `json:"prompt"`
-	Plan        string `json:"plan"`
 	ReplaceAll  bool   `json:"replace_all"`
 }
 

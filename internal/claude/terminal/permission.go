@@ -58,6 +58,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		if always.label = a.fileDialog(d, r, in); len(always.answer.UpdatedPermissions) == 0 {
 			always.answer = modeAnswer(protocol.ModeAcceptEdits)
 		}
+		d.backTab = 2
 		grants = append(grants, always)
 	case r.Use.Name == "WebFetch":
 		host := in.URL
@@ -121,6 +122,9 @@ func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permission
 		word := "cancelled"
 		if !c.cancelled {
 			chosen, word = grants[c.index].answer, grants[c.index].label
+		}
+		if c.text != "" {
+			chosen.Feedback, chosen.Interrupt = c.text, false
 		}
 		a.answer(q, d, word, chosen)
 		return nil
@@ -301,33 +305,42 @@ func inputRows(raw json.RawMessage) []string {
 	return rows
 }
 
-// planDialog asks whether claude may carry out a plan.
+// planDialog asks whether claude may carry out the plan that was written. As in the real CLI, a plan in the call's input
+// has no effect.
 func (a *prompter) planDialog(q *pendingQuestion) *dialog {
-	d := &dialog{state: StatePlan, kind: "approval", indent: 3, showNumbers: true, topRule: ruleGlyph, head: []string{"   Ready to code?", ""}}
-	file, saved := a.player.session.PlanFile()
-	plan := cmp.Or(parseCallInput(q.request.Use.DisplayInput()).Plan, saved)
+	d := &dialog{state: StatePlan, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, head: []string{"   Ready to code?", ""}}
+	file, plan := a.player.session.PlanFile()
 	if plan == "" {
 		return a.emptyPlanDialog(q, d)
 	}
-	d.isOverlay, d.head, d.body = true, append(d.head, "   Here is Claude's plan:"), planRows("   ", plan)
+	d.head, d.body = append(d.head, "   Here is Claude's plan:"), planRows("   ", plan)
 	d.question = []string{"   Claude has written up a plan and is ready to execute. Would you like to proceed?", ""}
 	change, _, _ := strings.Cut(a.label("plan", "Tell Claude what to change"), " shift+tab")
 	d.options = []option{{label: a.label("plan", "Yes, and use auto mode")}, {label: a.label("plan", "Yes, manually approve edits")}, {label: change, isInput: true, note: "shift+tab to approve with this feedback"}}
-	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults.footerHidden || file == "" {
+	d.backTab = 1
+	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults.footerHidden {
 		d.foot = nil
 	}
 	d.owner = chooserFunc(func(c choice) *dialog {
-		switch {
+		answer, word := refusalAnswer(), "cancelled"
+		switch feedback := d.options[2].detail; {
 		case c.cancelled:
-			a.answer(q, d, "cancelled", refusalAnswer())
 		case c.index == 2:
-			a.answer(q, d, d.options[2].label, protocol.PermissionAnswer{Message: c.text})
+			word, answer = d.options[2].label, protocol.PermissionAnswer{Feedback: feedback}
 		default:
-			a.answer(q, d, d.options[c.index].label, modeAnswer([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index]))
+			word, answer = d.options[c.index].label, planAnswer([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index], feedback)
 		}
+		a.answer(q, d, word, answer)
 		return nil
 	})
 	return d
+}
+
+// planAnswer returns an answer that ends plan mode without a plan in the call's input.
+func planAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
+	answer := modeAnswer(mode)
+	answer.UpdatedInput, answer.Feedback = json.RawMessage("{}"), feedback
+	return answer
 }
 
 // planRows returns the rows of a plan, without the marks of its headings.
@@ -344,8 +357,10 @@ func planRows(margin, plan string) []string {
 
 // emptyPlanDialog asks whether plan mode may end although no plan was written.
 func (a *prompter) emptyPlanDialog(q *pendingQuestion, d *dialog) *dialog {
-	d.kind, d.head, d.question = "exit", []string{"   Exit plan mode?", ""}, []string{"   Claude wants to exit plan mode", ""}
-	a.addOptions(q, d, []permissionOption{{a.label("permission", "Yes"), modeAnswer(protocol.ModeDefault)}, {a.label("permission", "No"), refusalAnswer()}})
+	d.kind, d.indent, d.head, d.question = "exit", 4, []string{"   Exit plan mode?", ""}, []string{"    Claude wants to exit plan mode", ""}
+	a.addOptions(q, d, []permissionOption{
+		{"Yes, and switch to default (ask each time) for this session", planAnswer(protocol.ModeDefault, "")}, {a.label("permission", "No"), refusalAnswer()},
+	})
 	return d
 }
 
@@ -359,6 +374,9 @@ func (a *prompter) applyFaults(d *dialog, grants *[]permissionOption) {
 		d.options[0], d.options[last] = d.options[last], d.options[0]
 	}
 	if f.extraModeOption {
+		if d.backTab > 0 {
+			d.backTab++
+		}
 		*grants = append((*grants)[:1:1], append([]permissionOption{{"Yes, and switch to bypass permissions", modeAnswer(protocol.ModeBypass)}}, (*grants)[1:]...)...)
 		d.options = append(d.options[:1:1], append([]option{{label: (*grants)[1].label}}, d.options[1:]...)...)
 	}

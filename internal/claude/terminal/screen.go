@@ -147,7 +147,7 @@ func (s *screen) drawDialog(f *frame) {
 	if s.dialog.state != StateQuestion && !s.dialog.isOverlay {
 		f.liveRows = append(f.liveRows, "")
 	}
-	if s.dialog.kind == "auto" && !s.inline {
+	if (s.dialog.kind == "auto" || s.dialog.kind == "exit") && !s.inline {
 		f.bottomIndex = len(f.liveRows)
 	}
 	f.blankTop = s.dialog.state != StateQuestion
