@@ -100,23 +100,22 @@ func (o *Object) UnmarshalJSON(raw []byte) error {
 }
 
 // MarshalJSON writes the members in their order.
-func (o Object) MarshalJSON() ([]byte, error) {
+func (o Object) MarshalJSON() ([]byte, error) { return o.Raw(), nil }
+
+// Raw returns the object as JSON, with the members in their order.
+func (o Object) Raw() json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, m := range o {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		key, err := json.Marshal(m.Key)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(key)
+		b.WriteString(Text(m.Key))
 		b.WriteByte(':')
 		b.Write(m.Value)
 	}
 	b.WriteByte('}')
-	return b.Bytes(), nil
+	return b.Bytes()
 }
 
 // TypeOf returns the JavaScript type name of a value; undefined for an empty one.

@@ -3,9 +3,7 @@ package terminal
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -62,10 +60,7 @@ func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
 // set-up, or if the scenario says that the folder is not trusted.
 func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (Answers, error) {
 	s := &startup{console: c, plan: plan, apiKey: apiKey}
-	raw, err := os.ReadFile(plan.Store.File)
-	if err == nil {
-		s.globalConfig, _ = plainjson.Parse(raw) // a broken file was refused before
-	}
+	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // a broken file was refused before
 	for d := range s.dialogs() {
 		if d == nil {
 			continue
@@ -133,7 +128,9 @@ func (s *startup) trustDialog() *dialog {
 	d.options = s.options("trust", "No, exit", "Yes, I trust")
 	d.foot = []string{"", " " + s.confirmRow()}
 	d.owner = s.consentOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
-		return withMember(o, []string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
+		trusted, err := o.SetAt([]string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
+		s.err = err
+		return trusted
 	})
 	return d
 }
@@ -150,12 +147,8 @@ func (s *startup) consentOwner(d *dialog, path string, change func(plainjson.Obj
 
 // trustedFolder reports whether the working directory or one of its parents is trusted.
 func (s *startup) trustedFolder() bool {
-	projects, err := plainjson.Parse(s.globalConfig.Get("projects"))
-	if err != nil {
-		return false
-	}
 	for dir := s.plan.CWD; ; dir = filepath.Dir(dir) {
-		if project, err := plainjson.Parse(projects.Get(dir)); err == nil && string(project.Get("hasTrustDialogAccepted")) == "true" {
+		if string(s.globalConfig.At("projects", dir, "hasTrustDialogAccepted")) == "true" {
 			return true
 		}
 		if dir == filepath.Dir(dir) {
@@ -201,12 +194,10 @@ func (s *startup) keyDialog() *dialog {
 			list = &known.Approved
 		}
 		*list = append(*list, tail)
-		raw, err := json.Marshal(map[string][]string{"approved": append([]string{}, known.Approved...), "rejected": append([]string{}, known.Rejected...)})
-		if err != nil {
-			s.err = err
-			return nil
-		}
-		s.changeFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.With("customApiKeyResponses", raw) })
+		raw := plainjson.Text(map[string][]string{"approved": append([]string{}, known.Approved...), "rejected": append([]string{}, known.Rejected...)})
+		s.changeFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
+			return o.With("customApiKeyResponses", json.RawMessage(raw))
+		})
 		return nil
 	})
 	return d
@@ -299,51 +290,16 @@ func (s *startup) bypassDialog() *dialog {
 // changeFile changes a JSON file and keeps its other content.
 func (s *startup) changeFile(path string, change func(plainjson.Object) plainjson.Object) {
 	s.answers.Changed = true
-	s.err = updateFile(path, change)
-	if path == s.plan.Store.File && s.err == nil {
-		if raw, err := os.ReadFile(path); err == nil {
-			s.globalConfig, _ = plainjson.Parse(raw) // the file was written just now
-		}
+	object, err := plainjson.ReadFile(path)
+	if s.err = err; err != nil {
+		return
 	}
-}
-
-func updateFile(path string, change func(plainjson.Object) plainjson.Object) error {
-	raw, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if object = change(object); s.err != nil {
+		return
 	}
-	object, err := plainjson.Parse(raw)
-	if err != nil && len(strings.TrimSpace(string(raw))) > 0 {
-		return fmt.Errorf("reading %s: %w", path, err)
+	if s.err = object.WriteFile(path, "\n", 0o600); path == s.plan.Store.File {
+		s.globalConfig = object
 	}
-	compact, err := change(object).MarshalJSON()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(json.RawMessage(compact), "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o600)
-}
-
-// withMember sets a value inside nested objects.
-func withMember(o plainjson.Object, path []string, value json.RawMessage) plainjson.Object {
-	if len(path) == 1 {
-		return o.With(path[0], value)
-	}
-	inner, err := plainjson.Parse(o.Get(path[0]))
-	if err != nil {
-		inner = plainjson.Object{}
-	}
-	raw, err := withMember(inner, path[1:], value).MarshalJSON()
-	if err != nil {
-		return o
-	}
-	return o.With(path[0], raw)
 }
 
 // withNames adds names to a list.
@@ -358,9 +314,5 @@ func withNames(o plainjson.Object, key string, names []string) plainjson.Object 
 			known = append(known, name)
 		}
 	}
-	raw, err := json.Marshal(known)
-	if err != nil {
-		return o
-	}
-	return o.With(key, raw)
+	return o.With(key, json.RawMessage(plainjson.Text(known)))
 }

@@ -89,6 +89,11 @@ func checkScope(scope string) error {
 	return nil
 }
 
+// object is a JSON object that keeps the order and the exact bytes of its members.
+type object = plainjson.Object
+
+func jsonString(s string) json.RawMessage { return json.RawMessage(plainjson.Text(s)) }
+
 func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 	env := object{}
 	for _, kv := range f.env {
@@ -102,8 +107,8 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 	if err != nil {
 		return err
 	}
-	entry := object{{Key: "type", Value: jsonString("stdio")}, {Key: "command", Value: jsonString(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: encodeCompact(env)}}
-	if err := saveEntry(o, f.scope, name, encodeCompact(entry)); err != nil {
+	entry := object{{Key: "type", Value: jsonString("stdio")}, {Key: "command", Value: jsonString(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: env.Raw()}}
+	if err := saveEntry(o, f.scope, name, entry.Raw()); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, command[0]+" "+strings.Join(command[1:], " "), f.scope)
@@ -123,7 +128,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		headers, masked = headers.With(key, jsonString(value)), masked.With(key, jsonString(hiddenValue))
 	}
 	if len(headers) > 0 {
-		entry = append(entry, plainjson.Member{Key: "headers", Value: encodeCompact(headers)})
+		entry = append(entry, plainjson.Member{Key: "headers", Value: headers.Raw()})
 	}
 	oauth := object{}
 	if f.clientID != "" {
@@ -137,14 +142,14 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		oauth = append(oauth, plainjson.Member{Key: "callbackPort", Value: json.RawMessage(f.callbackPort)})
 	}
 	if len(oauth) > 0 {
-		entry = append(entry, plainjson.Member{Key: "oauth", Value: encodeCompact(oauth)})
+		entry = append(entry, plainjson.Member{Key: "oauth", Value: oauth.Raw()})
 	}
-	if err := saveEntryWithSecret(o, f.scope, name, encodeCompact(entry), f.clientSecret && f.clientID != ""); err != nil {
+	if err := saveEntryWithSecret(o, f.scope, name, entry.Raw(), f.clientSecret && f.clientID != ""); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s with URL: %s to %s config\n", strings.ToUpper(transport), name, url, f.scope)
 	if len(masked) > 0 {
-		fmt.Fprintf(o.Stdout, "Headers: %s", encodeIndented(masked))
+		fmt.Fprintf(o.Stdout, "Headers: %s\n", masked.Indented())
 	}
 	printModified(o, f.scope)
 	return nil
@@ -162,15 +167,15 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 	if err := checkNewServer(o, name, scope); err != nil {
 		return err
 	}
-	entry, err := parseObject([]byte(found[1]))
+	entry, err := plainjson.ParseDistinct([]byte(found[1]))
 	if err != nil {
 		return errorf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
 	}
-	if err := saveEntryWithSecret(o, scope, name, encodeCompact(entry), clientSecret); err != nil {
+	if err := saveEntryWithSecret(o, scope, name, entry.Raw(), clientSecret); err != nil {
 		return err
 	}
 	transport := "stdio"
-	if raw := valueAt(entry, "type"); raw != nil {
+	if raw := entry.Get("type"); raw != nil {
 		if err := json.Unmarshal(raw, &transport); err != nil {
 			return err
 		}
@@ -181,7 +186,7 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 
 // saveEntry validates an entry as a run would and writes it.
 func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
-	value := encodeCompact(object{{Key: serversKey, Value: encodeCompact(object{{Key: name, Value: entry}})}})
+	value := object{{Key: serversKey, Value: object{{Key: name, Value: entry}}.Raw()}}.Raw()
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ, ValuesOnly: true})
 	if err != nil {
 		return err

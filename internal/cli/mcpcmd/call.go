@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -48,7 +49,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 			return fmt.Errorf("reading the arguments: %w", err)
 		}
 	}
-	if _, err := parseObject(input); err != nil {
+	if _, err := plainjson.ParseDistinct(input); err != nil {
 		return &UsageError{Text: fmt.Sprintf("the arguments are not a JSON object: %v", err), Hint: `for example: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
 	}
 	m, stop, err := c.openOne(ctx, o, c.Server)

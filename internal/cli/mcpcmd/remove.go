@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -69,17 +70,17 @@ func runReset(_ context.Context, o *Options, words []string) error {
 
 // removeChoices removes the choices from the object of a file under keys.
 func removeChoices(file string, keys []string) error {
-	doc, err := readObject(file)
+	doc, err := plainjson.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	changed := false
 	for _, choice := range []string{"enabledMcpjsonServers", "disabledMcpjsonServers", "enableAllProjectMcpServers"} {
 		path := append(slices.Clone(keys), choice)
-		if valueAt(doc, path...) == nil {
+		if doc.At(path...) == nil {
 			continue
 		}
-		if doc, err = setValue(doc, path, nil); err != nil {
+		if doc, err = doc.SetAt(path, nil); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		changed = true
@@ -87,7 +88,7 @@ func removeChoices(file string, keys []string) error {
 	if !changed {
 		return nil
 	}
-	return writeObject(file, doc)
+	return doc.WriteFile(file, "\n", 0o600)
 }
 
 // removeFrom removes a server from a scope; shown is the reported name.

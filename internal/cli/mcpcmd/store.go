@@ -1,15 +1,13 @@
 package mcpcmd
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -38,13 +36,13 @@ func (s Store) Scopes() ([]mcp.Scope, error) {
 	if s.File == "" {
 		return nil, nil
 	}
-	doc, err := readObject(s.File)
+	doc, err := plainjson.ReadFile(s.File)
 	if err != nil {
 		return nil, err
 	}
 	var scopes []mcp.Scope
 	for _, scope := range []string{scopeUser, scopeLocal} {
-		if raw := valueAt(doc, s.scopeKeys(scope)...); raw != nil {
+		if raw := doc.At(s.scopeKeys(scope)...); raw != nil {
 			scopes = append(scopes, mcp.Scope{Source: scope, Servers: raw})
 		}
 	}
@@ -64,11 +62,11 @@ func (s Store) projectNames(key string) (names []string) {
 	if s.File == "" {
 		return nil
 	}
-	doc, err := readObject(s.File)
+	doc, err := plainjson.ReadFile(s.File)
 	if err != nil {
 		return nil
 	}
-	_ = json.Unmarshal(valueAt(doc, projectsKey, s.CWD, key), &names)
+	_ = json.Unmarshal(doc.At(projectsKey, s.CWD, key), &names)
 	return names
 }
 
@@ -90,11 +88,11 @@ func (s Store) hasServer(scope, name string) (bool, error) {
 	if s.scopePath(scope) == "" {
 		return false, nil
 	}
-	doc, err := readObject(s.scopePath(scope))
+	doc, err := plainjson.ReadFile(s.scopePath(scope))
 	if err != nil {
 		return false, err
 	}
-	return valueAt(doc, append(s.scopeKeys(scope), name)...) != nil, nil
+	return doc.At(append(s.scopeKeys(scope), name)...) != nil, nil
 }
 
 // writeServer writes an entry; nil removes it.
@@ -103,64 +101,15 @@ func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
 	if path == "" {
 		return errors.New("cannot save the server: HOME is not set")
 	}
-	doc, err := readObject(path)
+	doc, err := plainjson.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	doc, err = setValue(doc, append(s.scopeKeys(scope), name), entry)
-	if err != nil {
+	if doc, err = doc.SetAt(append(s.scopeKeys(scope), name), entry); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return writeObject(path, doc)
-}
-
-// readObject reads a JSON file that holds an object; a missing or empty file is an empty object.
-func readObject(path string) (object, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
-		return object{}, nil
+	if scope == scopeProject {
+		return doc.WriteFile(path, "", 0o644) // the real CLI writes it without a newline
 	}
-	if err != nil {
-		return nil, err
-	}
-	doc, err := parseObject(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not a JSON object: %w", path, err)
-	}
-	return doc, nil
-}
-
-// writeObject replaces a file atomically and keeps its mode.
-func writeObject(path string, doc object) error {
-	mode := fs.FileMode(0o600)
-	if filepath.Base(path) == ".mcp.json" {
-		mode = 0o644
-	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	text := encodeIndented(doc)
-	if filepath.Base(path) == ".mcp.json" {
-		text = bytes.TrimRight(text, "\n") // the real CLI writes it without a newline
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return doc.WriteFile(path, "\n", 0o600)
 }

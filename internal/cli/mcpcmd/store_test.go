@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Everything else in the file is unchanged: order, numbers, other projects.
@@ -129,16 +131,16 @@ func FuzzObject(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		o, err := parseObject(data)
+		o, err := plainjson.ParseDistinct(data)
 		if err != nil {
 			return
 		}
-		again, err := parseObject(encodeIndented(o))
+		again, err := plainjson.ParseDistinct([]byte(o.Indented()))
 		if err != nil {
-			t.Fatalf("%q was written as %q: %v", data, encodeIndented(o), err)
+			t.Fatalf("%q was written as %q: %v", data, o.Indented(), err)
 		}
 		var want, got any
-		if json.Unmarshal(data, &want) != nil || json.Unmarshal(encodeCompact(again), &got) != nil {
+		if json.Unmarshal(data, &want) != nil || json.Unmarshal(again.Raw(), &got) != nil {
 			t.Fatalf("%q cannot be read back", data)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -105,34 +105,16 @@ const (
 
 // readObject reads a JSON object from a file; a missing file is an empty object.
 func (c *command) readObject(file string) (plainjson.Object, error) {
-	data, err := os.ReadFile(filepath.Join(c.Dir, file))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	object, err := plainjson.Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
-	}
-	return object, nil
+	return plainjson.ReadFile(filepath.Join(c.Dir, file))
 }
 
 // writeObject writes an object to a file. Only the settings file ends with a newline.
 func (c *command) writeObject(file string, object plainjson.Object) error {
-	text, err := encodeIndented(object)
-	if err != nil {
-		return err
-	}
+	end := ""
 	if file == settingsFile {
-		text = append(text, '\n')
+		end = "\n"
 	}
-	path := filepath.Join(c.Dir, file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(path, text, 0o600)
+	return object.WriteFile(filepath.Join(c.Dir, file), end, 0o600)
 }
 
 func encodeIndented(value any) ([]byte, error) {

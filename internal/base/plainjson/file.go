@@ -1,0 +1,109 @@
+package plainjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ReadFile reads a file that contains an object; a missing or empty file is an empty object.
+func ReadFile(path string) (Object, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(data)) == 0 {
+		return Object{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := ParseDistinct(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a JSON object: %w", path, err)
+	}
+	return o, nil
+}
+
+// ParseDistinct is like [Parse] for an object that people write: the error describes the mistake, and keys are distinct.
+func ParseDistinct(data []byte) (Object, error) {
+	if !json.Valid(data) {
+		var syntax any
+		return nil, json.Unmarshal(data, &syntax)
+	}
+	o, err := Parse(data)
+	if err != nil {
+		return nil, errors.New("not an object")
+	}
+	return o.Distinct(), nil
+}
+
+// WriteFile replaces a file atomically by the indented object and the text end. The file keeps its mode; a new file gets
+// the given one.
+func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(o.Indented() + end)
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Indented returns the object with two spaces per level, without a final newline.
+func (o Object) Indented() string {
+	var b bytes.Buffer
+	_ = json.Indent(&b, o.Raw(), "", "  ") // all values are valid JSON
+	return b.String()
+}
+
+// At returns the value at a path of keys; nil means missing.
+func (o Object) At(path ...string) json.RawMessage {
+	value := o.Get(path[0])
+	if len(path) == 1 || value == nil {
+		return value
+	}
+	inner, err := Parse(value)
+	if err != nil {
+		return nil
+	}
+	return inner.At(path[1:]...)
+}
+
+// SetAt returns the object with a value set at a path of keys. It creates missing objects. A nil value removes the last key.
+func (o Object) SetAt(path []string, value json.RawMessage) (Object, error) {
+	switch {
+	case len(path) > 1:
+		inner := Object{}
+		var err error
+		if old := o.Get(path[0]); old != nil {
+			if inner, err = ParseDistinct(old); err != nil {
+				return nil, fmt.Errorf("%s: %w", path[0], err)
+			}
+		}
+		if inner, err = inner.SetAt(path[1:], value); err != nil {
+			return nil, err
+		}
+		value = inner.Raw()
+	case value == nil:
+		return o.Without(path[0]), nil
+	}
+	return o.With(path[0], value), nil
+}
