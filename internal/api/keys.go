@@ -37,7 +37,7 @@ func (s groupSplitter) addKeys(g *replayedGroup, key history.Digest) history.Dig
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
 		if n := s.failedPieces(key, in); n > 0 {
-			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.FirstPieces(n), in.WithoutPieces(n)}, g.Steps[i+1:])
+			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.FirstBlocks(n), in.WithoutBlocks(n)}, g.Steps[i+1:])
 			in = &g.Steps[i]
 		}
 		key = key.ChainDigest(in.Digest(g.Uses))
@@ -54,13 +54,13 @@ func (s groupSplitter) addKeys(g *replayedGroup, key history.Digest) history.Dig
 
 // failedPieces returns how many leading blocks of a prompt were a separate prompt that failed.
 func (s groupSplitter) failedPieces(key history.Digest, in *history.Step) int {
-	if in.Kind != history.Prompt || len(in.Pieces) < 2 {
+	if in.Kind != history.Prompt || len(in.Blocks) < 2 {
 		return 0
 	}
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
-	for n := 1; n < len(in.Pieces); n++ {
-		head := in.FirstPieces(n)
+	for n := 1; n < len(in.Blocks); n++ {
+		head := in.FirstBlocks(n)
 		if t, ok := s.memory.attempts.Get(s.conversation.attemptKey(key.ChainDigest(head.Digest(nil)))); ok && t.failed {
 			return n
 		}

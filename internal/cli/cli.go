@@ -55,7 +55,7 @@ func Run(ctx context.Context, s *process.System) int {
 
 // actsAsClaude reports whether the process acts as claude and not as a claudeless command.
 func actsAsClaude(s *process.System) bool {
-	return len(s.Args) < 2 || hasPrintFlag(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || command(s, s.Args[1]) == nil
+	return len(s.Args) < 2 || hasPrintFlag(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || commandFor(s, s.Args[1]) == nil
 }
 
 func dispatch(ctx context.Context, s *process.System) error {
@@ -64,7 +64,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 		words = s.Args[1:]
 	}
 	if len(words) > 0 && !hasPrintFlag(words) {
-		if run := command(s, words[0]); run != nil {
+		if run := commandFor(s, words[0]); run != nil {
 			return run(ctx, s, words[1:])
 		}
 	}
@@ -107,7 +107,7 @@ func hasPrintFlag(words []string) bool {
 // lacksSeparator reports whether the words are an exec command without "--". The -p of the following command makes
 // them look like a prompt.
 func lacksSeparator(s *process.System, words []string) bool {
-	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || command(s, "exec") == nil {
+	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandFor(s, "exec") == nil {
 		return false
 	}
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))

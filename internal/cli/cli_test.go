@@ -54,7 +54,7 @@ func TestFirstWordSelectsTheCommand(t *testing.T) {
 		s, _, _ := fakeSystem(t)
 		s.Args[0] = tt.program
 		list := words(tt.args)
-		if got := !hasPrintFlag(list) && command(s, list[0]) != nil; got != tt.command {
+		if got := !hasPrintFlag(list) && commandFor(s, list[0]) != nil; got != tt.command {
 			t.Errorf("%s %s: command %v, want %v", tt.program, tt.args, got, tt.command)
 		}
 	}

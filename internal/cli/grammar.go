@@ -73,9 +73,9 @@ func commandEntryFor(name string) commandEntry {
 	return commandEntry{}
 }
 
-// command returns the command that a first word selects; nil means that the word is a prompt or a flag. Commands of
+// commandFor returns the command that a first word selects; nil means that the word is a prompt or a flag. Commands of
 // the real CLI are available under every name of the program.
-func command(s *process.System, word string) runner {
+func commandFor(s *process.System, word string) runner {
 	for _, c := range commandTable() {
 		if c.name == word && (c.inClaude || !s.CalledAsClaude() || s.StartedByClaudeless()) {
 			return c.run

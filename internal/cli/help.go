@@ -137,7 +137,7 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 	case words[0] == "claude-flags":
 		return helpProgram(s).WriteFlags(s.Stdout)
 	}
-	if run := command(s, words[0]); run != nil {
+	if run := commandFor(s, words[0]); run != nil {
 		return run(ctx, s, []string{"--help"})
 	}
 	return process.WithHint(fmt.Sprintf("no help for %q", words[0]), "try: claudeless help, claudeless help claude-flags, or claudeless help COMMAND")

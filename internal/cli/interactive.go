@@ -67,7 +67,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 // exitTerminal converts the end of an interactive session to an exit code, and reports missed expectations.
 func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, runErr error) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](runErr); ok {
-		return crash(context.WithoutCancel(ctx), sys, s, crashed)
+		return crashAsScripted(context.WithoutCancel(ctx), sys, s, crashed)
 	}
 	err := process.SignalOr(ctx, runErr)
 	unmet := s.MissedExpectations(process.Exit(io.Discard, err))

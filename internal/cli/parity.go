@@ -111,11 +111,11 @@ func (c *parityCmd) compare(ctx context.Context, o suite.Options) (result, error
 func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Options) (err error) {
 	switch {
 	case len(c.Between) > 0:
-		if o.Left, err = suite.Fetch(ctx, s, c.Between[0]); err == nil {
-			o.Right, err = suite.Fetch(ctx, s, c.Between[1])
+		if o.Left, err = suite.FetchClaude(ctx, s, c.Between[0]); err == nil {
+			o.Right, err = suite.FetchClaude(ctx, s, c.Between[1])
 		}
 	case c.ClaudeVersion != "":
-		o.Right, err = suite.Fetch(ctx, s, c.ClaudeVersion)
+		o.Right, err = suite.FetchClaude(ctx, s, c.ClaudeVersion)
 	default:
 		path := c.Claude
 		if path != "" {
@@ -123,7 +123,7 @@ func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Op
 				return err
 			}
 		}
-		o.Right, err = suite.Find(ctx, s, path, o.Self)
+		o.Right, err = suite.FindClaude(ctx, s, path, o.Self)
 	}
 	return err
 }

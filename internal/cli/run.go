@@ -109,7 +109,7 @@ type sessionEnd struct {
 // are reported if the run was not interrupted.
 func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](e.err); ok {
-		return crash(context.WithoutCancel(ctx), e.sys, e.session, crashed)
+		return crashAsScripted(context.WithoutCancel(ctx), e.sys, e.session, crashed)
 	}
 	err, cut := e.exitError(ctx, turns)
 	unmet := e.session.MissedExpectations(process.Exit(io.Discard, err))
@@ -143,8 +143,8 @@ func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupt
 	return err, false
 }
 
-// crash ends the process as scripted: it exits or sends a signal to itself.
-func crash(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
+// crashAsScripted ends the process as scripted: it exits or sends a signal to itself.
+func crashAsScripted(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
 	if c.Signal == "" {
 		s.MissedExpectations(c.ExitCode)
 		return &process.ExitError{Code: c.ExitCode}

@@ -144,15 +144,15 @@ func (c *core) callID(now float64) string {
 	return fmt.Sprintf("%.6f-%03d", now, c.callCount)
 }
 
-// Kind is the kind of an Event.
-type Kind string
+// EventKind is the kind of an Event.
+type EventKind string
 
 // The kinds of events.
 const (
-	EventPaused    Kind = "execution_paused"
-	EventResumed   Kind = "execution_resumed"
-	EventCompleted Kind = "call_completed"
-	EventChanged   Kind = "changed" // a configuration changed; Topic says which
+	EventPaused    EventKind = "execution_paused"
+	EventResumed   EventKind = "execution_resumed"
+	EventCompleted EventKind = "call_completed"
+	EventChanged   EventKind = "changed" // a configuration changed; Topic says which
 )
 
 // Topics of EventChanged.
@@ -166,7 +166,7 @@ const (
 
 // Event is one change of the hub. The fields that are set depend on Kind.
 type Event struct {
-	Kind       Kind
+	Kind       EventKind
 	PauseID    string  // paused, resumed
 	CallID     string  // completed
 	MethodName string  // all kinds except changed

@@ -366,7 +366,7 @@ func TestManyPauses(t *testing.T) {
 		t.Errorf("%d resumed", n)
 	}
 	sub.Close()
-	counts := map[Kind]int{}
+	counts := map[EventKind]int{}
 	for e := range sub.C {
 		counts[e.Kind]++
 	}

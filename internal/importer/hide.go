@@ -41,7 +41,7 @@ type Hidden struct {
 // gets the same replacement, and keys, types and decisions do not change.
 type Redactor struct {
 	redact *redact.Redactor
-	number redact.Numbered
+	number redact.NumberedLabel
 	at     session.Place
 	seen   []Hidden
 }

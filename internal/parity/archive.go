@@ -104,7 +104,7 @@ func (c *Case) readFile(f *file) (problems diag.List) {
 			c.findIncomparable(s)
 			break
 		}
-		for _, d := range listOf(f.name, err) {
+		for _, d := range diagnosticsOf(f.name, err) {
 			problems = append(problems, f.archivePosition(d))
 		}
 	case "settings.json":

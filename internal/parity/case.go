@@ -138,7 +138,7 @@ func readCase(file, name string, listed bool) (*Case, diag.List) {
 	case err != nil && listed && !strings.Contains(string(src), "[parity]"):
 		return nil, nil // a fixture, or another file with this extension
 	case err != nil:
-		return nil, listOf(file, err)
+		return nil, diagnosticsOf(file, err)
 	case len(s.Parity.Argv) == 0 && listed:
 		return nil, nil
 	case len(s.Parity.Argv) == 0:
@@ -150,7 +150,7 @@ func readCase(file, name string, listed bool) (*Case, diag.List) {
 	return c, nil
 }
 
-func listOf(file string, err error) diag.List {
+func diagnosticsOf(file string, err error) diag.List {
 	if list, ok := errors.AsType[diag.List](err); ok {
 		return list
 	}

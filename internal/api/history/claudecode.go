@@ -162,7 +162,7 @@ func (r *messageReader) steps() []Step {
 
 // promptStep returns the step for the texts collected so far.
 func (r *messageReader) promptStep(kind Kind) Step {
-	s := Step{Kind: kind, Text: joinPieces(r.prompt), Pieces: r.prompt, Files: r.files}
+	s := Step{Kind: kind, Text: joinBlocks(r.prompt), Blocks: r.prompt, Files: r.files}
 	s.digest = s.digestWithoutUses()
 	return s
 }

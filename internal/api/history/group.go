@@ -76,19 +76,19 @@ func (g *Group) resolveTypedTexts(c *Client) {
 	skills := g.countSkills()
 	for _, in := range g.Steps {
 		if in.Kind == kindTyped {
-			own := len(in.Pieces)
+			own := len(in.Blocks)
 			if c.IsClaudeCode() {
 				own = min(own, skills)
 				skills -= own
 			}
-			for _, text := range in.Pieces[:own] {
+			for _, text := range in.Blocks[:own] {
 				g.sideTexts = append(g.sideTexts, splitContext(text)...)
 			}
-			if own == len(in.Pieces) {
+			if own == len(in.Blocks) {
 				continue
 			}
 			in.Kind = Prompt
-			in = in.WithoutPieces(own)
+			in = in.WithoutBlocks(own)
 		}
 		if in.Kind == Prompt && c.IsClaudeCode() {
 			closeTrailingResults(steps)
@@ -166,7 +166,7 @@ func (g *Group) resolveSteps(last bool) {
 			text = g.Context[n-1]
 		}
 		in := newStep(Prompt, text)
-		in.Pieces = []string{text}
+		in.Blocks = []string{text}
 		g.Steps = append(slices.Clip(g.Steps), in)
 	}
 }

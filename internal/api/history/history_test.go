@@ -249,7 +249,7 @@ func TestAdjacentMessages(t *testing.T) {
 				}
 				got = append(got, string(s.Kind)+" "+s.Text)
 				if name == "only context" {
-					if diff := cmp.Diff([]string{s.Text}, s.Pieces); diff != "" {
+					if diff := cmp.Diff([]string{s.Text}, s.Blocks); diff != "" {
 						t.Errorf("pieces (-want +got):\n%s", diff)
 					}
 				}
@@ -335,8 +335,8 @@ func TestAnswerInSeveralMessages(t *testing.T) {
 func TestPieces(t *testing.T) {
 	g := messageGroups(t, object{"role": "user", "content": []any{text("a\n"), text("b\n"), text("c")}})
 	whole := g[0].Steps[0]
-	head, tail := whole.FirstPieces(1), whole.WithoutPieces(1)
-	if diff := cmp.Diff([][]string{{"a", "b", "c"}, {"a"}, {"b", "c"}}, [][]string{whole.Pieces, head.Pieces, tail.Pieces}); diff != "" {
+	head, tail := whole.FirstBlocks(1), whole.WithoutBlocks(1)
+	if diff := cmp.Diff([][]string{{"a", "b", "c"}, {"a"}, {"b", "c"}}, [][]string{whole.Blocks, head.Blocks, tail.Blocks}); diff != "" {
 		t.Errorf("pieces (-want +got):\n%s", diff)
 	}
 	for want, part := range map[string]history.Step{"a": head, "b\nc": tail} {

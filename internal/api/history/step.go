@@ -28,7 +28,7 @@ const (
 type Step struct {
 	Kind    Kind
 	Text    string
-	Pieces  []string // for a prompt: the blocks that were joined to form it
+	Blocks  []string // for a prompt: the blocks that were joined to form it
 	Results []*Result
 	Files   []string // media types of images and documents that accompany a prompt
 	digest  Digest   // digest of the relevant parts; for results it depends on the calls
@@ -93,21 +93,20 @@ func (s *Step) Digest(uses []ToolUse) Digest {
 	return sum
 }
 
-// FirstPieces returns the prompt that consists of the first n pieces only.
-func (s *Step) FirstPieces(n int) Step {
-	head := newStep(Prompt, joinPieces(s.Pieces[:n]))
-	head.Pieces = s.Pieces[:n]
+// FirstBlocks returns the prompt that consists of the first n blocks only.
+func (s *Step) FirstBlocks(n int) Step {
+	head := newStep(Prompt, joinBlocks(s.Blocks[:n]))
+	head.Blocks = s.Blocks[:n]
 	return head
 }
 
-// WithoutPieces returns the prompt without its first n pieces.
-func (s *Step) WithoutPieces(n int) Step {
+// WithoutBlocks returns the prompt without its first n blocks.
+func (s *Step) WithoutBlocks(n int) Step {
 	tail := *s
-	tail.Pieces = s.Pieces[n:]
-	tail.Text = joinPieces(tail.Pieces)
+	tail.Blocks = s.Blocks[n:]
+	tail.Text = joinBlocks(tail.Blocks)
 	tail.digest = tail.digestWithoutUses()
 	return tail
 }
 
-// joinPieces joins the blocks of a prompt.
-func joinPieces(pieces []string) string { return strings.Join(pieces, "\n") }
+func joinBlocks(blocks []string) string { return strings.Join(blocks, "\n") }

@@ -29,7 +29,7 @@ var (
 	errTotal = fmt.Errorf("the output of all templates is longer than %d bytes", maxTotal)
 )
 
-type totalKey struct{}
+type sharedLimitKey struct{}
 
 // sharedLimit is the limit that the templates of one answer share.
 type sharedLimit struct {
@@ -43,13 +43,13 @@ type sharedLimit struct {
 func WithSharedLimit(ctx context.Context) context.Context {
 	t := new(sharedLimit)
 	t.remaining.Store(maxTotal)
-	return context.WithValue(ctx, totalKey{}, t)
+	return context.WithValue(ctx, sharedLimitKey{}, t)
 }
 
 // MissingPaths returns the paths that had no value in the templates that used a context of [WithSharedLimit], such as
 // `results[0].structured.nmae`. Each path is returned once.
 func MissingPaths(ctx context.Context) []string {
-	t, ok := ctx.Value(totalKey{}).(*sharedLimit)
+	t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit)
 	if !ok {
 		return nil
 	}
@@ -59,7 +59,7 @@ func MissingPaths(ctx context.Context) []string {
 }
 
 func recordMissing(ctx context.Context, path string) {
-	t, ok := ctx.Value(totalKey{}).(*sharedLimit)
+	t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit)
 	if !ok {
 		return
 	}
@@ -72,7 +72,7 @@ func recordMissing(ctx context.Context, path string) {
 
 // spendText takes n bytes from the total of ctx, if it has one.
 func spendText(ctx context.Context, n int) error {
-	if t, ok := ctx.Value(totalKey{}).(*sharedLimit); ok && t.remaining.Add(-int64(n)) < 0 {
+	if t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit); ok && t.remaining.Add(-int64(n)) < 0 {
 		return errTotal
 	}
 	return nil
@@ -80,13 +80,13 @@ func spendText(ctx context.Context, n int) error {
 
 // Names of functions that only patched expressions use.
 const (
-	budgetName = "__budget"
-	tickName   = "__tick"
-	chargeName = "__charge"
-	stringName = "__string"
-	deepName   = "__deep"
-	mathName   = "__math"
-	intsName   = "__ints"
+	budgetName         = "__budget"
+	countStepName      = "__tick"
+	chargeName         = "__charge"
+	toStringName       = "__string"
+	chargeDeepName     = "__deep"
+	checkedMathName    = "__math"
+	checkedIntMathName = "__ints"
 )
 
 // budget is the remaining cost of one run.
@@ -153,11 +153,11 @@ type costPatcher struct{}
 func (l *costPatcher) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
-		n.Node = &ast.SequenceNode{Nodes: []ast.Node{callNode(tickName), n.Node}}
+		n.Node = &ast.SequenceNode{Nodes: []ast.Node{callNode(countStepName), n.Node}}
 	case *ast.BuiltinNode:
 		if n.Name == "reduce" && len(n.Arguments) > 1 {
 			if p, ok := n.Arguments[1].(*ast.PredicateNode); ok {
-				p.Node = callNode(deepName, p.Node)
+				p.Node = callNode(chargeDeepName, p.Node)
 			}
 		}
 		chargeValue(node)
@@ -186,12 +186,12 @@ func (l *costPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 		}
 		return
 	}
-	name := mathName
+	name := checkedMathName
 	if isScalar(left) && isScalar(right) {
-		name = intsName
+		name = checkedIntMathName
 	}
 	ast.Patch(node, callNode(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
-	if name == mathName {
+	if name == checkedMathName {
 		chargeValue(node)
 	}
 }
@@ -206,7 +206,7 @@ func chargeValue(node *ast.Node) {
 	switch {
 	case isScalar(t):
 	case t != nil && t.Kind() == reflect.String:
-		ast.Patch(node, callNode(stringName, *node))
+		ast.Patch(node, callNode(toStringName, *node))
 	default:
 		ast.Patch(node, callNode(chargeName, *node))
 	}
@@ -221,7 +221,7 @@ func chargeComparison(n ast.Node) ast.Node {
 	if t := n.Type(); t != nil && t.Kind() == reflect.String {
 		return n
 	}
-	wrapped := callNode(deepName, n)
+	wrapped := callNode(chargeDeepName, n)
 	wrapped.SetLocation(n.Location())
 	return wrapped
 }

@@ -22,16 +22,16 @@ func restrictedFunctions() []expr.Option {
 		expr.Function("join", join, new(func(any) string), new(func(any, string) string)),
 		expr.Function("replace", replace, new(func(string, string, string) string), new(func(string, string, string, int) string)),
 		// Each function has one type, because with several types the checker misses unknown names.
-		expr.Function(intsName, checkedArithmetic, new(func(any, string, int, int) int)),
-		expr.Function(mathName, checkedArithmetic, new(func(any, string, any, any) any)),
-		expr.Function(tickName, tick, new(func(any) any)),
+		expr.Function(checkedIntMathName, checkedArithmetic, new(func(any, string, int, int) int)),
+		expr.Function(checkedMathName, checkedArithmetic, new(func(any, string, any, any) any)),
+		expr.Function(countStepName, countStep, new(func(any) any)),
 		expr.Function(chargeName, charge, new(func(any, any) any)),
-		expr.Function(stringName, charge, new(func(any, string) string)),
-		expr.Function(deepName, chargeDeep, new(func(any, any) any)),
+		expr.Function(toStringName, charge, new(func(any, string) string)),
+		expr.Function(chargeDeepName, chargeDeep, new(func(any, any) any)),
 	}
 }
 
-func tick(args ...any) (any, error) { return nil, args[0].(*budget).step(1) }
+func countStep(args ...any) (any, error) { return nil, args[0].(*budget).step(1) }
 
 func charge(args ...any) (any, error) { return args[1], args[0].(*budget).chargeValue(args[1]) }
 

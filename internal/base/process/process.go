@@ -118,8 +118,8 @@ func (s *System) WithEnv(env map[string]string) *System {
 	return &out
 }
 
-// ManagedDir returns the directory of the managed settings; CLAUDELESS_MANAGED_DIR overrides it.
-func (s *System) ManagedDir() string {
+// ManagedSettingsDir returns the directory of the managed settings; CLAUDELESS_MANAGED_DIR overrides it.
+func (s *System) ManagedSettingsDir() string {
 	if dir := s.Getenv("CLAUDELESS_MANAGED_DIR"); dir != "" {
 		return dir
 	}

@@ -77,7 +77,7 @@ func (p *Conn) ConnectingServers() bool { return p.scheduler.connectingServers()
 // StoreHandshakes stores the answers that servers inside the host have already given, by server
 // name. They are used once instead of asking the server.
 func (p *Conn) StoreHandshakes(handshakes map[string]Handshake) {
-	p.hostServers.parkHandshakes(handshakes)
+	p.hostServers.storeHandshakes(handshakes)
 }
 
 // HoldServerMessages holds back messages to servers inside the host that are not connected, until release is called.
@@ -103,7 +103,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	go func() { // returns at EOF
 		if err := p.readLines(life); err != nil {
 			fail(err)
-			p.scheduler.setBursting(false)
+			p.scheduler.setLinesPending(false)
 		}
 	}()
 	err := p.playPrompts(life)

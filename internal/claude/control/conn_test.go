@@ -244,7 +244,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 func TestParked(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	var g hostServers
-	g.parkHandshakes(map[string]Handshake{
+	g.storeHandshakes(map[string]Handshake{
 		"good": {InitializeResult: json.RawMessage(hello), ToolsResult: json.RawMessage(`{"tools":[]}`)},
 		"bare": {InitializeResult: json.RawMessage(hello)},
 	})
@@ -257,7 +257,7 @@ func TestParked(t *testing.T) {
 		{"bare", "initialize", "asked"},
 		{"old", "initialize", "asked"},
 	} {
-		raw, ok := g.answerParked(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
+		raw, ok := g.answerFromStored(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
 		text := string(raw)
 		if !ok {
 			text = "asked"

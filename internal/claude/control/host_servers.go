@@ -18,28 +18,28 @@ type Handshake struct {
 // hostServers holds the state of the MCP servers inside the host: stored handshakes, and whether messages may be sent.
 type hostServers struct {
 	mu               sync.Mutex
-	parkedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
+	storedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
 	// released is closed to allow messages to servers that are not connected; nil means they are allowed now.
 	released  chan struct{}
 	connected func(server string) bool
 }
 
-// parkHandshakes replaces the stored handshakes.
-func (g *hostServers) parkHandshakes(handshakes map[string]Handshake) {
+// storeHandshakes replaces the stored handshakes.
+func (g *hostServers) storeHandshakes(handshakes map[string]Handshake) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.parkedHandshakes = handshakes
+	g.storedHandshakes = handshakes
 }
 
-// answerParked handles a message from the stored handshake. It returns false if the message must be sent to the server.
-func (g *hostServers) answerParked(server string, message json.RawMessage) (json.RawMessage, bool) {
+// answerFromStored handles a message from the stored handshake. It returns false if the message must be sent to the server.
+func (g *hostServers) answerFromStored(server string, message json.RawMessage) (json.RawMessage, bool) {
 	in := plainjson.Read[struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}](message)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one, ok := g.parkedHandshakes[server]
+	one, ok := g.storedHandshakes[server]
 	if !ok {
 		return nil, false
 	}
@@ -50,11 +50,11 @@ func (g *hostServers) answerParked(server string, message json.RawMessage) (json
 	case "notifications/initialized":
 		return nil, true
 	case "tools/list":
-		delete(g.parkedHandshakes, server)
+		delete(g.storedHandshakes, server)
 		result = one.ToolsResult
 	}
 	if result == nil {
-		delete(g.parkedHandshakes, server)
+		delete(g.storedHandshakes, server)
 		return nil, false
 	}
 	answer, err := json.Marshal(struct {

@@ -27,7 +27,7 @@ func (p *Conn) readLines(ctx context.Context) error {
 	}
 	for {
 		line, err := readLine(in)
-		p.scheduler.setBursting(true)
+		p.scheduler.setLinesPending(true)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -37,7 +37,7 @@ func (p *Conn) readLines(ctx context.Context) error {
 			}
 		}
 		rest, _ := in.Peek(in.Buffered()) // only buffered bytes, so it cannot fail
-		p.scheduler.setBursting(bytes.IndexByte(rest, '\n') >= 0)
+		p.scheduler.setLinesPending(bytes.IndexByte(rest, '\n') >= 0)
 		if err != nil {
 			p.closeInput()
 			return nil

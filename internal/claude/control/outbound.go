@@ -98,7 +98,7 @@ func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMe
 // Message sends a JSON-RPC message to an MCP server inside the host and returns its answer, or nil
 // for a notification; see mcp.Options.SDK.
 func (p *Conn) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
-	if known, ok := p.hostServers.answerParked(server, message); ok {
+	if known, ok := p.hostServers.answerFromStored(server, message); ok {
 		return known, nil
 	}
 	if err := p.hostServers.waitReleased(ctx, server); err != nil {

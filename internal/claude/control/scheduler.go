@@ -33,10 +33,10 @@ type runningTurn struct {
 }
 
 type input struct {
-	stdinOpen  bool       // stdin is not at EOF
-	ended      bool       // no more prompts are accepted
-	inBurst    bool       // complete lines are buffered but not handled yet
-	burstEnded *sync.Cond // signals that inBurst has become false
+	stdinOpen    bool       // stdin is not at EOF
+	ended        bool       // no more prompts are accepted
+	linesPending bool       // complete lines are buffered but not handled yet
+	linesHandled *sync.Cond // signals that linesPending has become false
 }
 
 // initializeState tracks the initialize requests of the host.
@@ -49,7 +49,7 @@ type initializeState struct {
 
 func newScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *pendingRequests) *scheduler {
 	d := &scheduler{out: out, outgoing: outgoing, pending: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
-	d.input.burstEnded = sync.NewCond(&d.mu)
+	d.input.linesHandled = sync.NewCond(&d.mu)
 	return d
 }
 
@@ -72,14 +72,14 @@ func (d *scheduler) begin(first *protocol.UserMessage) {
 	d.out.showEvents(d.firstPrompt.lifecycleEvents("started")...)
 }
 
-// setBursting records whether complete lines are waiting to be handled. Lines that arrive together
+// setLinesPending records whether complete lines are waiting to be handled. Lines that arrive together
 // are all handled before the next turn starts.
-func (d *scheduler) setBursting(on bool) {
+func (d *scheduler) setLinesPending(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.input.inBurst = on
+	d.input.linesPending = on
 	if !on {
-		d.input.burstEnded.Broadcast()
+		d.input.linesHandled.Broadcast()
 		d.notify()
 	}
 }
@@ -147,7 +147,7 @@ func (d *scheduler) takeNext() (in *prompt, more bool) {
 	defer d.mu.Unlock()
 	more = d.input.stdinOpen && !d.input.ended
 	g := d.initialize
-	held := d.input.inBurst || g.connecting > 0 || g.unanswered > 0 || d.awaitInitialize && !g.answered && more
+	held := d.input.linesPending || g.connecting > 0 || g.unanswered > 0 || d.awaitInitialize && !g.answered && more
 	switch {
 	case held:
 	case d.firstPrompt != nil && (g.answered || len(d.queue.waiting) > 0 || !more):
@@ -236,8 +236,8 @@ func (d *scheduler) absorb() []protocol.UserMessage {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for d.input.inBurst && d.input.stdinOpen {
-		d.input.burstEnded.Wait()
+	for d.input.linesPending && d.input.stdinOpen {
+		d.input.linesHandled.Wait()
 	}
 	var messages []protocol.UserMessage
 	for _, in := range d.queue.takeMergeable() {

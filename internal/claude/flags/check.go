@@ -41,7 +41,7 @@ func isUUID(text string) bool {
 }
 
 func checkSession(_ *process.System, f *Flags) error {
-	f.SessionName = optionTitle(f.SessionName)
+	f.SessionName = normalizeTitle(f.SessionName)
 	if f.SessionID != "" {
 		switch {
 		case (f.Continue || f.Has("resume")) && !f.ForkSession:
@@ -62,8 +62,8 @@ func checkSession(_ *process.System, f *Flags) error {
 	return nil
 }
 
-// optionTitle normalises the name of a session: it trims white space and truncates long names.
-func optionTitle(name string) string {
+// normalizeTitle normalises the name of a session: it trims white space and truncates long names.
+func normalizeTitle(name string) string {
 	const most = 200
 	runes := []rune(strings.TrimSpace(name))
 	return string(runes[:min(len(runes), most)])

@@ -327,17 +327,17 @@ func setBudget(target *float64) func(string) error {
 	}
 }
 
-// windowError describes an invalid size with the text of the real CLI.
-type windowError string
+// windowSizeError describes an invalid size with the text of the real CLI.
+type windowSizeError string
 
-func (e windowError) Error() string { return string(e) }
+func (e windowSizeError) Error() string { return string(e) }
 
 // setWindow accepts the size at which a conversation is compacted: auto, or a number of tokens. A small number means
 // thousands.
 func setWindow(target *string) func(string) error {
 	return func(value string) error {
 		if value != "auto" && ContextWindow(value) < 100_000 {
-			return windowError("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)")
+			return windowSizeError("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)")
 		}
 		*target = value
 		return nil

@@ -25,7 +25,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	if err := validateInitialize(sent, &in); err != nil {
 		return control.Answer{}, err
 	}
-	became, parked := parkHandshakes(sent, in.SDKMCPServers, r.connected)
+	became, parked := collectHandshakes(sent, in.SDKMCPServers, r.connected)
 	if became != nil {
 		r.conn.StoreHandshakes(parked)
 	}
@@ -81,9 +81,9 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 	return nil
 }
 
-// parkHandshakes collects the handshakes of servers that are not connected yet. outcomes contains the outcome of the
+// collectHandshakes collects the handshakes of servers that are not connected yet. outcomes contains the outcome of the
 // handshake for each server; it is nil if the request contains no handshakes.
-func parkHandshakes(in request, names []string, connected func(name string) bool) (outcomes map[string]string, parked map[string]control.Handshake) {
+func collectHandshakes(in request, names []string, connected func(name string) bool) (outcomes map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !plainjson.IsSet(raw) || len(names) == 0 {
 		return nil, nil

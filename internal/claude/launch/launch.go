@@ -100,7 +100,7 @@ func (r *resolver) resolveTranscript() error {
 // resolveHostAndLimits sets the parts of the plan that depend only on flags and environment.
 func (r *resolver) resolveHostAndLimits() error {
 	if r.flags.InputFormat == "stream-json" {
-		r.plan.Host = Host{
+		r.plan.Host = HostOptions{
 			AwaitInitialize: r.flags.AwaitInitialize, SeparateTurns: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
 			Checkpoints:         envEnabled(r.sys, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
 			StateEvents:         envEnabled(r.sys, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"),

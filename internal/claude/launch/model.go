@@ -25,8 +25,8 @@ func (a Aliases) Name(name string) string {
 	return name
 }
 
-func systemPrompt(sys *process.System, f *flags.Flags) Prompt {
-	return Prompt{
+func systemPrompt(sys *process.System, f *flags.Flags) SystemPrompt {
+	return SystemPrompt{
 		System: f.SystemPrompt, Append: f.AppendSystemPrompt, Schema: f.JSONSchema, SchemaFlag: f.Has("json-schema"),
 		SchemaAttempts: envInt(sys, "MAX_STRUCTURED_OUTPUT_RETRIES"),
 	}

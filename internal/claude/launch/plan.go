@@ -38,14 +38,14 @@ type Plan struct {
 	Customization Customization
 	Servers       Servers
 	Model         Model
-	Prompt        Prompt
+	Prompt        SystemPrompt
 	Limits        Limits
 	Tools         Tools
 	Permission    Permission
 	Transcript    transcript.Options // without its callbacks
 	Output        Output
 	Records       Records
-	Host          Host
+	Host          HostOptions
 	Worktree      *Worktree // worktree that the run has entered; nil means none
 }
 
@@ -146,8 +146,8 @@ type Model struct {
 // Aliases are the models that the environment sets for short names; an empty one is not set.
 type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 
-// Prompt is the system prompt, and the schema of the answer.
-type Prompt struct {
+// SystemPrompt is the system prompt, and the schema of the answer.
+type SystemPrompt struct {
 	System, Append string
 	Schema         string // JSON Schema of the answer; empty means none
 	SchemaFlag     bool   // the schema was given by a flag
@@ -219,8 +219,8 @@ type Records struct {
 	Telemetry     telemetry.Config
 }
 
-// Host has the options for a host on stdin and stdout. The zero value is a run without a host.
-type Host struct {
+// HostOptions are the options for a host on stdin and stdout. The zero value is a run without a host.
+type HostOptions struct {
 	AwaitInitialize     bool
 	SeparateTurns       bool // prompts are never merged
 	Checkpoints         bool // keep copies of changed files

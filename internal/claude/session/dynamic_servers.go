@@ -15,7 +15,7 @@ import (
 // startInBackground starts connecting the servers and returns without waiting for them.
 func (v *servers) startInBackground(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
-	if err := v.manager.Start(expiredContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+	if err := v.manager.Start(cancelledContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	go func() { // returns when the servers have settled or ctx is cancelled
@@ -102,8 +102,8 @@ func (v *servers) connectPluginServers(ctx context.Context) error {
 	return err
 }
 
-// expiredContext returns a context that is already cancelled, for calls that must start work without waiting for it.
-func expiredContext(ctx context.Context) context.Context {
+// cancelledContext returns a context that is already cancelled, for calls that must start work without waiting for it.
+func cancelledContext(ctx context.Context) context.Context {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	return ended
@@ -127,7 +127,7 @@ func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage
 	for _, source := range []string{"dynamic", "sdk"} {
 		limit := ctx
 		if source == "sdk" { // they are reachable only after the host has received its response
-			limit = expiredContext(ctx)
+			limit = cancelledContext(ctx)
 			v.dynamic.hostConnecting.Store(true)
 		}
 		change, err := v.manager.SetServers(limit, source, bySource[source])

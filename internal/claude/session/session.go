@@ -101,7 +101,7 @@ func (s *Session) build(host Host) error {
 }
 
 // rebuildSimulator creates the simulator for a system prompt and a schema.
-func (s *Session) rebuildSimulator(prompt launch.Prompt) error {
+func (s *Session) rebuildSimulator(prompt launch.SystemPrompt) error {
 	o, err := s.simulatorOptions(prompt)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *Session) rebuildSimulator(prompt launch.Prompt) error {
 	return nil
 }
 
-func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, error) {
+func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Options, error) {
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
 		Model: s.background.model.SessionModel(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),

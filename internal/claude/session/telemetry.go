@@ -35,7 +35,7 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 		return nil
 	}
 	e := &telemetryExport{ctx: context.WithoutCancel(ctx), hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.Open(telemetry.Options{
-		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: machine(plan), SessionID: t.ID(), Resumed: t.Resumed(),
+		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: describeMachine(plan), SessionID: t.ID(), Resumed: t.Resumed(),
 		CustomBaseURL: !plan.Profile.Environment().UsesDefaultURL, Interactive: plan.Records.Run.Interactive, Hooks: registeredHooks(plan),
 	})}
 	go func() {
@@ -45,7 +45,7 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 	return e
 }
 
-func machine(plan launch.Plan) telemetry.Machine {
+func describeMachine(plan launch.Plan) telemetry.Machine {
 	user := sha256.Sum256([]byte("user of " + plan.State))
 	m := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // other systems have no such file, and the value is omitted

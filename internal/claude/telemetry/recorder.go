@@ -308,7 +308,7 @@ func (r *Recorder) newID(size int) hexID {
 	return sum[:size]
 }
 
-// unix converts a time with millisecond precision, as in the real CLI.
+// toNanos converts a time with millisecond precision, as in the real CLI.
 func unix(t time.Time) nanos { return nanos(t.Truncate(time.Millisecond).UnixNano()) }
 
 // hash returns a short digest of a name that must not be sent.

@@ -95,12 +95,12 @@ const simulatedName = "simulated"
 // findClaude returns the claude that is captured; the simulated one has no path.
 func findClaude(ctx context.Context, s *process.System, given, self string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(given, "npm:"); ok {
-		return suite.Fetch(ctx, s, version)
+		return suite.FetchClaude(ctx, s, version)
 	}
 	if given == simulatedName {
 		return suite.Program{Version: simulatedName}, nil
 	}
-	return suite.Find(ctx, s, given, self)
+	return suite.FindClaude(ctx, s, given, self)
 }
 
 // loadTapes reads the tapes and reports all problems of the files together.

@@ -162,8 +162,8 @@ func bringUp(name string) error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
 }
 
-// Loopback brings up the loopback interface of this process's network namespace.
-func Loopback() error { return bringUp("lo") }
+// BringUpLoopback brings up the loopback interface of this process's network namespace.
+func BringUpLoopback() error { return bringUp("lo") }
 
 // ServeName creates a name resolve to 127.0.0.1 in this process's network namespace, where no other name has an address.
 // Closing the server ends it.

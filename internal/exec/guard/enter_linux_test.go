@@ -94,7 +94,7 @@ func doSteps(steps []string) error {
 			ln, listenErr := net.Listen("tcp4", value)
 			held, err = append(held, ln), listenErr
 		case "up":
-			err = Loopback()
+			err = BringUpLoopback()
 		case "capabilities":
 			caps := map[string]uint32{"none": 0, "network": networkCaps, "all": networkCaps | 1<<unix.CAP_SYS_ADMIN}[value]
 			head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -157,7 +157,7 @@ func serveNames(server string) error {
 	if addAddress("nowhere", netip.MustParseAddr("192.0.2.1")) == nil || bringUp("nowhere") == nil || bringUp(strings.Repeat("x", 100)) == nil {
 		return errors.New("an interface that does not exist has been set up")
 	}
-	if err := Loopback(); err != nil {
+	if err := BringUpLoopback(); err != nil {
 		return err
 	}
 	names, err := ServeName("api.example")

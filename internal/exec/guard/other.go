@@ -44,8 +44,8 @@ func (n *Network) Release() error { return ErrSystem }
 // Close does nothing on this system.
 func (n *Network) Close() {}
 
-// Loopback always fails with [ErrSystem].
-func Loopback() error { return ErrSystem }
+// BringUpLoopback always fails with [ErrSystem].
+func BringUpLoopback() error { return ErrSystem }
 
 // ServeName always fails with [ErrSystem].
 func ServeName(string) (io.Closer, error) { return nil, ErrSystem }

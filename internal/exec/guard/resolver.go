@@ -69,7 +69,7 @@ const (
 // answer returns the response to a query with one question: an address for IPv4, an empty answer for other types; nil
 // means that it is not a query.
 func (r *resolver) answer(query []byte) []byte {
-	name, end, ok := question(query)
+	name, end, ok := parseQuestion(query)
 	if !ok {
 		return nil
 	}
@@ -91,8 +91,8 @@ func (r *resolver) answer(query []byte) []byte {
 	return append(out, addr[:]...)
 }
 
-// question parses the name in a query; end is the end of the question.
-func question(query []byte) (name string, end int, ok bool) {
+// parseQuestion parses the name in a query; end is the end of the question.
+func parseQuestion(query []byte) (name string, end int, ok bool) {
 	if len(query) < dnsHead || query[2]&0x80 != 0 || binary.BigEndian.Uint16(query[4:]) != oneEntry {
 		return "", 0, false
 	}

@@ -53,15 +53,15 @@ func (r *Report) writeMarkdown(w io.Writer) error {
 			if !x.Met {
 				met = "**no**"
 			}
-			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", location(x.File, x.Line), cell(x.Text), met, cell(x.Got))
+			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", location(x.File, x.Line), escapeCell(x.Text), met, escapeCell(x.Got))
 		}
 		b.WriteString("\n")
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "- **%s %s**: %s\n", f.Level, f.ID, cell(f.Text))
+		fmt.Fprintf(&b, "- **%s %s**: %s\n", f.Level, f.ID, escapeCell(f.Text))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func cell(s string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s) }
+func escapeCell(s string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s) }

@@ -61,7 +61,7 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 	after := func(when time.Time) float64 { return float64(when.Sub(first).Microseconds()) / 1000 }
 	var all []*run
 	known := map[string]*run{}
-	for i, number := range journal.Runs(entries) {
+	for i, number := range journal.RunNumbers(entries) {
 		e := entries[i]
 		if e.Expectation != nil && e.SessionID == "" || e.Finding != nil && e.Finding.Time != "" {
 			continue // an earlier verdict
@@ -194,7 +194,7 @@ func (r *run) addModel(m *journal.Model, at float64) {
 	tokens := fmt.Sprintf("%d in, %d out", m.InputTokens, m.OutputTokens)
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
-			r.callEvent(b.ID, b.Name, at).addPart("input", indented(b.Input))
+			r.callEvent(b.ID, b.Name, at).addPart("input", indentJSON(b.Input))
 			continue
 		}
 		text := cmp.Or(b.Text, b.Thinking)
@@ -234,13 +234,13 @@ func (r *run) addTool(entry journal.Entry, at float64) {
 		b := entry.Breakpoint
 		e := r.callEvent(b.ToolUseID, b.Tool, at)
 		e.addPart("breakpoint "+b.Phase+" the call", b.Action+" "+b.Breakpoint)
-		e.addPart("input from the breakpoint", indented(b.Input))
+		e.addPart("input from the breakpoint", indentJSON(b.Input))
 		e.addPart("replaced by", b.Replacement)
 	case entry.MCPCall != nil:
 		c := entry.MCPCall
 		e := r.callEvent(c.ToolUseID, c.Tool, at)
-		e.addPart("MCP request to "+c.Server+" ("+c.RawTool+")", indented(c.Input))
-		e.addPart("MCP response ("+milliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, indented(c.Result)))
+		e.addPart("MCP request to "+c.Server+" ("+c.RawTool+")", indentJSON(c.Input))
+		e.addPart("MCP response ("+milliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, indentJSON(c.Result)))
 	case entry.Tool != nil:
 		r.finishCall(entry.Tool, at)
 	}
@@ -249,14 +249,14 @@ func (r *run) addTool(entry journal.Entry, at float64) {
 func (r *run) finishCall(t *journal.Tool, at float64) {
 	e := r.callEvent(t.ToolUseID, t.Tool, at)
 	if len(e.Parts) == 0 || e.Parts[0].Name != "input" {
-		e.Parts = slices.Insert(e.Parts, 0, fact{"input", truncate(indented(t.Input))})
+		e.Parts = slices.Insert(e.Parts, 0, fact{"input", truncate(indentJSON(t.Input))})
 	}
 	e.Title, e.MS = t.Tool, t.MS
 	if e.Status != "denied" {
 		e.Status = statusOf(t.IsError)
 	}
 	e.addPart("server", t.Server)
-	e.addPart("ran with", indented(t.RanWith))
+	e.addPart("ran with", indentJSON(t.RanWith))
 	e.addPart("result", t.Result)
 	if !t.Executed {
 		e.addPart("executed", "no")
@@ -277,7 +277,7 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 		}
 		e := r.appendEvent(&event{Kind: kind, Title: firstLine(p.Prompt), At: at})
 		e.addPart("prompt", p.Prompt)
-		e.addPart("blocks", indented(p.Blocks))
+		e.addPart("blocks", indentJSON(p.Blocks))
 	case entry.Match != nil:
 		r.addMatch(entry.Match, at)
 	case entry.Result != nil:
@@ -317,7 +317,7 @@ func (r *run) addAttachment(a *journal.Attachment, at float64) {
 		e = r.appendEvent(&event{Kind: "hook", Title: hook, At: at, Status: statusOf(strings.HasSuffix(title, "error"))})
 	}
 	raw, _ := json.Marshal(keys) // was read from JSON
-	e.addPart(strings.TrimSpace(hook+" "+title), indented(raw))
+	e.addPart(strings.TrimSpace(hook+" "+title), indentJSON(raw))
 }
 
 func (r *run) addMatch(m *journal.Match, at float64) {
@@ -341,7 +341,7 @@ func (r *run) addResult(x *journal.Result, at float64) {
 	e.addPart("turns", strconv.Itoa(x.NumTurns))
 	e.addPart("cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
 	for _, d := range x.PermissionDenials {
-		e.addPart("denied: "+d.ToolName, indented(d.ToolInput))
+		e.addPart("denied: "+d.ToolName, indentJSON(d.ToolInput))
 	}
 }
 
@@ -355,7 +355,7 @@ func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 		e.addPart("prompt", q.Prompt)
 		e.addPart("history", strings.Join(q.Messages, ", "))
 		for _, c := range q.Calls {
-			e.addPart("call of "+c.Tool, indented(c.Input))
+			e.addPart("call of "+c.Tool, indentJSON(c.Input))
 			e.addPart("result of "+c.Tool, c.Result)
 		}
 		e.addPart("status", strconv.Itoa(q.Status))
@@ -367,8 +367,8 @@ func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 	default:
 		x := entry.Exchange
 		e := r.appendEvent(&event{Kind: "api", Title: x.Path, At: at, MS: x.MS, Status: statusOf(x.Status >= 400)})
-		e.addPart("request", indented(x.Request))
-		e.addPart("response", indented(x.Response))
+		e.addPart("request", indentJSON(x.Request))
+		e.addPart("response", indentJSON(x.Response))
 	}
 }
 

@@ -64,8 +64,8 @@ func firstLine(s string) string {
 	return s
 }
 
-// indented formats JSON; other text is returned unchanged.
-func indented(raw json.RawMessage) string {
+// indentJSON formats JSON; other text is returned unchanged.
+func indentJSON(raw json.RawMessage) string {
 	if string(raw) == "null" {
 		return ""
 	}

@@ -59,7 +59,7 @@ func (in *Input) loadRunScenarios() error {
 // scenariosOfEntries returns the scenario of each entry, and every scenario in the order of the runs. Lines of
 // processes without a scenario belong to the first scenario of their journal.
 func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
-	runs := journal.Runs(in.Entries)
+	runs := journal.RunNumbers(in.Entries)
 	own, first := map[int]scenarioKey{}, map[int]scenarioKey{} // scenarios by run and by journal
 	for i, e := range in.Entries {
 		run := runs[i]

@@ -79,7 +79,7 @@ func Serve(ctx context.Context, s *process.System) error {
 		return fmt.Errorf("reading a job: %w", err)
 	}
 	var a ServeResult
-	err := guard.Loopback()
+	err := guard.BringUpLoopback()
 	if err == nil && job.DefaultURL {
 		var names io.Closer
 		if names, err = guard.ServeName(apiHost); err == nil {

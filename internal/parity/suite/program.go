@@ -32,8 +32,8 @@ var ErrNoClaude = errors.New("no claude to compare with")
 // modulePath is the module path in the build information of claudeless binaries.
 const modulePath = "github.com/claudeless/claudeless"
 
-// Find returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH. It never returns claudeless.
-func Find(ctx context.Context, s *process.System, given, self string) (Program, error) {
+// FindClaude returns the real claude: the program at the given path, at CLAUDE_BIN, or on PATH. It never returns claudeless.
+func FindClaude(ctx context.Context, s *process.System, given, self string) (Program, error) {
 	path, err := runner.FindReal(given, s.Getenv, self)
 	if err != nil {
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
@@ -105,8 +105,8 @@ func truncate(s string) string {
 	return s
 }
 
-// Fetch installs a version of the real claude from npm in the cache, unless it is already there.
-func Fetch(ctx context.Context, s *process.System, version string) (Program, error) {
+// FetchClaude installs a version of the real claude from npm in the cache, unless it is already there.
+func FetchClaude(ctx context.Context, s *process.System, version string) (Program, error) {
 	if !regexp.MustCompile(`^\d+\.\d+\.\d+(-[\w.]+)?$`).MatchString(version) {
 		return Program{}, process.WithHint(fmt.Sprintf("invalid version %q", version), "a version is three numbers: MAJOR.MINOR.PATCH")
 	}

@@ -221,9 +221,9 @@ func (l *Line) Body() Body {
 	return nil
 }
 
-// Runs returns for each entry the number of the process run that wrote it, from 0 in the order of first entries. A
+// RunNumbers returns for each entry the number of the process run that wrote it, from 0 in the order of first entries. A
 // process id that appears in two journals, or starts twice, belongs to different runs.
-func Runs(entries []Entry) []int {
+func RunNumbers(entries []Entry) []int {
 	type process struct{ source, pid int }
 	runs, current, count := make([]int, len(entries)), map[process]int{}, 0
 	for i, e := range entries {

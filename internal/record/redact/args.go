@@ -13,7 +13,7 @@ func (r *Redactor) Args(args []string) []string {
 	out := make([]string, len(args))
 	option := "" // option that may be followed by its value
 	for i, arg := range args {
-		switch start := valueAt(option, arg); {
+		switch start := secretValueAt(option, arg); {
 		case start >= 0 && !isPlaceholder(arg[start:]):
 			out[i] = arg[:start] + r.label.Placeholder("VALUE", arg[start:])
 		case isJSON(arg):
@@ -38,7 +38,7 @@ func (r *Redactor) withValues(args []string) *Redactor {
 	values := newKnownValues(nil, nil)
 	option := ""
 	for _, arg := range args {
-		if start := valueAt(option, arg); start >= 0 {
+		if start := secretValueAt(option, arg); start >= 0 {
 			values.add(arg[start:], "VALUE")
 		}
 		option = ""
@@ -49,9 +49,9 @@ func (r *Redactor) withValues(args []string) *Redactor {
 	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.formFinder()}
 }
 
-// valueAt returns the position of a secret in an argument: after an option in the
+// secretValueAt returns the position of a secret in an argument: after an option in the
 // previous argument, or after an equals sign; -1 means none.
-func valueAt(option, arg string) int {
+func secretValueAt(option, arg string) int {
 	if name := strings.TrimLeft(option, "-"); option != "" && !strings.HasPrefix(arg, "-") {
 		if nameLooksSecret(name) {
 			return 0

@@ -113,7 +113,7 @@ func TestEncodedWords(t *testing.T) {
 	}
 }
 
-// The decoded form of an encoded word.
+// The decodeString form of an encoded word.
 func TestDecode(t *testing.T) {
 	for word, want := range map[string]string{
 		"a%20b": "a b", "a%2": "", "%ff%fe": "", "YSBi": "a b", "YSBiYw==": "a bc", "YWI_Pw": "", "YWI/Pw": "ab??", "AAECAwQF": "", "YQpi": "a\nb", "Y": "",

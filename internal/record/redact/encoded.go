@@ -26,7 +26,7 @@ func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Findin
 	return found
 }
 
-// Only words with a length in this range are decoded: shorter ones contain no secret, longer ones are images.
+// Only words with a length in this range are decodeString: shorter ones contain no secret, longer ones are images.
 const (
 	minEncodedWord = 20
 	maxEncodedWord = 64 << 10

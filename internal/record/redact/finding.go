@@ -46,16 +46,16 @@ type FixedLabel struct{}
 // Placeholder implements Label.
 func (FixedLabel) Placeholder(string, string) string { return "[redacted]" }
 
-// Numbered makes typed placeholders such as REDACTED_GITHUB_PAT_1. Equal values get equal placeholders. The zero
+// NumberedLabel makes typed placeholders such as REDACTED_GITHUB_PAT_1. Equal values get equal placeholders. The zero
 // value is ready to use and may be used by many goroutines.
-type Numbered struct {
+type NumberedLabel struct {
 	mu    sync.Mutex
 	names map[string]string // label of each secret
 	count map[string]int    // number of labels of each kind
 }
 
 // Placeholder implements Label.
-func (n *Numbered) Placeholder(kind, secret string) string {
+func (n *NumberedLabel) Placeholder(kind, secret string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if name, ok := n.names[secret]; ok {

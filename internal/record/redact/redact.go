@@ -149,7 +149,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		}
 		end := stringEnd(raw, i)
 		key := isKey(raw[end:])
-		text := decoded(raw[i:end])
+		text := decodeString(raw[i:end])
 		hidden := r.redactString(text, secret && !key)
 		if hidden != text {
 			out = append(append(out, raw[done:i]...), plainjson.Text(hidden)...)

@@ -190,7 +190,7 @@ func TestLines(t *testing.T) {
 
 // Equal secrets get equal placeholders. Each kind is numbered separately.
 func TestNumbered(t *testing.T) {
-	r := redact.New(redact.Options{Label: &redact.Numbered{}})
+	r := redact.New(redact.Options{Label: &redact.NumberedLabel{}})
 	a, b := joinParts("ghp", "_A1b2C3d4E5f6G7h8I9j0"), joinParts("ghp", "_Z1b2C3d4E5f6G7h8I9j0")
 	k := joinParts("sk-ant-", "api03-abcdefgh")
 	want := "REDACTED_GITHUB_TOKEN_1 REDACTED_GITHUB_TOKEN_2 REDACTED_ANTHROPIC_KEY_1 REDACTED_GITHUB_TOKEN_1"

@@ -83,7 +83,7 @@ func Parse(file string, text []byte) (*Tape, diag.List) {
 		return nil, diag.List{*problem}
 	}
 	t := &Tape{Name: strings.TrimSuffix(filepath.Base(file), ".toml")}
-	c := check{index: ix, list: ix.Bind(t)}
+	c := checker{index: ix, list: ix.Bind(t)}
 	c.checkTape(t)
 	c.list.Sort()
 	return t, c.list
@@ -95,19 +95,19 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	b.Into(v, (*plain)(s))
 }
 
-// check collects the problems with the values of a tape.
-type check struct {
+// checker collects the problems with the values of a tape.
+type checker struct {
 	index *diag.Index
 	list  diag.List
 }
 
-func (c *check) addProblem(hint, message string, path ...any) {
+func (c *checker) addProblem(hint, message string, path ...any) {
 	d := c.index.DiagnosticAt(path, message)
 	d.Hint = hint
 	c.list = append(c.list, d)
 }
 
-func (c *check) checkTape(t *Tape) {
+func (c *checker) checkTape(t *Tape) {
 	for i, name := range t.Dialogs {
 		switch {
 		case name == "onboarding":
@@ -133,7 +133,7 @@ func (c *check) checkTape(t *Tape) {
 	}
 }
 
-func (c *check) checkStep(s *Step, i int) {
+func (c *checker) checkStep(s *Step, i int) {
 	s.prepare(func(key, hint, message string) { c.addProblem(hint, message, "steps", i, key) })
 	if s.Snapshot != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(s.Snapshot) {
 		c.addProblem(`use a-z, 0-9 and "-"`, "invalid name of a page: "+backquote(s.Snapshot), "steps", i, "snapshot")
