@@ -231,18 +231,31 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 		return nil
 	}
 	for i := range s.Responses {
-		if at, used := s.ruleUsed(i, seen); !used {
+		if at := s.rulePosition(i); !isUsed(at, seen) {
 			unused = append(unused, RuleRef{Name: ruleName(i), File: at.File, Line: at.Line})
 		}
 	}
 	return unused
 }
 
-// ruleUsed reports whether a rule answered a prompt, and returns its position.
-func (s *Scenario) ruleUsed(i int, seen *RunRecord) (diag.Position, bool) {
-	rule := &s.Responses[i]
-	at := rule.source.Index.Pos(diag.Path{"responses", rule.index})
-	return at, slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
+// RuleAt returns the rule whose text contains a line of a file; the zero value means no rule.
+func (s *Scenario) RuleAt(file string, line int) (found RuleRef) {
+	for i := range s.Responses {
+		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && sameFile(at.File, file) {
+			found = RuleRef{Name: ruleName(i), File: at.File, Line: at.Line}
+		}
+	}
+	return found
+}
+
+// rulePosition returns where the i-th rule begins.
+func (s *Scenario) rulePosition(i int) diag.Position {
+	return s.Responses[i].source.Index.Pos(diag.Path{"responses", s.Responses[i].index})
+}
+
+// isUsed reports whether the rule at a position answered a prompt.
+func isUsed(at diag.Position, seen *RunRecord) bool {
+	return slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
 // judgeUnused checks every rule of the scenario: each should have answered a prompt.
@@ -250,7 +263,8 @@ func (s *Scenario) judgeUnused(x *Expectation, seen *RunRecord) []ExpectationRes
 	var judged []ExpectationResult
 	for i := range s.Responses {
 		j := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
-		j.At, j.IsMet = s.ruleUsed(i, seen)
+		j.At = s.rulePosition(i)
+		j.IsMet = isUsed(j.At, seen)
 		switch {
 		case j.IsMet:
 		case x.Unused == "warn":

@@ -46,25 +46,24 @@ func (l *findings) isReported(f Finding) bool {
 	})
 }
 
-// unusedRules returns S13 findings. It returns none if the scenario has expectations about unused rules.
+// unusedRules returns S13 findings. It returns none if the scenario has expectations about unused rules. A rule that
+// matched a prompt and then failed (S11) is not unused.
 func (l *findings) unusedRules(warnings diag.List) []Finding {
 	var all []Finding
 	for _, rule := range journal.Summarize(l.input.Entries).UnusedRules(l.input.Scenario) {
-		all = append(all, Finding{
-			ID: "S13", Level: l.warningLevel(), Text: rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
-			Advice: "send a prompt that it matches, or remove the rule",
-		})
-	}
-	for _, w := range warnings {
-		if !strings.HasPrefix(w.Message, scenarios.NeverAnswers) {
+		if slices.ContainsFunc(l.list, func(f Finding) bool { return f.ID == "S11" && l.input.Scenario.RuleAt(f.File, f.Line) == rule }) {
 			continue
 		}
-		for i := range slices.Backward(all) { // the last rule that begins before the warning
-			if all[i].File == w.Pos.File && all[i].Line <= w.Pos.Line {
-				all[i].Advice = w.Message
-				break
+		f := Finding{
+			ID: "S13", Level: l.warningLevel(), Text: rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
+			Advice: "send a prompt that it matches, or remove the rule",
+		}
+		for _, w := range warnings {
+			if strings.HasPrefix(w.Message, scenarios.NeverAnswers) && l.input.Scenario.RuleAt(w.Pos.File, w.Pos.Line) == rule {
+				f.Advice = w.Message
 			}
 		}
+		all = append(all, f)
 	}
 	return all
 }
