@@ -345,13 +345,10 @@ func priorResults(n int) string {
 }
 
 func plural(n int, noun string) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "no " + noun + "s"
-	case 1:
-		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return diag.Count(n, noun)
 }
 
 func (l *linter) lintServers() {

@@ -124,8 +124,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	} else {
 		b.WriteString(parity.OneScreen(texts))
 	}
-	fmt.Fprintf(&b, "%d calls, %d same, %d looser, %d stricter, %d known, %d not compared\n",
-		len(r.Calls), r.Count(StatusSame), r.Count(StatusLooser), r.Count(StatusStricter), r.Count(StatusKnown), r.Count(StatusNotCompared))
+	fmt.Fprintf(&b, "%s, %d same, %d looser, %d stricter, %d known, %d not compared\n",
+		diag.Count(len(r.Calls), "call"), r.Count(StatusSame), r.Count(StatusLooser), r.Count(StatusStricter), r.Count(StatusKnown), r.Count(StatusNotCompared))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
