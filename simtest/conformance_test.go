@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 type conformanceCase struct {
 	Name     string            `json:"name"`
 	Script   []json.RawMessage `json:"script"`
+	File     string            `json:"file"` // a scenario in place of the script
 	On       []answer          `json:"on"`
 	Runs     []recordedRequest `json:"runs"`
 	Prompts  *[]string         `json:"prompts"`
@@ -121,11 +123,20 @@ func (c *conformanceCase) play(t *testing.T, f *recordingTB) scriptedClaude {
 		}
 		return api
 	}
-	claude := simtest.New(f, script...)
+	directory := t.TempDir()
+	var claude *simtest.Claude
+	if c.File != "" {
+		file := filepath.Join(directory, "s.toml")
+		if err := os.WriteFile(file, []byte(c.File), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		claude = simtest.File(f, file)
+	} else {
+		claude = simtest.New(f, script...)
+	}
 	for _, rule := range c.On {
 		claude.On(rule.prompt(), scenarioSteps(t, rule.Steps)...)
 	}
-	directory := t.TempDir()
 	for _, run := range c.Runs {
 		run.ask(t, claude, directory)
 	}

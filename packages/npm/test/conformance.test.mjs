@@ -1,7 +1,7 @@
 // The scripts of packages/conformance: the same names mean the same in the three languages.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -45,8 +45,10 @@ async function overAPI(claude, run) {
 
 for (const script of scripts) {
   test(script.name, async () => {
-    const claude = await scriptedClaude(script.script?.map(step));
     const directory = mkdtempSync(join(tmpdir(), "claudeless-test-"));
+    const file = script.file && join(directory, "s.toml");
+    if (file) writeFileSync(file, script.file);
+    const claude = await scriptedClaude(script.script?.map(step), file ? { file } : {});
     try {
       for (const rule of script.on ?? []) claude.on(prompt(rule.prompt), ...rule.steps.map(step));
       for (const run of script.runs ?? []) await asked(claude, run, directory);

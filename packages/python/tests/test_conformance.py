@@ -62,7 +62,11 @@ def over_api(claude: ScriptedClaude, run: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", SCRIPTS, ids=lambda case: case["name"])
 def test_conformance(case: dict[str, Any], tmp_path: Path) -> None:
-    claude = ScriptedClaude([step(s) for s in case["script"]] if "script" in case else None)
+    file = None
+    if "file" in case:
+        file = tmp_path / "s.toml"
+        file.write_text(case["file"], encoding="utf-8")
+    claude = ScriptedClaude([step(s) for s in case["script"]] if "script" in case else None, file=file)
     try:
         for rule in case.get("on", []):
             claude.on(prompt(rule["prompt"]), *map(step, rule["steps"]))
