@@ -101,6 +101,14 @@ func BuiltinNamed(name string) (Builtin, bool) {
 	return all[i], true
 }
 
+// Subcommands returns the words after `claude` that do not start a session.
+func Subcommands() []string {
+	return []string{
+		"agents", "attach", "auth", "auto-mode", "doctor", "gateway", "install", "kill", "logs", "mcp", "plugin", "plugins", "project",
+		"respawn", "rm", "setup-token", "stop", "update", "upgrade",
+	}
+}
+
 // TerminalOnlyCommands returns the commands that exist only on a terminal. They are in none of the other lists.
 func TerminalOnlyCommands() []string {
 	return []string{

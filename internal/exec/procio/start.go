@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
@@ -18,6 +19,9 @@ func Describe(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), SecretArguments: secretArguments(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
 	line.Parent, line.SuggestedCommand = processName(line.PPID), SuggestCommand(s, commands)
+	if len(s.Args) > 1 && slices.Contains(claudecode.Subcommands(), s.Args[1]) {
+		line.Subcommand = s.Args[1]
+	}
 	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if value != "" && slices.Contains(inheritedVariables(), name) {
@@ -28,6 +32,9 @@ func Describe(s *process.System, commands []string) journal.Start {
 	slices.Sort(line.InheritedVariables)
 	return line
 }
+
+// SubcommandPattern returns a pattern for the shell's case that matches the subcommands of claude.
+func SubcommandPattern() string { return strings.Join(claudecode.Subcommands(), "|") }
 
 // UnknownVariables returns the variables that begin with CLAUDELESS_ and are unknown, in order, with the name that was
 // probably intended.

@@ -259,10 +259,5 @@ func (s Setup) realCommandLine() string {
 		return fmt.Sprintf("exec %s \"$@\"\n", claude)
 	}
 	return fmt.Sprintf("case \"${1-}\" in\n%s) exec %s \"$@\" ;;\nesac\nexec %s%s \"$@\"\n",
-		strings.Join(subcommandsWithoutServers(), "|"), claude, claude, configs.String())
-}
-
-// subcommandsWithoutServers are the subcommands of claude that do not accept server configurations.
-func subcommandsWithoutServers() []string {
-	return []string{"mcp", "agents", "auth", "auto-mode", "doctor", "gateway", "install", "plugin", "plugins", "project", "setup-token", "update", "upgrade"}
+		procio.SubcommandPattern(), claude, claude, configs.String())
 }

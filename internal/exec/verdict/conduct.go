@@ -25,10 +25,10 @@ func (l *findings) checkConduct(runs []*process, killed []int) {
 	l.checkSharedSessions(runs)
 }
 
-// checkStdout adds finding C01: how the caller treats stdout.
+// checkStdout adds finding C01: how the caller treats stdout of a session. Subcommands write no result.
 func (l *findings) checkStdout(p *process) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
-	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 {
+	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {
 		l.add(p, "C01", levelError, "stdout was closed before the result was written", advice)
 	} else if p.hostAction("stdout_blocked") != nil {
 		l.add(p, "C01", levelError, "stdout was not read for more than a second while claude had something to write", advice)
@@ -85,7 +85,7 @@ func (l *findings) checkSettings(p *process) {
 	case x.Rejection != "" && p.setup == nil:
 		l.add(p, "C08", levelError, "claude refused the command line: "+x.Rejection,
 			"use only flags and combinations of flags that this version of claude accepts")
-	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && (p.start == nil || p.start.Fault == "") && !l.expectsExit(x.Code):
+	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && !p.isSubcommand() && (p.start == nil || p.start.Fault == "") && !l.expectsExit(x.Code):
 		text := fmt.Sprintf("claude exited with code %d before it answered a prompt", x.Code)
 		if x.Rejection != "" {
 			text += ": " + x.Rejection

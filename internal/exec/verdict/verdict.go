@@ -197,6 +197,11 @@ func (p *process) attribute(f Finding) Finding {
 	return f
 }
 
+// isSubcommand reports whether the process ran a subcommand such as `auth status`, which has no session.
+func (p *process) isSubcommand() bool {
+	return p.start != nil && p.start.Subcommand != ""
+}
+
 // hostAction returns the journal line for an action of the host; nil means that there is none.
 func (p *process) hostAction(action string) *journal.Host {
 	for _, h := range p.host {

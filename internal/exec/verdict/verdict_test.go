@@ -93,6 +93,8 @@ func TestConduct(t *testing.T) {
 		{"C02 C03 C04 C05 C09 C10 C13 a caller that behaves", setupLines + turnLines + closedLines, nil},
 		{"C01 stdout closed early", setupLines + `{"type":"host","what":"stdout_closed"}` + "\n" + closedLines, []string{"C01 error"}},
 		{"C01 stdout closed after the result", setupLines + turnLines + `{"type":"host","what":"stdout_closed","results":1}` + "\n" + closedLines, nil},
+		{"C01 C17 a subcommand has no result", `{"type":"start","argv":["claude","auth","status"],"subcommand":"auth"}` + "\n" + `{"type":"host","what":"stdout_closed"}` + "\n" + `{"type":"exit","code":1}` + "\n", nil},
+		{"C01 C17 a session that failed at its start", `{"type":"start","argv":["claude","-p","x"]}` + "\n" + `{"type":"host","what":"stdout_closed"}` + "\n" + `{"type":"exit","code":1}` + "\n", []string{"C01 error", "C17 warn"}},
 		{"C01 stdout not read", setupLines + turnLines + `{"type":"host","what":"stdout_blocked"}` + "\n" + closedLines, []string{"C01 error"}},
 		{"C02 unanswered", setupLines + turnLines + `{"type":"host","what":"request_unanswered","request_id":"r","subtype":"can_use_tool"}` + "\n" + closedLines, []string{"C02 error"}},
 		{"C02 twice", setupLines + turnLines + `{"type":"host","what":"answered_twice","request_id":"r","subtype":"can_use_tool"}` + "\n" + closedLines, []string{"C02 error"}},

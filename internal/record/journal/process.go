@@ -16,6 +16,8 @@ type Start struct {
 	SecretArguments []string `json:"secrets,omitempty"`
 	// UnknownVariables are `CLAUDELESS_` variables that do not exist, with the nearest name.
 	UnknownVariables []string `json:"unknown_variables,omitempty"`
+	// Subcommand of claude, such as `auth`; absent if the process has a session.
+	Subcommand string `json:"subcommand,omitempty"`
 	// SuggestedCommand is the claudeless command that the first argument resembles.
 	SuggestedCommand string `json:"meant,omitempty"`
 	// LogCache is the directory in which a real claude keeps the logs of its MCP servers.
