@@ -19,7 +19,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
@@ -197,8 +196,7 @@ func (o *Outcome) text() string {
 		fmt.Fprintf(w, "differs: %s\n", d)
 	}
 	if len(o.Written) > 0 {
-		fmt.Fprintf(w, "%s, %s; review the prompts in the scenario before you commit it\n",
-			diag.Count(o.Prompts, "prompt"), diag.Count(o.Calls, "tool call"))
+		fmt.Fprintf(w, "prompts: %d, tool calls: %d; review the prompts in the scenario before you commit it\n", o.Prompts, o.Calls)
 	}
 	return w.String()
 }

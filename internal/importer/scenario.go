@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 
 	"github.com/claudeless/claudeless/internal/importer/session"
@@ -92,8 +91,8 @@ func (w *scenarioWriter) origin(s *session.Session) string {
 	if s.Date != "" {
 		what += ", " + s.Date
 	}
-	return oneComment(fmt.Sprintf("from %s (%s), %s, %s; claudeless import",
-		strings.Join(from, " and "), what, diag.Count(len(s.Prompts), "prompt"), diag.Count(len(s.Calls()), "tool call")))
+	return oneComment(fmt.Sprintf("from %s (%s), prompts: %d, tool calls: %d; claudeless import",
+		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
 // writeHead writes lines about all sessions except the first, which the returned title of the file describes.

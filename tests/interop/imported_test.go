@@ -62,7 +62,7 @@ func TestRealSessionsAreImported(t *testing.T) {
 			}
 			for _, files := range [][]string{{s.transcript}, {"log.jsonl"}, {"traffic.jsonl"}, {"log.jsonl", s.transcript, "traffic.jsonl"}} {
 				out := s.claudeless(t, append([]string{"import", "-o", "kit", "--force", "--check"}, files...)...)
-				if want := fmt.Sprintf("1 prompt, %d tool calls", c.calls); !strings.Contains(out, want) {
+				if want := fmt.Sprintf("prompts: 1, tool calls: %d", c.calls); !strings.Contains(out, want) {
 					t.Errorf("%v: want %s in\n%s", files, want, out)
 				}
 				if out := s.claudeless(t, "check", "kit/scenario.toml", "kit/mcp.json"); strings.Count(out, "\n") != strings.Count(out, ": ok") {
@@ -170,7 +170,7 @@ func (s realSession) runGuide(t *testing.T) {
 	if err := copyFile(filepath.Join(s.dir, "yesterday.jsonl"), filepath.Join(s.dir, "log.jsonl")); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"1 prompt, ", "imported/mcp.json: ok", "clean", "passed"} {
+	for i, want := range []string{"prompts: 1, ", "imported/mcp.json: ok", "clean", "passed"} {
 		if out := s.output(t, exec.CommandContext(t.Context(), "sh", "-ec", commands[i+1][1])); !strings.Contains(out, want) {
 			t.Errorf("%s\ngave %q, want %q", commands[i+1][1], out, want)
 		}
