@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// BindValue reads a pattern and checks the keys of its type.
+// BindValue reads a pattern and checks that it has exactly the keys of its type.
 func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 	if v.Kind == diag.KindString {
 		b.Hintf(v, fmt.Sprintf("write { type = \"contains\", text = %q }", v.Text), "a pattern must be a table, not a string")
@@ -62,7 +62,7 @@ func (p *Pattern) bindShorthand(v diag.Value) bool {
 	return true
 }
 
-// bindNot reads a pattern of type `not`, the only type in which `pattern` is itself a pattern.
+// bindNot reads a pattern of type `not`. Only in this type is the value of `pattern` another pattern.
 func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 	var n struct {
 		Type    PatternType `toml:"type"`
@@ -73,7 +73,7 @@ func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 	}
 }
 
-// BindValue reads a string or a table.
+// BindValue reads a string or a table. With `steps`, the keys that a step also has are errors.
 func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 	if v.Kind == diag.KindString {
 		r.Text = v.Text
@@ -154,7 +154,7 @@ func hasType(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &object) == nil && object.Type != ""
 }
 
-// BindValue reads the keys of the block's type.
+// BindValue reads a block and accepts only the keys of its type.
 func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 	kind, _ := v.Field("type")
 	switch BlockType(kind.Text) {
@@ -226,7 +226,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// BindValue reads the pace of a stream and checks that the speed is not too low.
+// BindValue reads the pace of a stream. It rejects speeds above 0 but below 0.001 tokens per second.
 func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Stream
 	b.Into(v, (*plain)(s))
@@ -236,7 +236,7 @@ func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// bindResult reads the keys of a server tool's result.
+// bindResult reads the result of a tool that the API runs.
 func (k *Block) bindResult(v diag.Value, b *diag.Binding) {
 	var t struct {
 		Type      BlockType       `toml:"type" enum:"web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
@@ -266,7 +266,7 @@ func (c *Chunk) BindValue(v diag.Value, b *diag.Binding) {
 	b.Errorf(v, "`chunk` must be \"word\", \"token\", \"line\" or a number of characters above 0")
 }
 
-// BindValue reads a number, or text with a bound.
+// BindValue reads a number, or text such as ">=2" or "<=3".
 func (t *Times) BindValue(v diag.Value, b *diag.Binding) {
 	text := strings.TrimSpace(v.Text)
 	low, high := true, true
@@ -296,7 +296,7 @@ func (t *Times) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// BindValue reads the table and keeps the order of its servers.
+// BindValue reads the table and records the order of its servers.
 func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
 	type plain MCP
 	b.Into(v, (*plain)(m))
@@ -306,7 +306,7 @@ func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// ServerNames lists the names of the servers in file order.
+// ServerNames returns the names of the servers in file order.
 func (m *MCP) ServerNames() []string { return append([]string(nil), m.names...) }
 
 // BindValue reads an answer and checks that it has either a text or an error.

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Compile prepares a scenario that was built in Go for [NewEngine] and returns all
-// its problems. Scenarios from files are already compiled.
+// Compile prepares a scenario that was built in Go for [NewEngine]. The error lists all its problems. Scenarios from
+// files are already compiled.
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
@@ -27,11 +27,11 @@ func (s *Scenario) Compile() error {
 	return found.Err()
 }
 
-// compiler checks one bound file and compiles its expressions.
+// compiler checks the scenario of one file and compiles its patterns, conditions and templates.
 type compiler struct{ *fill.Checker }
 
 func (c *compiler) compileScenario(s *Scenario) {
-	c.checkIdentity(s)
+	c.checkFormats(s)
 	if s.DefaultResponse != nil {
 		c.WithStep("default_response", func() { c.compileResponse(s.DefaultResponse) })
 	}
@@ -56,8 +56,8 @@ func (c *compiler) compileScenario(s *Scenario) {
 	})
 }
 
-// checkIdentity checks the keys whose values have a special form.
-func (c *compiler) checkIdentity(s *Scenario) {
+// checkFormats checks session_id, launch_timestamp and permission_mode, and converts them to their canonical form.
+func (c *compiler) checkFormats(s *Scenario) {
 	if s.SessionID != "" {
 		id, ok := normalUUID(s.SessionID)
 		if !ok {
@@ -84,7 +84,8 @@ func (c *compiler) checkIdentity(s *Scenario) {
 	}
 }
 
-// permissionMode accepts both spellings of a mode and returns the spelling of the real CLI.
+// permissionMode returns the mode in the spelling of the real CLI. It ignores case and hyphens; ok is false for an
+// unknown mode.
 func permissionMode(s string) (string, bool) {
 	mode, ok := map[string]string{
 		"default": "default", "manual": "default", "delegate": "delegate", "acceptedits": "acceptEdits",
@@ -141,7 +142,8 @@ func (c *compiler) compileResponse(r *Response) {
 	c.compileSteps(r.Steps)
 }
 
-// responseText compiles the text of a response, which may be written as the response itself.
+// responseText compiles the text of a response. A response that is only a string has no key `text`, so its text is at
+// the path of the response.
 func (c *compiler) responseText(text string) {
 	if _, ok := c.Source.Index.Lookup(c.Path); !ok {
 		saved := c.Path
@@ -189,7 +191,7 @@ func (c *compiler) compileStep(s *Step) {
 func (c *compiler) compileCalls(calls []ToolCall) {
 	c.WithStep("tool_calls", func() {
 		for i := range calls {
-			c.WithStep(i, func() { c.call(&calls[i]) })
+			c.WithStep(i, func() { c.compileCall(&calls[i]) })
 		}
 	})
 }
@@ -202,7 +204,7 @@ func (c *compiler) compileCanned(t *Canned) {
 	c.WithStep("$file", func() { c.TextFile(t.File) })
 }
 
-func (c *compiler) call(t *ToolCall) {
+func (c *compiler) compileCall(t *ToolCall) {
 	c.WithStep("input", func() { c.Data(t.Input) })
 	if t.Result != nil {
 		c.WithStep("result", func() { c.compileCanned(t.Result) })
@@ -216,7 +218,7 @@ func (c *compiler) call(t *ToolCall) {
 	}
 }
 
-// hasKey reports whether the current table has a key, even with an invalid value.
+// hasKey reports whether the current table has a key. Its value may be invalid.
 func (c *compiler) hasKey(key string) (ok bool) {
 	c.WithStep(key, func() { _, ok = c.Source.Index.Lookup(c.Path) })
 	return ok
@@ -274,7 +276,7 @@ func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
 		c.WithStep("rule", func() { c.Errorf("no rule begins on line %d; `rule` is the line of a [[responses]] header", *e.Rule) })
 	}
 	if e.MCP != nil {
-		c.WithStep("mcp", func() { c.serverExpectation(e.MCP) })
+		c.WithStep("mcp", func() { c.compileServerExpectation(e.MCP) })
 	}
 	if e.Request != nil {
 		c.WithStep("request", func() { c.checkGlob("model", e.Request.Model) })
@@ -290,7 +292,7 @@ func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
 	}
 }
 
-func (c *compiler) serverExpectation(m *ExpectMCP) {
+func (c *compiler) compileServerExpectation(m *ExpectMCP) {
 	c.checkGlob("server", m.Server)
 	c.checkGlob("tool", m.Tool)
 	c.checkGlob("progress", m.Progress)
@@ -342,7 +344,7 @@ func (c *compiler) checkGlob(key, text string) {
 	}
 }
 
-// compilePattern compiles the pattern at key.
+// compilePattern compiles the pattern at key and reports its errors.
 func (c *compiler) compilePattern(p *Pattern, key string) (t match.Text) {
 	c.WithStep(key, func() {
 		var err error
@@ -371,7 +373,8 @@ func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
 	c.Condition(k.When)
 	c.WithStep("input", func() {
 		c.Data(k.Input)
-		var text string // another check reports a missing text
+		// A missing text is reported by another check.
+		var text string
 		table := len(k.Input) == 0 || bytes.HasPrefix(k.Input, []byte("{"))
 		if !table && (!c.Source.Templates || json.Unmarshal(k.Input, &text) != nil || !eval.HasTemplate(text)) {
 			c.Errorf("`input` must be a table, or one template that gives one")
@@ -406,16 +409,17 @@ func (c *compiler) compileBlock(b *Block) {
 	c.WithStep("citations", func() { c.Data(b.Citations) })
 	c.WithStep("content", func() { c.Data(b.Content) })
 	c.WithStep("json", func() { c.Data(b.JSON) })
-	c.call(&b.ToolCall)
+	c.compileCall(&b.ToolCall)
 	if b.Type == BlockServer {
 		b.at = c.Source.Index.Pos(c.Path) // the id of the call is derived from this position
 	}
 }
 
-// normalUUID returns a UUID in lower case with hyphens.
+// normalUUID returns a UUID in lower case with hyphens. It accepts UUIDs with and without hyphens only.
 func normalUUID(s string) (string, bool) {
 	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 && len(s) != 32 { // uuid.Parse also accepts other forms
+	// uuid.Parse also accepts braces and a URN prefix.
+	if err != nil || len(s) != 36 && len(s) != 32 {
 		return s, false
 	}
 	return id.String(), true

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// EngineOptions configure an engine in addition to the scenario. The zero value works.
+// EngineOptions configure an engine in addition to the scenario. All fields may be empty.
 type EngineOptions struct {
 	// Env is `env` in expressions, as "K=V"; of duplicate keys the last one wins.
 	Env []string
@@ -32,7 +32,7 @@ type EngineOptions struct {
 	Failure *Failure
 }
 
-// Engine handles the requests of one session. It is not safe for concurrent use.
+// Engine answers the requests of one session to the model. It is not safe for concurrent use.
 type Engine struct {
 	scenario *Scenario
 	options  EngineOptions
@@ -44,7 +44,7 @@ type Engine struct {
 	endedSequence  *activeSequence     // the sequence that the last prompt ended; nil means none
 	running        *activeResponse     // nil means no response to continue
 	unmetResults   []ExpectationResult // results that did not match the `expect` of their call
-	subagentScript *matchedRule        // the script of a sub-agent, which answers its first prompt; nil means the rules answer it
+	subagentScript *matchedRule        // the script of a sub-agent, which answers its first prompt; nil means that only rules answer
 	agents         agents
 
 	lastText           string      // text of the last reply with text
@@ -58,8 +58,8 @@ type activeSequence struct {
 	groups   map[string]string // named captures of the prompts so far
 }
 
-// NewEngine creates an engine for a new session. A scenario that was built in Go is
-// compiled first; NewEngine panics if it is not valid.
+// NewEngine creates an engine for a new session. It compiles a scenario that was built in Go, and panics if that
+// scenario is not valid.
 func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	if s.library == nil {
 		if err := s.Compile(); err != nil {
@@ -81,14 +81,12 @@ type ScriptError struct {
 	Err  error
 }
 
-// Error returns the name of the rule and the error.
 func (e *ScriptError) Error() string { return e.Rule.String() + ": " + e.Err.Error() }
 
-// Unwrap returns the error.
 func (e *ScriptError) Unwrap() error { return e.Err }
 
-// Next handles one request. The error is a [*ScriptError] if an expression fails,
-// or the error of ctx; a scripted failure is never an error.
+// Next returns the reply to one request. The error is a [*ScriptError] if an expression fails, or the error of ctx. A
+// scripted failure is part of the reply, not an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	ctx = eval.WithSharedLimit(ctx)
 	reply, err := e.next(ctx, r)
@@ -137,11 +135,11 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	if h.ref.Name == "" && e.scenario.Unmatched == "error" {
 		reply.NearMisses = e.Explain(r)
 	}
-	return reply, e.fail(ctx, h, &reply)
+	return reply, e.addFailure(ctx, h, &reply)
 }
 
-// recordText remembers the text of a reply. This text is repeated if the CLI itself writes a prompt that no rule
-// answers.
+// recordText stores the text of a reply in e.lastText. The model repeats this text if the CLI writes a prompt that no
+// rule answers.
 func (e *Engine) recordText(r Request, reply Reply) {
 	if r.SideKind != "" || reply.Failure != nil {
 		return
@@ -153,8 +151,9 @@ func (e *Engine) recordText(r Request, reply Reply) {
 	}
 }
 
-// isEndless counts the prompts of the CLI itself that a rule answers with tool calls. It reports whether this would
-// never stop, because each call causes the next such prompt. A rule with max_matches is never endless.
+// isEndless counts the prompts written by the CLI that a rule answers with tool calls. It returns true after
+// maxConsecutiveNotices of them, because each call could cause the next such prompt forever. A rule with once or
+// max_matches is never endless.
 func (e *Engine) isEndless(r Request, h *matchedRule) bool {
 	if !r.IsNotification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
 		return false
@@ -171,7 +170,7 @@ func (e *Engine) isEndless(r Request, h *matchedRule) bool {
 	return rounds[h.rule] > maxConsecutiveNotices
 }
 
-// answerSide answers a request outside the conversation.
+// answerSide returns the scripted answer to a request outside the conversation, or a default summary.
 func (e *Engine) answerSide(kind string) string {
 	if text, ok := e.scenario.API.SideText(kind); ok {
 		return text
@@ -183,8 +182,8 @@ func (e *Engine) answerSide(kind string) string {
 	return "<summary>\nThe user sent " + answered + " answered.\n</summary>"
 }
 
-// fail adds the failure of a rule to its reply.
-func (e *Engine) fail(ctx context.Context, h *matchedRule, reply *Reply) error {
+// addFailure adds the failure of a rule to its reply.
+func (e *Engine) addFailure(ctx context.Context, h *matchedRule, reply *Reply) error {
 	if h.failure == nil {
 		return nil
 	}
@@ -196,7 +195,7 @@ func (e *Engine) fail(ctx context.Context, h *matchedRule, reply *Reply) error {
 	return nil
 }
 
-// resume continues the active response after its tool calls.
+// resume returns the next message of the active response, after the results of its tool calls.
 func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	run := e.running
 	if run == nil {
@@ -218,7 +217,7 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	return reply, nil
 }
 
-// selectAnswer selects the answer to a prompt and counts the match.
+// selectAnswer returns the turn, rule or default that answers a prompt, and counts a match of a rule.
 func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, error) {
 	vars := e.requestVariables(r)
 	if !r.IsInjected {
@@ -266,7 +265,7 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 	return &matchedRule{ref: e.defaultRef(), rule: -1, turn: -1, response: e.scenario.DefaultResponse, scope: sc}, nil
 }
 
-// reserveMatch reserves a match for a rule that may answer only a limited number of prompts in a run.
+// reserveMatch reserves a match of a rule that has a limit for the whole run. It returns false if the limit is reached.
 func (e *Engine) reserveMatch(r Request, rule int) (bool, error) {
 	claims := e.options.Counter
 	if r.Counter != nil {
@@ -280,7 +279,7 @@ func (e *Engine) reserveMatch(r Request, rule int) (bool, error) {
 	return n <= limit, err
 }
 
-// tryTurn returns the expected turn if the prompt matches it, otherwise nil.
+// tryTurn returns the expected turn of the active sequence if the prompt matches it, otherwise nil.
 func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
 	at := *e.active
 	turns := e.scenario.Responses[at.rule].Turns
@@ -316,7 +315,7 @@ func (e *Engine) newScope(r *compiledRule, c match.Captures, vars map[string]any
 	return &fill.Scope{Library: e.scenario.library, Source: r.source, Groups: r.groups, Match: groups, Vars: vars}
 }
 
-// requestVariables returns the variables of a request, without match and results.
+// requestVariables returns the variables of expressions that depend on the request: all except match and results.
 func (e *Engine) requestVariables(r Request) map[string]any {
 	v := r.Vars
 	session := v.Session
@@ -355,7 +354,8 @@ func (e *Engine) ruleRef(rule, turn int) RuleRef {
 	return ref
 }
 
-// position returns the position of a rule, or of one of its turns if turn is not negative, or of a part of it.
+// position returns the position of a rule in its file. If turn is not negative, it is the position of that turn; part
+// extends the path.
 func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	r := &e.scenario.Responses[rule]
 	path := diag.Path{"responses", r.index}
@@ -365,7 +365,7 @@ func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	return r.source.Index.Pos(append(path, part...))
 }
 
-// failedStep returns the error of the last step of a response, with the line of this step.
+// failedStep adds the position of the last step to its error.
 func (e *Engine) failedStep(run *activeResponse, err error) error {
 	ref := run.rule.ref
 	if run.rule.rule >= 0 {
@@ -390,7 +390,7 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	return vars
 }
 
-// checkResult records a result that does not match the `expect` of its call.
+// checkResult records an unmet expectation if a result does not match the `expect` of its call.
 func (e *Engine) checkResult(c expectedResult, r Result) {
 	t, _, err := compilePattern(c.pattern, nil)
 	if err != nil {
@@ -404,16 +404,16 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 	}
 }
 
-// agents holds the engines of sub-agents, so that their unmet expectations can be collected. Agents may start
+// agents lists the engines of sub-agents, for [Engine.UnmetResults]. It has a lock because agents may start
 // concurrently.
 type agents struct {
 	mu   sync.Mutex
 	list []*Engine
 }
 
-// Subagent creates the engine of a sub-agent, which is a separate session. The script answers the first prompt, and
-// the rules answer all others. If there is no script, or the script has no steps, the rules answer everything. It may
-// be called from many goroutines.
+// Subagent creates the engine of a sub-agent, which is a separate session. The script answers the first prompt, and the
+// rules answer all others. Without a script, or with an empty one, the rules answer everything. Many goroutines may
+// call it.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}}
 	if s != nil {
@@ -427,7 +427,7 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	return sub
 }
 
-// UnmetResults returns the results that did not match the `expect` of their call, including those of sub-agents.
+// UnmetResults returns the unmet expectations about results of tool calls, including those of sub-agents.
 func (e *Engine) UnmetResults() []ExpectationResult {
 	misses := slices.Clone(e.unmetResults)
 	e.agents.mu.Lock()
@@ -449,9 +449,9 @@ func (e *Engine) scriptedAnswer(r Request) *matchedRule {
 	return h
 }
 
-// Sample answers a sampling request of an MCP server with the first answer that matches the server's raw name and the
-// text of the last message, with its templates evaluated. It returns nil if none matches, and an error if an
-// expression fails. Unlike the other methods, Sample may be called from many goroutines.
+// Sample answers a sampling request of an MCP server. It uses the first answer that matches the server's raw name and
+// the text of the last message, and evaluates its templates. It returns nil if no answer matches, and an error if an
+// expression fails. Unlike the other methods, it may be called from many goroutines.
 func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
 	all := e.scenario.MCP.Sampling
 	for i := 0; i < len(all) && answer == nil; i++ {

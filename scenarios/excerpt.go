@@ -8,25 +8,25 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// SecretFinder finds the start and end of each secret of a text, in order.
+// SecretFinder finds secrets in a text. Places returns the start and end of each secret as byte offsets, in order.
 type SecretFinder interface {
 	Places(text string) [][2]int
 }
 
-// excerpts shows parts of prompts and patterns in messages. Secrets are redacted before a text is truncated, because
-// a part of a secret would not be recognised as one.
+// excerpts formats parts of prompts and patterns for messages. It redacts secrets before it truncates a text, because a
+// part of a secret would not be recognized.
 type excerpts struct {
 	secrets SecretFinder // nil means no redaction
 }
 
-// Hide returns a text without its secrets.
+// Hide returns s with its secrets redacted.
 func (x excerpts) Hide(s string) string {
 	_, all := x.split(s, 0)
 	return all
 }
 
-// split returns the text before and after a position, without secrets. A position
-// inside a secret moves to the start of the secret.
+// split returns the text before and after byte offset at, with secrets redacted. An offset inside a secret moves to the
+// start of the secret.
 func (x excerpts) split(s string, at int) (before, after string) {
 	if x.secrets == nil {
 		return s[:at], s[at:]
@@ -54,11 +54,12 @@ func (x excerpts) split(s string, at int) (before, after string) {
 	return parts[0].String(), parts[1].String()
 }
 
-// explainMiss explains why a pattern does not match and, if possible, at which position matching fails.
+// explainMiss explains why a pattern does not match a prompt and, if possible, where the match stops.
 func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	why := t.Explain(prompt, x)
 	m, ok := t.FirstMismatch(prompt)
-	const few = 3 // a match of so few characters may be accidental
+	// A match of fewer characters may be accidental.
+	const few = 3
 	if !ok || m.At < few {
 		return why
 	}
@@ -74,7 +75,7 @@ func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	}
 }
 
-// excerptLength is the length of the text shown on either side of a position.
+// excerptLength is the number of characters shown before or after a position.
 const excerptLength = 40
 
 func firstBytes(s string) string {

@@ -14,19 +14,19 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// RunRecord records what a run did, for its expectations. The zero value is an empty
-// run. It is not safe for concurrent use.
+// RunRecord records what happened in a run, for [Scenario.CheckExpectations]. The zero value is an empty run. It is not
+// safe for concurrent use.
 type RunRecord struct {
 	calls         []observedCall
 	prompts       []string
-	servers       []observedCall // calls of MCP servers; name is "server/tool"
+	serverCalls   []observedCall // calls of MCP tools; name is "server/tool"
 	notifications []ObservedNotification
 	requests      []ModelRequest
 	oauthRequests []ObservedOAuthRequest
-	fixturesRead  bool // oauth contains all requests
+	fixturesRead  bool // oauthRequests is complete
 	exitCodes     []int
 	screens       []ObservedScreen
-	telemetry     []string // names that a collector accepted; a name occurs once for each acceptance
+	telemetry     []string // names that an OpenTelemetry collector accepted, once for each acceptance
 	realCLI       bool     // a real claude ran, so the screens were not recorded
 	rules         []RuleRef
 }
@@ -39,7 +39,7 @@ type observedCall struct {
 // ObservedNotification is a progress or log notification from an MCP server.
 type ObservedNotification struct {
 	Server string // name of the server in the configuration
-	// Tool is the name of the tool that makes progress, as its server calls it.
+	// Tool is the raw name of the tool that reports progress.
 	Tool string
 	// Level is the level of a log message; empty means progress.
 	Level string
@@ -51,22 +51,22 @@ type ModelRequest struct {
 	Model string
 	// Retries is the number of retries.
 	Retries int
-	// AfterMS is the time since the beginning of the run.
+	// AfterMS is the time since the beginning of the run, in milliseconds.
 	AfterMS float64
 }
 
-// AddCall records a tool call, by its canonical name.
+// AddCall records a tool call. name is the canonical name of the tool.
 func (s *RunRecord) AddCall(name string, input json.RawMessage) {
-	s.calls = append(s.calls, observedCall{name: name, input: decodeNumbers(input)})
+	s.calls = append(s.calls, observedCall{name: name, input: decodeJSON(input)})
 }
 
 // AddPrompt records a prompt.
 func (s *RunRecord) AddPrompt(text string) { s.prompts = append(s.prompts, text) }
 
-// AddServerCall records a call to an MCP server, with the name of the server in the configuration and the name that
-// the server gives the tool.
+// AddServerCall records a call of an MCP tool, with the name of the server in the configuration and the raw name of the
+// tool.
 func (s *RunRecord) AddServerCall(server, tool string) {
-	s.servers = append(s.servers, observedCall{name: server + "/" + tool})
+	s.serverCalls = append(s.serverCalls, observedCall{name: server + "/" + tool})
 }
 
 // AddNotification records a progress or log notification of an MCP server.
@@ -74,18 +74,18 @@ func (s *RunRecord) AddNotification(n ObservedNotification) {
 	s.notifications = append(s.notifications, n)
 }
 
-// AddRequest records a request to the model, and returns its number for AddRetries.
+// AddRequest records a request to the model and returns its number, which AddRetries needs.
 func (s *RunRecord) AddRequest(r ModelRequest) int {
 	s.requests = append(s.requests, r)
 	return len(s.requests) - 1
 }
 
-// AddRetries records retries of the request with this number. This includes retries in the middle of a response:
-// steps without tool calls are one message of the API.
+// AddRetries records retries of the request with this number. The steps of a response without tool calls belong to one
+// request, so retries between them count too.
 func (s *RunRecord) AddRetries(number, times int) { s.requests[number].Retries += times }
 
-// MarkFixturesRead records that the journal lines of fixtures were read. Without them expectations of OAuth are not
-// evaluated, because a claude process itself does not see the OAuth requests.
+// MarkFixturesRead records that the journal lines of fixtures were read. Expectations about OAuth are evaluated only
+// then, because a claude process does not see OAuth requests.
 func (s *RunRecord) MarkFixturesRead() { s.fixturesRead = true }
 
 // AddOAuthRequest records a request to an authorization server.
@@ -93,7 +93,7 @@ func (s *RunRecord) AddOAuthRequest(r ObservedOAuthRequest) {
 	s.oauthRequests = append(s.oauthRequests, r)
 }
 
-// AddTelemetry records how often a collector has accepted a name.
+// AddTelemetry records that a collector accepted a name count times.
 func (s *RunRecord) AddTelemetry(name string, count int) {
 	s.telemetry = append(s.telemetry, slices.Repeat([]string{name}, count)...)
 }
@@ -107,44 +107,45 @@ func (s *RunRecord) AddRule(r RuleRef) { s.rules = append(s.rules, r) }
 // ExpectationResult is the result of one expectation.
 type ExpectationResult struct {
 	At     diag.Position // zero means unknown
-	Text   string        // what is expected: "expected a call to Bash"
+	Text   string        // the expectation, such as "expected a call to Bash"
 	IsMet  bool
-	Actual string // the actual outcome; empty if met
+	Actual string // what happened instead; empty if met
 }
 
 // String returns the line that reports an unmet expectation.
-func (j ExpectationResult) String() string {
-	text := j.Text
-	if j.Actual != "" {
-		text += ", but " + j.Actual
+func (result ExpectationResult) String() string {
+	text := result.Text
+	if result.Actual != "" {
+		text += ", but " + result.Actual
 	}
-	if at := j.At.String(); at != "" {
+	if at := result.At.String(); at != "" {
 		return at + ": " + text
 	}
 	return text
 }
 
-// CheckExpectations compares a run with the [[expect]] blocks, in file order.
+// CheckExpectations compares a run with the [[expect]] blocks and returns one result for each, in file order. It omits
+// expectations that cannot be checked in this run. `unused` has one result for each rule.
 func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
-	judged := make([]ExpectationResult, 0, len(s.Expect))
+	results := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
 		x := &s.Expect[i]
 		if x.OAuth != nil && !seen.fixturesRead || (x.Screen != "" || x.Otel != "") && seen.realCLI {
 			continue
 		}
-		j := ExpectationResult{At: x.at}
+		result := ExpectationResult{At: x.at}
 		if x.Unused != "" {
-			judged = append(judged, s.judgeUnused(x, seen)...)
+			results = append(results, s.checkUnused(x, seen)...)
 			continue
 		}
-		j.Text, j.Actual = s.check(x, seen)
-		j.IsMet = j.Actual == ""
-		judged = append(judged, j)
+		result.Text, result.Actual = s.check(x, seen)
+		result.IsMet = result.Actual == ""
+		results = append(results, result)
 	}
-	return judged
+	return results
 }
 
-// check describes the expectation, and explains why it is not met; "" means that it is met.
+// check returns the text of an expectation and the reason why it is not met. An empty reason means that it is met.
 func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
 	hits := x.matchingEvents(seen)
 	low, high := 1, -1
@@ -176,22 +177,22 @@ func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
 	return text, ""
 }
 
-// ExpectsTool reports whether an expectation refers to a tool, by its canonical name.
+// ExpectsTool reports whether an expectation is about this tool. name is a canonical name.
 func (s *Scenario) ExpectsTool(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesTool(name) })
 }
 
-// ExpectsExit reports whether an expectation refers to an exit code.
+// ExpectsExit reports whether an expectation is about exit codes.
 func (s *Scenario) ExpectsExit() bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil })
 }
 
-// ExpectsExitCode reports whether an expectation refers to this exit code.
+// ExpectsExitCode reports whether an expectation is about this exit code.
 func (s *Scenario) ExpectsExitCode(code int) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
-// ExpectsInput reports whether an expectation refers to a tool, by its canonical name, with an input that matches.
+// ExpectsInput reports whether an expectation requires a call of this tool with this input. tool is a canonical name.
 func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	var seen RunRecord
 	seen.AddCall(tool, input)
@@ -200,7 +201,8 @@ func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	})
 }
 
-// UnrecordedServers returns the expectations about MCP servers that match none of the recorded servers.
+// UnrecordedServers returns the expectations about notifications of MCP servers that are not in recorded. The Name of
+// each is the expected server.
 func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 	var all []RuleRef
 	for i := range s.Expect {
@@ -223,8 +225,8 @@ func (s *Scenario) AcceptsMissingServer(name string) bool {
 	})
 }
 
-// UnusedRules returns the rules that answered no prompt. It returns nothing if the scenario has `[[expect]] unused =
-// …`, which checks them.
+// UnusedRules returns the rules that answered no prompt. It returns nothing if an expectation with `unused` checks the
+// rules.
 func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 	var unused []RuleRef
 	if slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Unused != "" }) {
@@ -258,29 +260,30 @@ func isUsed(at diag.Position, seen *RunRecord) bool {
 	return slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
-// judgeUnused checks every rule of the scenario: each should have answered a prompt.
-func (s *Scenario) judgeUnused(x *Expectation, seen *RunRecord) []ExpectationResult {
-	var judged []ExpectationResult
+// checkUnused returns a result for every rule: the rule should have answered a prompt.
+func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationResult {
+	var results []ExpectationResult
 	for i := range s.Responses {
-		j := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
-		j.At = s.rulePosition(i)
-		j.IsMet = isUsed(j.At, seen)
+		result := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
+		result.At = s.rulePosition(i)
+		result.IsMet = isUsed(result.At, seen)
 		switch {
-		case j.IsMet:
+		case result.IsMet:
 		case x.Unused == "warn":
-			j.IsMet, j.Actual = true, "it answered none"
+			result.IsMet, result.Actual = true, "it answered none"
 		default:
-			j.Actual = "it answered none"
+			result.Actual = "it answered none"
 		}
-		judged = append(judged, j)
+		results = append(results, result)
 	}
-	return judged
+	return results
 }
 
-// sameFile compares file names, one of which may be relative.
+// sameFile reports whether two names may denote the same file. It compares only base names, because one name may be
+// relative.
 func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
-// matchingEvents returns the indexes of the matching events of the expectation's kind.
+// matchingEvents returns the indexes of the recorded events that match the expectation.
 func (x *Expectation) matchingEvents(seen *RunRecord) []int {
 	switch {
 	case x.Prompt != nil:
@@ -288,7 +291,7 @@ func (x *Expectation) matchingEvents(seen *RunRecord) []int {
 	case x.MCP != nil && x.MCP.expectsNotification():
 		return indexesWhere(seen.notifications, x.MCP.matchesNotification)
 	case x.MCP != nil:
-		return indexesWhere(seen.servers, x.MCP.matchesCall)
+		return indexesWhere(seen.serverCalls, x.MCP.matchesCall)
 	case x.Request != nil:
 		return indexesWhere(seen.requests, func(r ModelRequest) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
 	case x.OAuth != nil:
@@ -321,12 +324,13 @@ func indexesWhere[T any](list []T, is func(T) bool) []int {
 	return hits
 }
 
-// matchesToolName reports whether a glob matches the name of a tool, or its part without the server.
+// matchesToolName reports whether a glob matches the name of a tool or server. The glob may also be written with
+// characters that canonical names replace.
 func matchesToolName(name, glob string) bool {
 	return globMatches(glob, name) || globMatches(canonicalToolPart(glob), name)
 }
 
-// exceededLimit describes the limit that the requests exceed; "" means none.
+// exceededLimit describes which limit the matching requests exceed. "" means that they exceed none.
 func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	if r == nil {
 		return ""
@@ -343,7 +347,7 @@ func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	return ""
 }
 
-// nearestMiss describes how the nearest call of the right tool differs, or what happened instead.
+// nearestMiss returns a text that explains what happened instead: for a tool, how the most similar call differs.
 func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string {
 	if x.Never || hits > 0 {
 		return ""
@@ -366,7 +370,7 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 	return x.nearestCall(seen.calls)
 }
 
-// nearestPrompt describes how the prompt nearest to the expected one differs.
+// nearestPrompt explains why the prompt that is most similar to the expected one does not match.
 func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 	want := x.Prompt.text()
 	if len(prompts) == 0 {
@@ -378,7 +382,8 @@ func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 	return "; the prompt " + s.excerpts.shorten(best) + " does not match: " + s.excerpts.explainMiss(x.prompt, best)
 }
 
-// nearestCall describes how the nearest call of the right tool differs, or which tools were called instead.
+// nearestCall explains how the most similar call of the expected tool differs, or lists the tools that were called
+// instead.
 func (x *Expectation) nearestCall(calls []observedCall) string {
 	best, least, others := "", -1, []string{}
 	for _, c := range calls {
@@ -403,17 +408,16 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 	return best
 }
 
-// decodeNumbers decodes JSON without converting numbers; nil means invalid.
-func decodeNumbers(raw json.RawMessage) any {
+// decodeJSON decodes JSON and keeps numbers as text. It returns nil for invalid JSON.
+func decodeJSON(raw json.RawMessage) any {
 	if v, err := plainjson.Decode(raw); err == nil {
 		return v
 	}
 	return nil
 }
 
-func (x *Expectation) inputValue() any { return decodeNumbers(x.Input) }
+func (x *Expectation) inputValue() any { return decodeJSON(x.Input) }
 
-// matchesTool reports whether the expectation applies to a tool.
 func (x *Expectation) matchesTool(tool string) bool {
 	for _, t := range x.tools {
 		if _, ok := t.Match(tool); ok {
@@ -423,8 +427,7 @@ func (x *Expectation) matchesTool(tool string) bool {
 	return false
 }
 
-// CanonicalTool returns the canonical name of a tool that is written as server/tool in a scenario, and returns other
-// names unchanged.
+// CanonicalTool converts server/tool to the canonical name of the tool. Other names are returned unchanged.
 func CanonicalTool(name string) string { return canonicalTool(name) }
 
 func (x *Expectation) subject() string {
@@ -456,7 +459,7 @@ func (x *Expectation) subject() string {
 	return "a call to " + x.Tool
 }
 
-// withCount adds the number of times that the subject must occur. A negative high means no upper limit.
+// withCount adds to subject how often it must occur. A negative high means no upper limit.
 func withCount(subject string, low, high int) string {
 	switch {
 	case high == 0:
@@ -473,7 +476,7 @@ func withCount(subject string, low, high int) string {
 	return fmt.Sprintf("%s (%d to %d times)", subject, low, high)
 }
 
-// timesText returns how often an event occurred, in words.
+// timesText returns "there was one" and similar texts for n events.
 func timesText(n int) string {
 	switch n {
 	case 0:

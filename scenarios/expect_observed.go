@@ -9,18 +9,17 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// matchesCall reports whether the expectation applies to a call, written as "server/tool".
+// matchesCall reports whether the expectation matches a call named "server/tool".
 func (m *ExpectMCP) matchesCall(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
 	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
 }
 
-// expectsNotification reports whether the expectation is about notifications from the server, not about calls.
+// expectsNotification reports whether the expectation is about notifications from the server instead of calls.
 func (m *ExpectMCP) expectsNotification() bool {
 	return m.Progress != "" || m.Log != "" || m.Level != ""
 }
 
-// matchesNotification reports whether the expectation applies to a notification.
 func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
 	if !matchesToolName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
 		return false
@@ -31,7 +30,7 @@ func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
 	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatches(m.Log, n.Text))
 }
 
-// subject describes the expected call or notification.
+// subject describes the expected call or notification, for messages.
 func (m *ExpectMCP) subject() string {
 	of := "the MCP server " + m.Server
 	if m.Tool != "" {
@@ -50,7 +49,7 @@ func (m *ExpectMCP) subject() string {
 	return "a call to " + of
 }
 
-// describeOthers lists the actual notifications of the server.
+// describeOthers lists up to three other notifications of the same kind from the server.
 func (m *ExpectMCP) describeOthers(notified []ObservedNotification) string {
 	const most = 3
 	var texts []string
@@ -72,13 +71,12 @@ type ObservedOAuthRequest struct {
 	Result                 string
 }
 
-// matches reports whether the expectation applies to a request.
 func (x *ExpectOAuth) matches(r ObservedOAuthRequest) bool {
 	return r.Request == cmp.Or(x.Request, "token") && (x.Grant == "" || x.Grant == r.Grant) && (x.Client == "" || globMatches(x.Client, r.Client)) &&
 		(x.Scope == "" || slices.Contains(r.Scopes, x.Scope)) && (x.Result == "" || x.Result == r.Result)
 }
 
-// subject describes what is expected.
+// subject describes the expected request, for messages.
 func (x *ExpectOAuth) subject() string {
 	var text strings.Builder
 	text.WriteString("an OAuth " + cmp.Or(x.Request, "token") + " request")
@@ -92,7 +90,7 @@ func (x *ExpectOAuth) subject() string {
 	return text.String()
 }
 
-// nearMiss lists the actual requests.
+// nearMiss lists the OAuth requests of the run.
 func (x *ExpectOAuth) nearMiss(seen []ObservedOAuthRequest) string {
 	var others []string
 	for _, r := range seen {
@@ -107,7 +105,7 @@ func (x *ExpectOAuth) nearMiss(seen []ObservedOAuthRequest) string {
 	return "; there were " + strings.Join(others, ", ")
 }
 
-// globMatches reports whether a glob matches. Invalid globs were reported when the scenario was compiled.
+// globMatches reports whether a glob matches a text. An invalid glob matches nothing; the compiler has reported it.
 func globMatches(glob, text string) bool {
 	g, err := match.Glob(glob)
 	if err != nil {
@@ -117,7 +115,7 @@ func globMatches(glob, text string) bool {
 	return ok
 }
 
-// ObservedScreen is a state of the interactive screen that waited for the user.
+// ObservedScreen is a state in which the interactive screen waited for the user.
 type ObservedScreen struct {
 	State string // "permission", "question", "plan" or "dialog"
 	Kind  string // refines the state, such as "bash" or "trust"
@@ -128,17 +126,17 @@ type ObservedScreen struct {
 // AddScreen records a screen that was answered.
 func (s *RunRecord) AddScreen(seen ObservedScreen) { s.screens = append(s.screens, seen) }
 
-// MarkRealCLI records that a real claude ran. Its screens are not recorded, so expectations about screens are not
-// checked.
+// MarkRealCLI records that the real CLI ran. Its screens and telemetry are not recorded, so expectations about them are
+// not checked.
 func (s *RunRecord) MarkRealCLI() { s.realCLI = true }
 
-// isScreenState reports whether a text names a state of the screen, with or without a kind.
+// isScreenState reports whether a text is a state such as "permission", optionally with a kind such as
+// "permission/bash".
 func isScreenState(text string) bool {
 	state, _, _ := strings.Cut(text, "/")
 	return slices.Contains([]string{"permission", "question", "plan", "dialog"}, state)
 }
 
-// matchesScreen reports whether a screen is the expected one.
 func (x *Expectation) matchesScreen(seen ObservedScreen) bool {
 	return (x.Screen == seen.State || x.Screen == seen.State+"/"+seen.Kind) && (x.Answered == "" || x.Answered == seen.Answer)
 }

@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// nearestRules is the number of rules that [Engine.Explain] lists.
+// nearestRules is the maximum number of rules that [Engine.Explain] lists.
 const nearestRules = 3
 
-// Explain returns lines that explain why no rule matches a prompt: a summary, the expected turn if a sequence is
-// active, then the nearest rules, best first, each with its position, the reason, and where its pattern stopped
-// matching.
+// Explain returns lines that explain why no rule matches a prompt: a summary, the expected turn of a sequence, and the
+// most similar rules. Each rule has its position, the reason, and the place where its pattern stopped matching.
 func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, nearestRules) }
 
 // ExplainAll is like [Engine.Explain] but lists all rules of the scenario.

@@ -74,7 +74,8 @@ const (
 	FailStreamFault       FailureType = "stream_fault"
 )
 
-// keysOf lists the keys of each failure type in addition to `type`. The keys in the first list are required.
+// keysOf returns the keys that a failure of this type requires, and the keys that it allows in addition. All types have
+// `type`.
 func (t FailureType) keysOf() (required, optional []string) {
 	keys := map[FailureType][2][]string{
 		FailConnectionTimeout:  {{"after_ms"}, {"times"}},
@@ -128,14 +129,13 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// taggedKeys are the keys of a table whose `type` selects them.
+// taggedKeys lists the keys of a table with a `type`.
 type taggedKeys struct {
 	required, optional []string
-	knownKeys          []string // allowed for any type
+	knownKeys          []string // the keys of all types
 }
 
-// checkKeys reports missing and extra keys of a tagged table. Keys that do not exist for any type were reported
-// earlier.
+// checkKeys reports missing keys, and keys that belong to another type. Keys that no type has were reported earlier.
 func checkKeys(v diag.Value, b *diag.Binding, subject string, t taggedKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
@@ -180,7 +180,7 @@ func FailureByName(name string) *Failure {
 	return f
 }
 
-// IsStreamFault reports whether a `fault` of that name applies to API streams.
+// IsStreamFault reports whether a fault changes the streams of the API.
 func IsStreamFault(name string) bool {
 	return slices.Contains([]string{"ping-silence", "tool-json-truncated", "usage-in-start-only", "stall-mid-stream"}, name)
 }
@@ -191,8 +191,8 @@ type APIError struct {
 	Type, Message string // type and message of the error in the body
 }
 
-// APIError returns the failure as the API reports it, for claude and for claudeless serve. The status is 0 for
-// failures of the connection, the body and the process.
+// APIError returns the API's response for the failure. Its status is 0 for failures of the connection, the body and the
+// process.
 func (f *Failure) APIError() APIError {
 	switch f.Type {
 	case FailNetworkUnreachable, FailConnectionTimeout, FailPartialResponse, FailMalformedJSON, FailHang, FailCrash, FailStreamFault:
@@ -219,7 +219,7 @@ func (f *Failure) APIError() APIError {
 	}
 }
 
-// apiError fills in the defaults for an empty error type and an empty message.
+// apiError returns a response. It derives an empty error type from the status and an empty message from the type.
 func apiError(status int, kind, message string) APIError {
 	status = cmp.Or(status, 500)
 	if kind == "" {
@@ -234,7 +234,6 @@ func apiError(status int, kind, message string) APIError {
 	return APIError{Status: status, Type: kind, Message: message}
 }
 
-// statusOf returns the HTTP status of an error type.
 func statusOf(kind string) int {
 	for status, known := range errorTypes() {
 		if known == kind {
@@ -244,7 +243,7 @@ func statusOf(kind string) int {
 	return 500
 }
 
-// APIErrorType returns the error type of an HTTP status.
+// APIErrorType returns the error type of an HTTP status; "api_error" for statuses without a type.
 func APIErrorType(status int) string { return cmp.Or(errorTypes()[status], "api_error") }
 
 func errorTypes() map[int]string {

@@ -9,15 +9,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// hiddenRules finds rules that an earlier rule hides. Only rules that always answer the prompts they match hide
-// others: those that have neither a condition nor a limit of matches.
+// hiddenRules finds rules that never answer because an earlier rule answers all their prompts. Such an earlier rule has
+// no condition and no limit of matches.
 type hiddenRules struct {
 	rules         []Rule
-	firstCatchAll int            // the first rule that matches every text; len(rules) means none
-	byPattern     map[string]int // the first rule of each pattern
+	firstCatchAll int            // index of the first rule that matches every text; len(rules) means none
+	byPattern     map[string]int // index of the first rule with each pattern
 	substrings    trie           // texts of `contains` patterns
-	otherPatterns []otherPattern // the first rules with other patterns
-	comparisons   int            // remaining comparisons
+	otherPatterns []otherPattern // the first rules with regex and glob patterns
+	comparisons   int            // number of comparisons that may still be made
 }
 
 type otherPattern struct {
@@ -25,7 +25,7 @@ type otherPattern struct {
 	text match.Text
 }
 
-// These limits keep the check of large files fast. Parts of a file beyond these limits are not checked.
+// These limits keep the check of large files fast. Rules beyond them are not checked.
 const (
 	maxOtherPatterns = 200
 	maxComparisons   = 20_000
@@ -58,10 +58,11 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 	return s
 }
 
-// hiddenBy returns the rule that hides another one, and how it does so, or "" if none exists.
+// hiddenBy returns the rule that hides rule i and the reason. The reason is "" if no rule hides it.
 func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	p := &s.rules[i].Pattern
-	if s.rules[i].AnswersNotifications() { // earlier rules may not answer notifications, so they do not hide this one
+	// An earlier rule may not answer notifications, so it does not hide this rule.
+	if s.rules[i].AnswersNotifications() {
 		return 0, ""
 	}
 	if s.firstCatchAll < i {
@@ -90,7 +91,8 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	return 0, ""
 }
 
-// matchesEverything reports whether a pattern certainly matches every text.
+// matchesEverything reports whether a pattern certainly matches every text. It may return false for other patterns that
+// do.
 func matchesEverything(p *Pattern) bool {
 	switch p.Type {
 	case PatternAny:
@@ -118,8 +120,8 @@ func matchesEverything(p *Pattern) bool {
 	}
 }
 
-// matchesAnywhere reports whether a regular expression matches every text: it can match
-// the empty string and has no anchors.
+// matchesAnywhere reports whether a regular expression certainly matches every text: it can match the empty string and
+// has no anchors.
 func matchesAnywhere(src string) bool {
 	if len(src) > 64 || !strings.ContainsAny(src, "*?|") && src != "" {
 		return false
@@ -145,7 +147,7 @@ func canBeEmpty(re *syntax.Regexp) bool {
 	}
 }
 
-// countCaptures counts the groups of a regular expression; -1 means it is invalid.
+// countCaptures returns the number of groups of a regular expression; -1 means that it is invalid.
 func countCaptures(src string) int {
 	re, err := regexp.Compile(src)
 	if err != nil {
@@ -154,13 +156,13 @@ func countCaptures(src string) int {
 	return re.NumSubexp()
 }
 
-// trie maps texts to the first rule that contains each of them.
+// trie contains strings, each with the first rule that was added for it.
 type trie struct {
-	children map[transition]int // children node
-	rules    map[int]int        // rules of the strings that end at a node
+	children map[transition]int // child nodes
+	rules    map[int]int        // rule of the string that ends at a node
 }
 
-// transition is a transition from a node by a byte.
+// transition leads from a node to a child by a byte.
 type transition struct {
 	node int
 	char byte
@@ -182,7 +184,7 @@ func (t trie) add(text string, rule int) {
 	}
 }
 
-// findSubstring finds a rule before the given one with a string that text contains.
+// findSubstring returns the rule of a string that text contains, if the index of that rule is below before.
 func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0

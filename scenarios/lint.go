@@ -13,17 +13,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// LintOptions hold information that is not in the scenario.
+// LintOptions configure [Lint] with information that is not in the scenario.
 type LintOptions struct {
-	// Tools are the built-in tools; nil means calls of them are not checked.
+	// Tools are the built-in tools; nil means that calls of built-in tools are not checked.
 	Tools []protocol.Tool
-	// Server returns the problems of an entry of [mcp.servers]; nil means they are not checked.
+	// Server returns the problems of an entry of [mcp.servers]; nil means that the entries are not checked.
 	Server func(name string, entry map[string]any) []string
-	// Placeholder is an answer that still has to be written by hand; empty means none.
+	// Placeholder is the text of an answer that must still be replaced by hand; empty means none.
 	Placeholder string
 }
 
-// Lint returns its findings, all of them warnings, in file order.
+// Lint returns warnings about likely mistakes in a scenario, in file order.
 func Lint(s *Scenario, o LintOptions) diag.List {
 	l := &linter{s: s, o: o, tools: toolsOf(o.Tools), templates: s.Templates == nil || *s.Templates}
 	l.lintRules()
@@ -37,7 +37,7 @@ func Lint(s *Scenario, o LintOptions) diag.List {
 	return l.list
 }
 
-// The beginnings of the messages about placeholders and about rules that never answer.
+// The beginnings of two messages of [Lint], which other packages recognize.
 const (
 	NeverAnswers      = "the rule never answers"
 	PlaceholderAnswer = "the answer is the placeholder that --accept wrote"
@@ -45,8 +45,8 @@ const (
 
 const noInput = "the tool %s has no input `"
 
-// UnknownInput extracts the name of the input from a message that a tool has no such input. For other messages, ok is
-// false.
+// UnknownInput returns the unknown key from a message of [Lint] that a tool has no such input. For other messages, ok
+// is false.
 func UnknownInput(message, tool string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(message, fmt.Sprintf(noInput, tool))
 	return strings.TrimSuffix(rest, "`"), ok
@@ -57,7 +57,7 @@ type linter struct {
 	o         LintOptions
 	tools     map[string]inputKeys // by name; nil means unknown
 	templates bool
-	called    []string // tools that an answer calls
+	called    []string // tools that an answer or a breakpoint calls
 	list      diag.List
 }
 
@@ -89,7 +89,7 @@ func toolsOf(defs []protocol.Tool) map[string]inputKeys {
 	return tools
 }
 
-// location is a part of a file.
+// location identifies a value of a scenario file, for diagnostics.
 type location struct {
 	diagnose func(path diag.Path, offset int, message string) diag.Diagnostic
 	path     diag.Path
@@ -99,7 +99,7 @@ func (p location) child(steps ...any) location {
 	return location{p.diagnose, append(p.path[:len(p.path):len(p.path)], steps...)}
 }
 
-// report adds a finding; offset is in characters within a string.
+// report adds a warning. offset counts characters within a string value.
 func (l *linter) report(p location, offset int, hint, format string, args ...any) {
 	d := p.diagnose(p.path, offset, fmt.Sprintf(format, args...))
 	d.Hint, d.Warning = hint, true
@@ -109,11 +109,11 @@ func (l *linter) report(p location, offset int, hint, format string, args ...any
 func (l *linter) root(path ...any) location { return location{l.s.Locate, path} }
 
 func (l *linter) lintRules() {
-	shadows := newHiddenRules(l.s.Responses)
+	hidden := newHiddenRules(l.s.Responses)
 	for i := range l.s.Responses {
 		r := &l.s.Responses[i]
 		p := location{diagnose: r.Locate}
-		if by, how := shadows.hiddenBy(i); how != "" {
+		if by, how := hidden.hiddenBy(i); how != "" {
 			at := l.s.Responses[by].Locate(nil, 0, "").Pos
 			l.report(p.child("pattern"), 0, "", NeverAnswers+": the earlier rule at %s %s", at, how)
 		}
@@ -132,7 +132,8 @@ func (l *linter) lintRules() {
 	}
 }
 
-// lintBackspaces warns of a pattern with a control character, which "\b" is in a basic TOML string.
+// lintBackspaces warns of a backspace character in a pattern. In a basic TOML string, "\b" is a backspace, not a word
+// boundary.
 func (l *linter) lintBackspaces(p location, pattern *Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
 		l.report(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace character: "\b" in double quotes is not a word boundary`)
@@ -145,13 +146,13 @@ func (l *linter) lintBackspaces(p location, pattern *Pattern) {
 	}
 }
 
-// visibleLists holds the lengths of the lists that an expression can use.
+// visibleLists contains the lengths of the lists `results` and `match` that an expression can use.
 type visibleLists struct {
 	results int
 	groups  int // numbered captures; -1 means unknown
 }
 
-// countGroups counts the numbered captures of a pattern.
+// countGroups returns the number of numbered captures of a pattern; -1 means unknown.
 func countGroups(p *Pattern) int {
 	switch p.Type {
 	case PatternRegex:
@@ -237,8 +238,8 @@ func (l *linter) lintCall(p location, lists visibleLists, c *ToolCall) {
 	}
 }
 
-// lintToolName checks the name of a tool. A bare name that is not a built-in tool may belong to an MCP tool of an
-// unknown server, so it is reported only if that is unlikely.
+// lintToolName warns of a tool name that is probably wrong. A bare name that is not a built-in tool may belong to an
+// MCP server, so it is reported only if it resembles a built-in tool.
 func (l *linter) lintToolName(p location, name string) {
 	if _, ok := l.tools[name]; ok || l.tools == nil || name == "" || strings.ContainsAny(name, "/*?[") || strings.HasPrefix(name, "mcp__") {
 		return
@@ -285,12 +286,13 @@ func (l *linter) lintValue(p location, lists visibleLists, v any) {
 	}
 }
 
-// mayUseVariables is a quick check. It returns false for most strings.
+// mayUseVariables reports whether a string may use results[…] or match[…]. It is a fast check before parsing.
 func (l *linter) mayUseVariables(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
 
-// indexesInRange reports, without parsing the expressions, that all numbers are in range, which is the usual case.
+// indexesInRange reports whether all indexes are plain numbers in range. False means that the expressions must be
+// parsed.
 func indexesInRange(lists visibleLists, src string) bool {
 	for _, list := range []struct {
 		name string
@@ -362,8 +364,8 @@ func (l *linter) lintServers() {
 	}
 }
 
-// isCalled reports whether an answer may call a tool, by any of its names. It compares only the last part of the names,
-// so it may return true for another tool, but never misses a call. If no rule has an answer, it returns true.
+// isCalled reports whether an answer may call a tool. It compares only the last part of the names, so it may return
+// true for another tool, but never misses a call. If no rule has an answer, it returns true.
 func (l *linter) isCalled(name string) bool {
 	want := lastPart(name)
 	return len(l.s.Responses) == 0 && l.s.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.called, func(called string) bool {
@@ -381,7 +383,7 @@ func matchesGlob(pattern, name string) bool {
 	return ok
 }
 
-// lastPart returns the name of a tool without its server. If the tool was renamed, it returns the current name.
+// lastPart returns the name of a tool without its server. For an old name of a tool it returns the current name.
 func lastPart(name string) string {
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	if i := strings.LastIndex(name, "__"); i >= 0 {

@@ -96,8 +96,8 @@ type LoadOptions struct {
 	ReadFile func(path string) ([]byte, error)
 }
 
-// Load reads the scenario at path: JSON if the extension is ".json", otherwise
-// TOML. The error is a [diag.List] with all problems.
+// Load reads the scenario at path. The format is JSON if the extension is ".json", otherwise TOML. The error is a
+// [diag.List] with all problems.
 func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
 	src, err := l.read(path)
@@ -107,8 +107,8 @@ func Load(path string, o LoadOptions) (*Scenario, error) {
 	return l.load(path, src)
 }
 
-// nearestFile returns a hint that names the file most similar to path in its directory, or
-// "". Files that come from [LoadOptions.ReadFile] have no directory to list.
+// nearestFile returns a hint with the name of a similar file in the same directory, or "". It returns "" if
+// [LoadOptions.ReadFile] is set, because such files have no directory.
 func (l *loader) nearestFile(path string) string {
 	if l.ReadFile != nil {
 		return ""
@@ -116,9 +116,10 @@ func (l *loader) nearestFile(path string) string {
 	return diag.DidYouMean(filepath.Base(path), filesNear(path))
 }
 
-// filesNear returns the names of the scenario files in the directory of path.
+// filesNear returns the names of scenario files in the directory of path.
 func filesNear(path string) (names []string) {
-	entries, _ := os.ReadDir(filepath.Dir(path)) // if the directory cannot be read, there are no names
+	// An unreadable directory has no names.
+	entries, _ := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".toml" || ext == ".json") {
 			names = append(names, e.Name())
@@ -127,7 +128,8 @@ func filesNear(path string) (names []string) {
 	return names
 }
 
-// Parse is [Load] for source text; path is used in messages and to resolve relative files.
+// Parse is like [Load] for source text. path is used in messages, and relative file names are relative to its
+// directory.
 func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 	return newLoader(o).load(path, string(src))
 }
@@ -137,8 +139,8 @@ type loader struct {
 	LoadOptions
 	list      diag.List
 	lib       *fill.Library
-	loaded    []string // cleaned paths of the included files so far
-	fileTexts []string // of all files, in the order in which they were read
+	loaded    []string // cleaned paths of the files included so far
+	fileTexts []string // texts of all files, in the order in which they were read
 }
 
 func newLoader(o LoadOptions) *loader { return &loader{LoadOptions: o, lib: fill.NewLibrary()} }
@@ -153,7 +155,7 @@ func (l *loader) read(path string) (string, error) {
 }
 
 func (l *loader) load(path, src string) (*Scenario, error) {
-	s := l.file(path, src, []string{filepath.Clean(path)})
+	s := l.loadFile(path, src, []string{filepath.Clean(path)})
 	l.list.Sort()
 	if err := l.list.Err(); err != nil {
 		return nil, err
@@ -162,8 +164,8 @@ func (l *loader) load(path, src string) (*Scenario, error) {
 	return s, nil
 }
 
-// file reads one file and its includes; stack holds the including files.
-func (l *loader) file(path, src string, stack []string) *Scenario {
+// loadFile reads one file and its includes. stack contains the cleaned paths of the including files and of this file.
+func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 	s := &Scenario{}
 	ix, readable := l.decodeFile(path, src, s)
 	l.fileTexts = append(l.fileTexts, ix.Text())
@@ -182,7 +184,7 @@ func (l *loader) file(path, src string, stack []string) *Scenario {
 	return s
 }
 
-// readInclude reads the i-th included file and returns its rules.
+// readInclude reads the i-th included file of a scenario and returns its rules. It reads each file only once.
 func (l *loader) readInclude(from *fill.Source, i int, name string, stack []string) []Rule {
 	at := diag.Path{"include", i}
 	path := fill.Resolve(from.Dir, name)
@@ -204,10 +206,10 @@ func (l *loader) readInclude(from *fill.Source, i int, name string, stack []stri
 		l.list = append(l.list, from.Index.DiagnosticAt(at, fmt.Sprintf("cannot read the included file %q: %s", name, fill.ErrorReason(err))))
 		return nil
 	}
-	return l.file(path, src, append(slices.Clone(stack), clean)).Responses
+	return l.loadFile(path, src, append(slices.Clone(stack), clean)).Responses
 }
 
-// decodeFile decodes one file into s; false means it could not be read at all.
+// decodeFile decodes one file into s. It returns false if the syntax is invalid.
 func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		ix := diag.IndexJSON(path, []byte(src))
@@ -227,7 +229,7 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 		l.list = append(l.list, *d)
 		return ix, false
 	}
-	// The index parses only simple syntax. The decoder decides whether a file is valid.
+	// The index parses only simple syntax. The TOML decoder decides whether a file is valid.
 	var tree map[string]any
 	if _, err := toml.Decode(src, &tree); err != nil {
 		l.list = append(l.list, syntaxError(ix, *d, err))
@@ -236,16 +238,17 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 	return ix, l.bind(ix, tree, s)
 }
 
-// bind decodes an indexed file into s. tree is its content if the index is incomplete. It returns true.
+// bind decodes an indexed file into s. tree is its decoded content if the index is incomplete, otherwise nil. It always
+// returns true.
 func (l *loader) bind(ix *diag.Index, tree map[string]any, s *Scenario) bool {
 	ix.Convert(tree, convertRustFormat)
 	l.list = append(l.list, ix.Bind(s)...)
 	return true
 }
 
-// syntaxError returns the decoder's error. Its position is usually the first problem that the index found, because the
-// decoder reports some errors only at the next line or at the end of the file. If the decoder's position is much later,
-// that position is used.
+// syntaxError returns a diagnostic for an error of the TOML decoder. The decoder reports some errors only at the next
+// line or at the end of the file. So the position is that of the first problem that the index found, unless the two
+// positions are more than one line apart.
 func syntaxError(ix *diag.Index, firstProblem diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
 	if !ok || strings.Contains(firstProblem.Message, "defined") || strings.Contains(firstProblem.Message, "not closed") {
@@ -295,8 +298,8 @@ func LoadLibrary(name string) (*Scenario, error) {
 	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})
 }
 
-// Open loads the scenario named on a command line: a file, or if it does not exist
-// and the name has no slash, an embedded scenario.
+// Open loads a scenario by its name on a command line: a file or, if that does not exist and the name has no slash, an
+// embedded scenario.
 func Open(name string) (*Scenario, error) {
 	if _, err := os.Stat(name); err == nil || strings.ContainsRune(name, filepath.Separator) {
 		return Load(name, LoadOptions{})
@@ -304,30 +307,29 @@ func Open(name string) (*Scenario, error) {
 	return LoadLibrary(name)
 }
 
-// Greeting returns the scenario for a run without a scenario: it answers every prompt with a text that explains how
-// to choose one.
+// Greeting returns the scenario of a run without a scenario. Its answer to every prompt explains how to choose one.
 func Greeting() *Scenario {
-	return &Scenario{Templates: new(false), DefaultResponse: &Response{Text: greetingSource}}
+	return &Scenario{Templates: new(false), DefaultResponse: &Response{Text: greetingText}}
 }
 
-const greetingSource = "Hello! No scenario is loaded, so there is nothing else to say. " +
+const greetingText = "Hello! No scenario is loaded, so there is nothing else to say. " +
 	"Give one with --scenario FILE, with the variable CLAUDELESS_SCENARIO or as claudeless.toml in the working directory; " +
 	"--scenario quickstart is one to try."
 
 // RuleCounter counts the matches of rules with `once` or `max_matches` over a run.
 type RuleCounter interface {
-	// Next permanently reserves the next match of a rule, which is identified by its name and position, and returns
-	// its number. The number is greater than after, the number of matches in the session.
+	// Next reserves the next match of a rule permanently and returns its number, counted over the run. The number is
+	// greater than after, the number of matches in the session. rule is the name and position of the rule.
 	Next(rule string, after int) (int, error)
 }
 
-// isUsedUp reports whether a rule that has answered count times in a session must not answer again.
+// isUsedUp reports whether a rule has reached its limit after count answers in a session.
 func (r *Rule) isUsedUp(count int) bool {
 	limit := r.limit()
 	return limit >= 0 && count >= limit
 }
 
-// limit returns how many prompts a rule may answer; negative means any number.
+// limit returns the maximum number of prompts that a rule answers; negative means no limit.
 func (r *Rule) limit() int {
 	switch {
 	case r.Once:
@@ -338,6 +340,6 @@ func (r *Rule) limit() int {
 	return -1
 }
 
-// maxConsecutiveNotices is how many prompts of the CLI itself a rule without a limit may answer before the user's
-// next prompt.
+// maxConsecutiveNotices is the maximum number of prompts written by the CLI that a rule without a limit answers between
+// two prompts of the user.
 const maxConsecutiveNotices = 20

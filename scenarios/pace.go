@@ -12,11 +12,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tokens estimates the tokens of a number of bytes of text: four bytes per token, at least one.
+// Tokens estimates the number of tokens of a text of this many bytes: four bytes per token, at least one.
 func Tokens(bytes int) int { return max(1, (bytes+3)/4) }
 
-// Estimate returns an estimated usage, for a message without usage in the scenario: the tokens of the last input and
-// of the blocks.
+// Estimate returns an estimated usage for a message without usage in the scenario. It counts the last input and the
+// blocks.
 func Estimate(r Request, blocks []protocol.Block) Usage {
 	out := 0
 	for _, b := range blocks {
@@ -32,7 +32,7 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 	return Usage{InputTokens: Tokens(r.size()), OutputTokens: Tokens(out)}
 }
 
-// size returns the length of the prompt, or of the results' texts joined by newlines.
+// size returns the number of bytes of the prompt, or of the texts of the results joined by newlines.
 func (r Request) size() int {
 	if r.Results == nil {
 		return len(r.Prompt)
@@ -44,7 +44,7 @@ func (r Request) size() int {
 	return n
 }
 
-// ThinkingTokens returns the tokens of the reasoning in a message.
+// ThinkingTokens returns the estimated tokens of the thinking blocks.
 func ThinkingTokens(blocks []protocol.Block) int {
 	n := 0
 	for _, b := range blocks {
@@ -55,7 +55,7 @@ func ThinkingTokens(blocks []protocol.Block) int {
 	return n
 }
 
-// StopReason returns the default stop reason of a message with these blocks.
+// StopReason returns the stop reason of a message with these blocks: "tool_use" or "end_turn".
 func StopReason(blocks []protocol.Block) string {
 	for _, b := range blocks {
 		if _, ok := b.(protocol.ToolUse); ok {
@@ -65,8 +65,8 @@ func StopReason(blocks []protocol.Block) string {
 	return "end_turn"
 }
 
-// WithSignature sets a thinking block's opaque signature, which depends only on the text. It is short, because the real
-// CLI estimates the length of the reasoning from it.
+// WithSignature sets the type of a thinking block and, if it has none, a signature that depends only on the text. The
+// signature is short, because the real CLI estimates the length of the reasoning from it.
 func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	b.Type = "thinking"
 	if b.Signature == "" {
@@ -95,10 +95,11 @@ func NewPace(st Stream, r *rand.Rand) Pace {
 // TTFT returns the time to the first token.
 func (p Pace) TTFT() time.Duration { return time.Duration(p.TTFTMS) * time.Millisecond }
 
-// After returns the time of a chunk, with jitter from the seeded source.
+// After returns the delay of a chunk, with jitter from the seeded source.
 func (p Pace) After(chunk string) time.Duration { return p.Wait(chunk, p.random) }
 
-// Wait returns the time of a piece of a message. random, if set, returns numbers in [0, 1) for the jitter.
+// Wait returns the delay of a piece of a message; 0 at full speed. random, if set, returns numbers in [0, 1) for the
+// jitter.
 func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 	if s.TokensPerSecond <= 0 {
 		return 0
@@ -110,7 +111,8 @@ func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 	return d
 }
 
-// SplitInput splits the input of a call as the API does. The first piece is empty; at full speed, two halves follow.
+// SplitInput splits the input of a call as the API does: an empty piece, then by default two halves. If a speed or a
+// chunk size is set, the pieces of [Stream.Split] follow the empty piece.
 func (s *Stream) SplitInput(input string) []string {
 	pieces := []string{""}
 	if s.Chunk != (Chunk{}) || s.TokensPerSecond > 0 {
@@ -126,8 +128,8 @@ func (s *Stream) SplitInput(input string) []string {
 	return append(pieces, input[:cut], input[cut:])
 }
 
-// Split splits text into pieces that are sent as deltas. A word keeps the white space after it; an empty text gives one
-// empty piece.
+// Split splits text into the pieces that are sent as deltas. A word includes the white space after it. An empty text
+// results in one empty piece.
 func (s *Stream) Split(text string) []string {
 	switch {
 	case text == "":

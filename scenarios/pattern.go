@@ -43,7 +43,7 @@ const (
 	PatternNot      PatternType = "not"
 )
 
-// text returns a text that the pattern would match. It is compared with prompts.
+// text returns the text that is compared with prompts to find the most similar rule.
 func (p *Pattern) text() string {
 	switch p.Type {
 	case PatternExact, PatternContains:
@@ -55,7 +55,7 @@ func (p *Pattern) text() string {
 	}
 }
 
-// String formats the pattern for messages: contains "x".
+// String formats the pattern for messages, such as: contains "x".
 func (p *Pattern) String() string {
 	switch p.Type {
 	case PatternExact, PatternContains:
@@ -75,12 +75,12 @@ func (p *Pattern) String() string {
 	}
 }
 
-// compiledRule is the state that loading adds to a [Rule] or [Turn].
+// compiledRule is what loading adds to a [Rule] or [Turn].
 type compiledRule struct {
 	match  match.Text
 	source *fill.Source
 	index  int    // index of the rule in its file
-	groups string // names of the capture groups that its expressions can use
+	groups string // names of the capture groups that its expressions can use, separated by spaces
 	promptSources
 }
 
@@ -90,14 +90,15 @@ const (
 	sourceAny          = "any"
 )
 
-// promptSources are the prompts that a rule answers. The zero value selects the user's prompts.
+// promptSources selects the prompts that a rule answers: prompts of the user, prompts written by the CLI, or both. The
+// zero value selects the user's prompts.
 type promptSources struct {
 	source  string   // the key `source`; empty means that the pattern decides
 	pattern *Pattern // nil means no pattern
 }
 
-// AnswersNotifications reports whether the rule answers prompts that the CLI itself writes. Without `source`, it does
-// if the pattern contains a text that only the CLI writes.
+// AnswersNotifications reports whether the rule answers prompts written by the CLI. Without `source`, it does so if its
+// pattern contains a text that only the CLI writes.
 func (a promptSources) AnswersNotifications() bool {
 	if a.source != "" || a.pattern == nil {
 		return a.source == sourceNotification || a.source == sourceAny
@@ -111,7 +112,7 @@ func (a promptSources) AnswersNotifications() bool {
 	return false
 }
 
-// includes reports whether the rule answers prompts of this kind.
+// includes reports whether the rule answers notifications or, if notification is false, the user's prompts.
 func (a promptSources) includes(notification bool) bool {
 	if notification {
 		return a.AnswersNotifications()
@@ -128,7 +129,7 @@ func groupsOf(names []string) string {
 	return strings.Join(slices.Compact(names), " ")
 }
 
-// patternHint recognises regular expression syntax that RE2 lacks.
+// patternHint returns a hint if the error is about regular expression syntax that RE2 lacks, otherwise "".
 func patternHint(err error) string {
 	text := err.Error()
 	switch {
@@ -140,7 +141,7 @@ func patternHint(err error) string {
 	return ""
 }
 
-// compilePattern compiles a pattern; on an error, bad is the path of the faulty part.
+// compilePattern compiles a pattern. On an error, bad is path extended by the faulty part.
 func compilePattern(p *Pattern, path diag.Path) (t match.Text, bad diag.Path, err error) {
 	switch p.Type {
 	case PatternExact:

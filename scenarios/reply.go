@@ -17,24 +17,24 @@ import (
 type Request struct {
 	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
-	// IsInjected marks text that the CLI itself wrote. It does not end a turn sequence. If it is not also a
-	// notification, it requests the rest of a truncated reply and is matched against the rules like a prompt.
+	// IsInjected marks a text that the CLI wrote. It does not end a turn sequence. If it is not also a notification, it
+	// requests the rest of a truncated reply, and the rules are matched as for a prompt.
 	IsInjected bool
-	// IsNotification marks a text that the CLI injected (the end of a background task, feedback of a hook, a reminder).
-	// Only rules and turns for notifications answer it.
+	// IsNotification marks a text that the CLI injected: the end of a background task, feedback of a hook, or a
+	// reminder. Only rules and turns for notifications answer it.
 	IsNotification bool
-	// IsInterjected marks a prompt that arrived while another one was being answered: only a matching rule answers
-	// it. Otherwise the reply is unmatched, and the caller must drop it.
+	// IsInterjected marks a prompt that arrived while another one was being answered. If no rule matches it, the reply
+	// is unmatched and the caller drops it.
 	IsInterjected bool
-	// Results are the results of the tool calls of the previous reply, in call
-	// order. Non-nil continues with the next step of that response.
+	// Results are the results of the tool calls of the previous reply, in call order. If it is not nil, the reply is
+	// the next step of that response.
 	Results []Result
 	// SideKind is the kind of a request outside the conversation, such as `compact`. Such a request does not change the
 	// state of the engine.
 	SideKind string
 	// Vars are additional variables of expressions.
 	Vars Vars
-	// Counter replaces the engine's; nil means the engine's counter.
+	// Counter replaces the engine's counter; nil means that counter.
 	Counter RuleCounter
 }
 
@@ -63,7 +63,8 @@ type Vars struct {
 	Call           Call
 }
 
-// Call has the properties of the request for expressions, as JSON values. Only claudeless serve sets more than Attempt.
+// Call contains the properties of the request for expressions, as JSON values. Only claudeless serve sets more than
+// Attempt.
 type Call struct {
 	MaxTokens                                    int
 	Stream                                       bool
@@ -75,7 +76,6 @@ type Call struct {
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 }
 
-// addVariables adds the properties of the request to variables.
 func (c Call) addVariables(variables map[string]any) {
 	variables["max_tokens"], variables["stream"], variables["attempt"], variables["agent"] = c.MaxTokens, c.Stream, max(1, c.Attempt), c.Agent
 	variables["betas"], variables["headers"], variables["attachments"] = c.Betas, c.Headers, c.Attachments
@@ -90,24 +90,24 @@ func (c Call) addVariables(variables map[string]any) {
 type Session struct {
 	ID        string
 	IsResumed bool
-	Turn      int // number of the prompt in the session, from 1; 0 means the engine counts
+	Turn      int // number of the prompt in the session, from 1; 0 means that the engine counts prompts
 }
 
 // Reply is one message of the model.
 type Reply struct {
-	// Blocks in order. A ToolUse has the name that the scenario uses, an ID only if the scenario sets one, and the
-	// input with templates and files filled in. A reply without blocks is a message with empty text.
+	// Blocks are the content in order. A ToolUse has the name that the scenario uses, an ID only if the scenario sets
+	// one, and an input with evaluated templates and files. No blocks means an empty text.
 	Blocks     []protocol.Block
 	StopReason string // "" means that it follows from the content: tool_use or end_turn
 	Usage      *Usage // nil means the caller estimates
 	DelayMS    int    // wait before the message
-	// Failure happens instead of the message; after Times failed attempts, the rest of the reply follows. Nil means
-	// no failure.
+	// Failure happens instead of the message; nil means none. After Times failed attempts, the rest of the reply
+	// follows.
 	Failure *Failure
-	// Gate is the gate at which the session waits before the message, and After is the gate of another step that it
-	// waits for. Empty means no gate.
+	// Gate is the name of the gate at which the session waits before the message. After is the gate of another step,
+	// for which it also waits. Empty means no gate.
 	Gate, After string
-	// Fault is an output fault that starts here; empty means no change.
+	// Fault is the fault of the program's output that begins here; empty means none.
 	Fault string
 	// Frames are written before the message, with templates evaluated.
 	Frames []Frame
@@ -115,14 +115,14 @@ type Reply struct {
 	StructuredOutput json.RawMessage
 	Stream           *Stream // pace of this message; nil means the scenario's
 	Rule             RuleRef
-	// IsUnmatched is true if no rule matched the prompt. NearMisses explain why; they
-	// are set if the scenario makes that an error.
+	// IsUnmatched is true if no rule matched the prompt. NearMisses are lines that explain why; they are set only if
+	// the scenario makes an unmatched prompt an error.
 	IsUnmatched bool
-	// IsEndless is true if the rule was stopped because it kept answering prompts of the CLI itself with calls that
-	// cause the next one.
+	// IsEndless is true if the rule was stopped because its calls kept causing prompts of the CLI that it answered
+	// again.
 	IsEndless  bool
 	NearMisses []string
-	// HasMore is true if another step follows the results of this one.
+	// HasMore is true if another message of the response follows.
 	HasMore bool
 	// Missing lists paths in the templates of this message that have no value, such as `results[0].structured.nmae`.
 	Missing []string
@@ -136,7 +136,7 @@ type RuleRef struct {
 	Line int    // 0 means unknown
 }
 
-// String returns "FILE:LINE: NAME", without unknown parts.
+// String returns "FILE:LINE: NAME". It omits unknown parts.
 func (r RuleRef) String() string {
 	if at := (diag.Position{File: r.File, Line: r.Line}).String(); at != "" {
 		return at + ": " + r.Name
@@ -161,7 +161,7 @@ type activeResponse struct {
 	nextStep      int              // index of the next step
 	expected      []expectedResult // expectations about the calls of the last reply, in call order
 	awaitsResults bool             // waiting for results
-	hasFailed     bool             // a scripted failure ended it; no further step is expected
+	hasFailed     bool             // a scripted failure ended the response
 }
 
 // expectedResult is the expectation about the result of one call.
@@ -175,8 +175,8 @@ func newResponse(h *matchedRule) *activeResponse {
 	return &activeResponse{rule: h, steps: stepsOf(h.response)}
 }
 
-// stepsOf converts a response to steps: its calls are one message, and its text is the closing message after their
-// results.
+// stepsOf converts a response to steps. Tool calls become the first message, and the text becomes the message after
+// their results.
 func stepsOf(r *Response) []Step {
 	switch {
 	case r == nil:
@@ -188,13 +188,14 @@ func stepsOf(r *Response) []Step {
 	}
 	closing := Step{Text: r.Text, StopReason: r.StopReason}
 	if r.Usage != nil {
-		closing.Usage = &Usage{} // the usage is counted with the first message
+		// The first message already reports the usage.
+		closing.Usage = &Usage{}
 	}
 	return []Step{{ToolCalls: r.ToolCalls, DelayMS: r.DelayMS, Usage: r.Usage}, closing}
 }
 
-// next returns the message of the next step whose condition is true. After the last
-// step it returns a message with empty text.
+// next returns the message of the next step with a true condition. After the last step it returns a message with empty
+// text.
 func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	r.expected, r.awaitsResults = nil, false
 	step, err := r.takeStep(ctx)
@@ -228,7 +229,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	return reply, r.finish(ctx, &reply, step)
 }
 
-// takeStep returns the next step whose condition is true; nil means none.
+// takeStep returns the next step with a true condition; nil means none.
 func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
 	for r.nextStep < len(r.steps) {
 		step := &r.steps[r.nextStep]
@@ -244,7 +245,8 @@ func (r *activeResponse) takeStep(ctx context.Context) (*Step, error) {
 	return nil, nil
 }
 
-// finish sets HasMore and the structured output. The last message gets the output of the response if its step has none.
+// finish sets HasMore and StructuredOutput of a reply. The last message gets the structured output of the response if
+// its step has none.
 func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
 	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {
@@ -263,8 +265,8 @@ func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) e
 	return err
 }
 
-// hasMoreSteps reports whether a message follows: always after tool calls (at least the
-// closing one), otherwise if the condition of a later step is true.
+// hasMoreSteps reports whether a message follows. After tool calls this is always true, because at least a closing
+// message follows. Otherwise a later step must have a true condition.
 func (r *activeResponse) hasMoreSteps(ctx context.Context) (bool, error) {
 	if len(r.expected) > 0 {
 		return true, nil
@@ -291,7 +293,8 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 			parts = append(parts, Block{Type: BlockToolUse, ToolCall: c})
 		}
 	}
-	server := "" // the last server tool call
+	// the id of the last server tool call
+	server := ""
 	for i := range parts {
 		b, err := r.buildBlock(ctx, &parts[i], server)
 		if err != nil {
@@ -308,7 +311,7 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 	return nil
 }
 
-// buildBlock builds one block; a result without a tool_use_id belongs to the call server.
+// buildBlock builds one block of a message. A result without tool_use_id belongs to the call with the id server.
 func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string) (protocol.Block, error) {
 	sc := r.rule.scope
 	switch b.Type {
@@ -336,8 +339,8 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 	}
 }
 
-// apiBlockOf builds a block that only the API creates: redacted thinking, or a
-// server tool call. A call without an id has none yet.
+// apiBlockOf builds redacted thinking or a server tool call. A call without an id gets an id that depends on its
+// position in the scenario.
 func apiBlockOf(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
 	if b.Type == BlockRedacted {
 		raw, err := protocol.Marshal(struct {
@@ -358,7 +361,7 @@ func apiBlockOf(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, e
 	return call, err
 }
 
-// serverID derives the id of a call from its position in the scenario.
+// serverID derives the id of a server tool call from its position in the scenario.
 func serverID(at string) string {
 	sum := sha256.Sum256([]byte(at))
 	return fmt.Sprintf("srvtoolu_01%.11x", sum)
@@ -377,7 +380,7 @@ func serverResultOf(ctx context.Context, s *fill.Scope, b *Block, call string) (
 	return protocol.RawBlock{JSON: raw}, err
 }
 
-// callOf evaluates a tool call.
+// callOf builds a tool call: it evaluates the templates and adds the canned result.
 func callOf(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, error) {
 	use := protocol.ToolUse{Type: "tool_use", ID: c.ID, Name: c.Tool, Input: json.RawMessage("{}")}
 	if c.Input != nil {
@@ -404,7 +407,7 @@ func callOf(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, 
 	return use, nil
 }
 
-// frameOf evaluates the templates of a frame.
+// frameOf returns a frame with evaluated templates.
 func frameOf(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
 	var err error
 	if f.JSON != nil {
@@ -431,14 +434,14 @@ func failureOf(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, error)
 
 func emptyText() []protocol.Block { return []protocol.Block{protocol.Text("")} }
 
-// script is a [protocol.SubagentScript]: the steps, and the variables for their templates.
+// script is a [protocol.SubagentScript]: steps, and the scope in which their templates are evaluated.
 type script struct {
 	ref   RuleRef
 	steps []Step
 	scope *fill.Scope
 }
 
-// subagentScript returns the script of a call's agent; nil means none.
+// subagentScript returns the script of the agent that a call starts; nil means none.
 func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
 	if s == nil {
 		return nil
@@ -450,7 +453,7 @@ func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
 	}
 }
 
-// buildCall evaluates one call of a reply.
+// buildCall builds one call of a reply, with the script of its agent.
 func (r *activeResponse) buildCall(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
 	use, err := callOf(ctx, r.rule.scope, c)
 	if sub := r.subagentScript(c.Subagent); sub != nil {

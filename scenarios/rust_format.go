@@ -7,8 +7,8 @@ import (
 )
 
 // convertRustFormat converts a file in the format of claudeless-rs 0.4: rules with `on`, `say`, `tools` and `then`, and
-// the tables `claude`, `default` and `tools`. Every value keeps its position. A file in another format is returned
-// unchanged. The format has no templates. Its tools run even if init does not list them.
+// the tables `claude`, `default` and `tools`. Values keep their positions. Files in another format are returned
+// unchanged. Templates are disabled, and tools run even if init does not list them, as in claudeless-rs.
 func convertRustFormat(root diag.Value) diag.Value {
 	if !isRustFormat(root) {
 		return root
@@ -32,7 +32,7 @@ func convertRustFormat(root diag.Value) diag.Value {
 	return root.WithFields(fields...)
 }
 
-// isRustFormat reports whether a rule has `on`, or the file has only keys of this format.
+// isRustFormat reports whether a rule has `on`, or the file has only keys of the Rust format.
 func isRustFormat(root diag.Value) bool {
 	only, own := true, false
 	for _, f := range root.Fields() {
@@ -44,7 +44,7 @@ func isRustFormat(root diag.Value) bool {
 	return only && own
 }
 
-// convertRustRule converts a rule, or a turn, whose pattern has another name.
+// convertRustRule converts a rule or a turn. pattern is the new key of its pattern.
 func convertRustRule(rule diag.Value, pattern string) diag.Value {
 	var fields, response []diag.Field
 	for _, f := range rule.Fields() {
@@ -62,7 +62,8 @@ func convertRustRule(rule diag.Value, pattern string) diag.Value {
 		fields = append(fields, f)
 	}
 	if response != nil {
-		f := response[0] // its position
+		// The new table has the position of the first key.
+		f := response[0]
 		f.Key, f.Value = "response", convertRustResponse(rule.WithFields(response...))
 		fields = append(fields, f)
 	}
@@ -79,7 +80,7 @@ func convertRustResponse(response diag.Value) diag.Value {
 	return response.WithFields(fields...)
 }
 
-// convertRustPattern converts a glob, { contains = … } or { regexp = … }.
+// convertRustPattern converts a glob, { contains = … } or { regexp = … }. Other values are returned unchanged.
 func convertRustPattern(on diag.Value) diag.Value {
 	kind, key, text := "glob", "pattern", on
 	if fields := on.Fields(); len(fields) == 1 && fields[0].Key == "contains" {

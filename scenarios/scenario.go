@@ -19,15 +19,16 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Matcher returns the rule's compiled pattern; before loading it matches every text.
+// Matcher returns the compiled pattern of the rule. Before the scenario is loaded, it matches every text.
 func (r *Rule) Matcher() match.Text { return r.match }
 
-// Locate returns a diagnostic for a part of the rule, in its file. offset counts characters within a string.
+// Locate returns a diagnostic at a key of the rule, with its position in the file. offset counts characters within a
+// string value.
 func (r *Rule) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	return r.source.Locate(append(diag.Path{"responses", r.index}, path...), offset, message)
 }
 
-// Locate is [Rule.Locate] for the scenario's own file.
+// Locate is like [Rule.Locate] for a key of the scenario's own file.
 func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	return s.source.Locate(path, offset, message)
 }
@@ -51,8 +52,8 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 	return turns
 }
 
-// ScriptsFailure reports whether the rule with this name scripts a failure or a fault. After a scripted failure, the
-// program under test may have been right to kill claude.
+// ScriptsFailure reports whether the rule with this name scripts a failure or a fault. After such a failure, the
+// program under test may have a good reason to kill claude.
 func (s *Scenario) ScriptsFailure(rule string) bool {
 	name, _, _ := strings.Cut(rule, ".")
 	if s.Fault != "" || name == defaultName && s.DefaultResponse.hasFailure() {
@@ -74,7 +75,7 @@ func (r *Response) hasFailure() bool {
 	return r != nil && slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Failure != nil || s.Fault != "" })
 }
 
-// ScriptsAgents reports whether a call of the scenario scripts the agent that it starts.
+// ScriptsAgents reports whether a tool call of the scenario scripts the agent that it starts.
 func (s *Scenario) ScriptsAgents() bool {
 	if s.DefaultResponse.scriptsAgents() {
 		return true
@@ -104,28 +105,30 @@ const defaultName = "default_response"
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 
-// File returns the file of the scenario; empty means none.
+// File returns the name of the scenario file; empty means none.
 func (s *Scenario) File() string { return s.source.Index.Pos(nil).File }
 
-// Digest returns the SHA-256 of the sources, including included files; empty means the
-// scenario was not loaded from files, or s is nil.
+// Digest returns the SHA-256 of the source texts, including included files. It is empty if the scenario was not loaded
+// from files or s is nil.
 func (s *Scenario) Digest() string {
 	if s == nil || s.texts == nil {
 		return ""
 	}
 	sum := sha256.New()
 	for _, text := range s.texts {
-		_, _ = io.WriteString(sum, text) // writing to a hash never fails
+		// Writing to a hash never fails.
+		_, _ = io.WriteString(sum, text)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// HideSecrets redacts the secrets of prompts and patterns in all messages about the
-// scenario. Call it before the scenario is used.
+// HideSecrets makes messages about the scenario redact the secrets of prompts and patterns. Call it before the scenario
+// is used.
 func (s *Scenario) HideSecrets(secrets SecretFinder) { s.excerpts.secrets = secrets }
 
-// rankRules sorts the rules by similarity to the prompt: rules whose pattern matches, then by the number of matching
-// parts, then by edit distance. The distance is computed only for rules that share words with the prompt.
+// rankRules returns the indexes of the rules, the most similar to the prompt first: matching patterns, then the number
+// of matching parts, then the edit distance. Only the 30 rules that share most words with the prompt are compared by
+// parts and distance.
 func rankRules(rules []Rule, prompt string) []int {
 	type miss struct{ rule, words, passed, apart int }
 	words := wordsOf(prompt)
@@ -153,11 +156,11 @@ func rankRules(rules []Rule, prompt string) []int {
 	return order
 }
 
-// patternMatchScore is the score of a matching pattern. It exceeds the score for any number of shared words.
+// patternMatchScore is the score of a rule with a matching pattern. It exceeds every score for shared words.
 const patternMatchScore = 1 << 20
 
-// similarity estimates how similar a rule is to the prompt: patternMatchScore if its pattern matches, otherwise the
-// total length of the words that they share.
+// similarity estimates how similar a rule is to a prompt. It returns patternMatchScore if the pattern matches,
+// otherwise the total length of the words that they share.
 func similarity(r *Rule, prompt string, words map[string]bool) int {
 	if _, ok := r.match.Match(prompt); ok {
 		return patternMatchScore
@@ -179,7 +182,7 @@ func wordsOf(s string) map[string]bool {
 	return words
 }
 
-// maxLinearRules is the number of rules up to which they are tried one by one.
+// maxLinearRules is the maximum number of rules that are tried one by one, without an index.
 const maxLinearRules = 64
 
 // candidates yields the indexes of the rules that may match a prompt, in order.
@@ -204,9 +207,9 @@ func (s *Scenario) candidates(prompt string) iter.Seq[int] {
 	return x.index.Candidates(prompt)
 }
 
-// ServerConfig returns the scenario's servers as an --mcp-config for a claude that cannot read scenarios. It is nil
-// if there are no servers. The program self serves the fixtures. Each fixture records its messages in a directory of
-// records that has its escaped name; if records is empty, none does.
+// ServerConfig returns the scenario's servers as an --mcp-config for a claude that cannot read scenarios. It is nil if
+// the scenario has no servers. The program self serves the fixtures. If records is not empty, each fixture records its
+// messages in a subdirectory of records, with its URL-escaped name.
 func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil

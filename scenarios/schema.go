@@ -264,7 +264,7 @@ type ToolCall struct {
 	// in a separate session.
 	Subagent *Subagent `toml:"subagent"`
 
-	at diag.Position // position of Expect, or of a server tool call
+	at diag.Position // position of Expect or of a server tool call
 }
 
 // Canned is the text of a canned result.
@@ -344,18 +344,18 @@ type Frame struct {
 	Stderr string `toml:"stderr"`
 }
 
-// compiled is the state that loading adds to a [Scenario].
+// compiled is what loading adds to a [Scenario].
 type compiled struct {
 	source  *fill.Source
 	library *fill.Library
 	rules   *ruleIndex
-	texts   []string // sources of its files, followed by included ones
+	texts   []string // source texts of the scenario and of included files, in the order in which they were read
 
 	excerpts excerpts
 }
 
-// ruleIndex finds the rules whose pattern may match a prompt. It is built only for many rules and from the second
-// prompt on.
+// ruleIndex finds the rules that may match a prompt. It is built only for more than maxLinearRules rules, from the
+// second prompt on.
 type ruleIndex struct {
 	uses  atomic.Int32
 	once  sync.Once

@@ -237,8 +237,8 @@ func (m *MCP) Fixtures() []string {
 	return names
 }
 
-// SideText returns the scripted answer to a kind of side request; ok is false if it has none. If a kind occurs twice,
-// the first one is used.
+// SideText returns the scripted answer to a kind of side request. If a kind occurs twice, the first answer is used. ok
+// is false if none exists.
 func (a *API) SideText(kind string) (string, bool) {
 	for _, s := range a.Side {
 		if s.Kind == kind {

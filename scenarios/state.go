@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// savedState is the state that a session keeps between processes. Rules are
-// identified by their index and a fingerprint of their pattern.
+// savedState is the state that a session keeps between processes. A rule is identified by its index and by a
+// fingerprint of its pattern.
 type savedState struct {
 	Version int                   `json:"version"`
 	Turns   int                   `json:"turns"`
@@ -37,7 +37,8 @@ type savedSequence struct {
 	Groups  map[string]string `json:"groups,omitempty"`
 }
 
-// savedResponse is a response whose calls have no results yet; the next process continues it when the results arrive.
+// savedResponse is a response that waits for the results of its calls. The next process continues it when the results
+// arrive.
 type savedResponse struct {
 	Rule    int               `json:"rule"` // -1 means default_response
 	Turn    int               `json:"turn"` // -1 means the rule's own response
@@ -48,8 +49,8 @@ type savedResponse struct {
 	Results []fill.Result     `json:"results,omitempty"`
 }
 
-// State returns the state that continues in the next process, as JSON: match counts, the active turn sequence, and
-// the response whose calls wait for their results.
+// State returns, as JSON, the state that the next process of the session restores: match counts, the active turn
+// sequence, and a response that waits for results.
 func (e *Engine) State() ([]byte, error) {
 	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedCount{}}
 	for i, n := range e.counts {
@@ -77,7 +78,7 @@ func (e *Engine) saved(r *activeResponse) *savedResponse {
 	return out
 }
 
-// restoreResponse continues a saved response. It returns false if the response no longer fits the scenario.
+// restoreResponse makes a saved response the active one. It returns false if the response does not fit the scenario.
 func (e *Engine) restoreResponse(r *savedResponse) bool {
 	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.scenario.DefaultResponse, ref: e.defaultRef()}
 	src, groups := e.scenario.source, ""
@@ -116,12 +117,13 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 	return true
 }
 
-// Restore restores a state of [Engine.State]. Parts that no longer fit the scenario
-// are dropped and listed in the error; the rest is restored.
+// Restore restores a state returned by [Engine.State]. It drops parts that do not fit the current scenario, and then
+// returns an error with their number.
 func (e *Engine) Restore(data []byte) error {
 	var st savedState
 	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber() // in results
+	// The results may contain large numbers.
+	dec.UseNumber()
 	if err := dec.Decode(&st); err != nil {
 		return fmt.Errorf("reading the scenario's state: %w", err)
 	}
@@ -164,8 +166,8 @@ func (e *Engine) fingerprint(rule int) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Fork returns an independent copy of the engine. The record of the run and the sub-agents stay with the original.
-// Many goroutines may fork an engine at the same time if nothing else uses it.
+// Fork returns an independent copy of the engine, without its sub-agents. Many goroutines may fork an engine at the
+// same time if nothing else uses it.
 func (e *Engine) Fork() *Engine {
 	n := &Engine{
 		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,
@@ -186,7 +188,7 @@ func (e *Engine) Fork() *Engine {
 	return n
 }
 
-// Unplayed returns a description and the position of the next step of the last response; ok is false if none
+// Unplayed returns a description and the position of the next step of the last response. ok is false if no step
 // remains, or if a scripted failure ended the response.
 func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
 	r := e.running

@@ -2,8 +2,8 @@ package scenarios
 
 import "strings"
 
-// toolGlobs returns globs for the canonical names that a tool name in a scenario
-// matches: the name itself, server/tool, or the bare name of an MCP tool.
+// toolGlobs returns globs for the canonical names of a tool in a scenario. The name may be canonical, server/tool, or
+// the bare name of an MCP tool.
 func toolGlobs(name string) []string {
 	if name == "" {
 		return nil
@@ -17,7 +17,7 @@ func toolGlobs(name string) []string {
 	return []string{name, "mcp__*__" + name}
 }
 
-// canonicalTool returns the canonical name of a tool written as server/tool; other names are unchanged.
+// canonicalTool converts server/tool to the canonical name of the tool. Other names are returned unchanged.
 func canonicalTool(name string) string {
 	if server, tool, ok := strings.Cut(name, "/"); ok {
 		return "mcp__" + wordName(server) + "__" + wordName(tool)
@@ -25,7 +25,7 @@ func canonicalTool(name string) string {
 	return name
 }
 
-// wordName replaces all characters except word characters and hyphens.
+// wordName replaces every character by "_", except word characters and hyphens.
 func wordName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (isWordByte(byte(r)) || r == '-') {
@@ -35,7 +35,8 @@ func wordName(s string) string {
 	}, s)
 }
 
-// canonicalToolPart converts a server or tool name to a part of a canonical name. Glob characters are unchanged.
+// canonicalToolPart converts the name of a server or tool to a part of a canonical name. It keeps the characters of
+// globs.
 func canonicalToolPart(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (isWordByte(byte(r)) || strings.ContainsRune("-*?[]!", r)) {

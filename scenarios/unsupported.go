@@ -8,128 +8,129 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// UnsupportedByAPI lists the parts of the scenario that claudeless serve does not support, with the position and what
-// happens instead, as warnings in file order. The scenario must have been loaded from files.
+// UnsupportedByAPI returns warnings about the parts of the scenario that claudeless serve does not support, in file
+// order. The hint of each says what happens instead. The scenario must have been loaded from files.
 func (s *Scenario) UnsupportedByAPI() diag.List {
 	l := &unsupportedKeys{s: s}
 	for i := range s.Responses {
-		l.rule(i)
+		l.checkRule(i)
 	}
 	if s.DefaultResponse != nil {
-		l.response(s.source, diag.Path{defaultName}, s.DefaultResponse)
+		l.checkResponse(s.source, diag.Path{defaultName}, s.DefaultResponse)
 	}
-	l.scenarioKeys()
+	l.checkScenario()
 	l.list.Sort()
 	return l.list
 }
 
-// unsupportedKeys collects what claudeless serve does not support.
+// unsupportedKeys collects warnings about keys that claudeless serve does not support.
 type unsupportedKeys struct {
 	s    *Scenario
 	src  *fill.Source
 	list diag.List
 }
 
-// add reports the key at path, and what happens instead.
-func (l *unsupportedKeys) add(path diag.Path, key, instead string) {
+// warn adds a warning about the key at path. instead describes what happens instead.
+func (l *unsupportedKeys) warn(path diag.Path, key, instead string) {
 	d := l.src.Index.DiagnosticAt(path, key)
 	d.Hint, d.Warning = instead, true
 	l.list = append(l.list, d)
 }
 
-// extendPath returns path with more steps, without sharing memory with path.
+// extendPath returns a copy of path with more steps.
 func extendPath(path diag.Path, steps ...any) diag.Path {
 	return append(path[:len(path):len(path)], steps...)
 }
 
-func (l *unsupportedKeys) rule(i int) {
+func (l *unsupportedKeys) checkRule(i int) {
 	r := &l.s.Responses[i]
 	path := diag.Path{"responses", r.index}
 	l.src = r.source
-	l.fault(path, r.Fault)
-	l.failure(path, r.Failure)
-	l.response(r.source, extendPath(path, "response"), r.Response)
+	l.checkFault(path, r.Fault)
+	l.checkFailure(path, r.Failure)
+	l.checkResponse(r.source, extendPath(path, "response"), r.Response)
 	for t := range r.Turns {
 		turn := extendPath(path, "turns", t)
-		l.failure(turn, r.Turns[t].Failure)
-		l.response(r.source, extendPath(turn, "response"), r.Turns[t].Response)
+		l.checkFailure(turn, r.Turns[t].Failure)
+		l.checkResponse(r.source, extendPath(turn, "response"), r.Turns[t].Response)
 	}
 }
 
-func (l *unsupportedKeys) response(src *fill.Source, path diag.Path, r *Response) {
+func (l *unsupportedKeys) checkResponse(src *fill.Source, path diag.Path, r *Response) {
 	if r == nil {
 		return
 	}
 	l.src = src
-	l.calls(extendPath(path, "tool_calls"), r.ToolCalls)
-	l.steps(extendPath(path, "steps"), r.Steps)
+	l.checkCalls(extendPath(path, "tool_calls"), r.ToolCalls)
+	l.checkSteps(extendPath(path, "steps"), r.Steps)
 }
 
-func (l *unsupportedKeys) steps(path diag.Path, steps []Step) {
+func (l *unsupportedKeys) checkSteps(path diag.Path, steps []Step) {
 	for i := range steps {
 		s, at := &steps[i], extendPath(path, i)
-		l.failure(at, s.Failure)
-		l.fault(at, s.Fault)
-		l.calls(extendPath(at, "tool_calls"), s.ToolCalls)
+		l.checkFailure(at, s.Failure)
+		l.checkFault(at, s.Fault)
+		l.checkCalls(extendPath(at, "tool_calls"), s.ToolCalls)
 		for b := range s.Blocks {
-			l.call(extendPath(at, "blocks", b), &s.Blocks[b].ToolCall)
+			l.checkCall(extendPath(at, "blocks", b), &s.Blocks[b].ToolCall)
 		}
 		if len(s.Frames) > 0 {
-			l.add(extendPath(at, "frames"), "`frames` belong to the output of the CLI", "claudeless serve ignores them")
+			l.warn(extendPath(at, "frames"), "`frames` belong to the output of the CLI", "claudeless serve ignores them")
 		}
 		calls := len(s.ToolCalls) > 0 || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Type == BlockToolUse })
-		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" { // a step with a condition may be the alternative to this one
-			l.add(at, "a step without tool calls is followed by another one", "clients send no request in between, so claudeless serve sends both steps as one message")
+		// A next step with a condition may be an alternative to this one.
+		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" {
+			l.warn(at, "a step without tool calls is followed by another one", "clients send no request in between, so claudeless serve sends both steps as one message")
 		}
 	}
 }
 
-func (l *unsupportedKeys) calls(path diag.Path, calls []ToolCall) {
+func (l *unsupportedKeys) checkCalls(path diag.Path, calls []ToolCall) {
 	for i := range calls {
-		l.call(extendPath(path, i), &calls[i])
+		l.checkCall(extendPath(path, i), &calls[i])
 	}
 }
 
-func (l *unsupportedKeys) call(path diag.Path, c *ToolCall) {
+func (l *unsupportedKeys) checkCall(path diag.Path, c *ToolCall) {
 	const runs = "the client runs the tool"
 	if c.Result != nil {
-		l.add(extendPath(path, "result"), "claudeless serve does not send the `result` of a call", runs+" and returns its own result")
+		l.warn(extendPath(path, "result"), "claudeless serve does not send the `result` of a call", runs+" and returns its own result")
 	}
 	if c.IsError {
-		l.add(extendPath(path, "is_error"), "claudeless serve does not send `is_error` of a call", runs+" and returns its own result")
+		l.warn(extendPath(path, "is_error"), "claudeless serve does not send `is_error` of a call", runs+" and returns its own result")
 	}
 	if c.DelayMS > 0 {
-		l.add(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
+		l.warn(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
 	}
 	if isPlainToolName(c.Tool) {
-		l.add(extendPath(path, "tool"), "a client may not offer an MCP tool under this short name",
+		l.warn(extendPath(path, "tool"), "a client may not offer an MCP tool under this short name",
 			"write server/tool: claudeless serve then sends the full name (mcp__server__tool)")
 	}
 	if c.Subagent != nil {
-		l.steps(extendPath(path, "subagent", "steps"), c.Subagent.Steps)
+		l.checkSteps(extendPath(path, "subagent", "steps"), c.Subagent.Steps)
 	}
 }
 
-// isPlainToolName reports whether a tool name can only be that of an MCP tool without its
-// server: built-in tools begin with a capital letter.
+// isPlainToolName reports whether a name is that of an MCP tool without its server. Names of built-in tools begin with
+// a capital letter.
 func isPlainToolName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }
 
-func (l *unsupportedKeys) failure(path diag.Path, f *Failure) {
+func (l *unsupportedKeys) checkFailure(path diag.Path, f *Failure) {
 	if f != nil && f.Type == FailCrash {
-		l.add(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve closes the connection instead")
+		l.warn(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve closes the connection instead")
 	}
 }
 
-func (l *unsupportedKeys) fault(path diag.Path, name string) {
+func (l *unsupportedKeys) checkFault(path diag.Path, name string) {
 	if name != "" && name != "529-storm" && !IsStreamFault(name) {
-		l.add(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
+		l.warn(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
 	}
 }
 
-// scenarioKeys reports keys of the scenario itself.
-func (l *unsupportedKeys) scenarioKeys() {
+// checkScenario reports unsupported keys at the top level.
+func (l *unsupportedKeys) checkScenario() {
 	l.src = l.s.source
 	const client = "the client decides this itself"
 	for _, k := range []struct {
@@ -145,7 +146,7 @@ func (l *unsupportedKeys) scenarioKeys() {
 		{"session_id", "`session_id` is set by the CLI", client, l.s.SessionID != ""},
 	} {
 		if k.set {
-			l.add(diag.Path{k.key}, k.what, k.instead)
+			l.warn(diag.Path{k.key}, k.what, k.instead)
 		}
 	}
 }

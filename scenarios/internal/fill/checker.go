@@ -12,7 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Checker compiles the values of one file and reports problems at their positions.
+// Checker compiles the expressions of one file, reads the files that its values refer to, and reports problems at their
+// positions.
 type Checker struct {
 	Library *Library
 	Source  *Source
@@ -20,10 +21,10 @@ type Checker struct {
 	ReadFile    func(path string) ([]byte, error)
 	Diagnostics *diag.List // the problems
 	Path        diag.Path  // path of the current value
-	Groups      string     // names of the capture groups available at Path
+	Groups      string     // names of the capture groups that expressions at Path can use, separated by spaces
 }
 
-// WithStep calls f with the path extended by step.
+// WithStep calls f while Path is extended by step.
 func (c *Checker) WithStep(step any, f func()) {
 	c.Path = append(c.Path, step)
 	f()
@@ -33,14 +34,14 @@ func (c *Checker) WithStep(step any, f func()) {
 // Errorf reports a problem of the value at Path.
 func (c *Checker) Errorf(format string, args ...any) { c.Hintf("", format, args...) }
 
-// Hintf is Errorf with a hint.
+// Hintf is like Errorf, with a hint.
 func (c *Checker) Hintf(hint, format string, args ...any) {
 	d := c.Source.Index.DiagnosticAt(c.Path, fmt.Sprintf(format, args...))
 	d.Hint = hint
 	*c.Diagnostics = append(*c.Diagnostics, d)
 }
 
-// Condition compiles the `when` of the current table.
+// Condition compiles the condition src, which is the `when` of the table at Path.
 func (c *Checker) Condition(src string) {
 	if src == "" {
 		return
@@ -58,7 +59,7 @@ func (c *Checker) Condition(src string) {
 	c.Library.recordVariables(src)
 }
 
-// Template compiles the string at the current path.
+// Template compiles the template src, which is the string at Path.
 func (c *Checker) Template(src string) {
 	if !c.Source.Templates || !eval.HasTemplate(src) {
 		return
@@ -76,7 +77,7 @@ func (c *Checker) Template(src string) {
 	c.Library.recordVariables(src)
 }
 
-// evalError reports the problems of the string at the current path.
+// evalError reports the problems of an expression in the string at Path.
 func (c *Checker) evalError(where string, err error) {
 	for _, e := range eval.ErrorsOf(err) {
 		d := c.Source.Index.DiagnosticAtText(c.Path, e.Offset, where+e.Message)
@@ -85,7 +86,7 @@ func (c *Checker) evalError(where string, err error) {
 	}
 }
 
-// Data compiles the strings of a JSON value and reads its files.
+// Data compiles the templates in a JSON value and reads the files that it refers to.
 func (c *Checker) Data(raw json.RawMessage) {
 	if !needsEvaluation(raw, c.Source.Templates) {
 		return
@@ -119,7 +120,7 @@ func (c *Checker) checkValue(v diag.Value) {
 	}
 }
 
-// TextFile reads the file that the string at Path names.
+// TextFile reads a text file into the library. Path is the position of its name.
 func (c *Checker) TextFile(name string) {
 	path := Resolve(c.Source.Dir, name)
 	content, err := c.ReadFile(path)
@@ -133,7 +134,7 @@ func (c *Checker) TextFile(name string) {
 	}
 }
 
-// loadFile reads the file that a { "$file" = … } table names into the library.
+// loadFile reads a file into the library as JSON. Files without the extension .json become JSON strings.
 func (c *Checker) loadFile(name string) {
 	path := Resolve(c.Source.Dir, name)
 	if c.Library.files[path] != nil {

@@ -1,5 +1,5 @@
-// Package fill compiles the expressions and templates of a scenario when it is loaded, together with the files that
-// values refer to, and evaluates them for a reply. After loading, it parses nothing and reads nothing from disk.
+// Package fill compiles the expressions and templates of a scenario when it is loaded, reads the files that values
+// refer to, and evaluates them for a reply. Evaluation compiles no expression and reads no file.
 package fill
 
 import (
@@ -9,21 +9,21 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Library holds the compiled parts of a scenario: expressions and templates by
-// source and available capture groups, and files by path.
+// Library contains the compiled parts of a scenario: expressions and templates by source and capture groups, and files
+// by path.
 type Library struct {
 	conditions map[expressionKey]*eval.Program
 	templates  map[expressionKey]*eval.Template
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	used       map[string]bool           // variables that are used, of those that are expensive or change between requests
+	used       map[string]bool           // names of [RequestNames] and results that occur in a compiled expression
 }
 
-// expressionKey is an expression or template with its available groups.
+// expressionKey identifies a compiled expression: its source and the capture groups that it can use.
 type expressionKey struct {
 	src    string
-	groups string // names of the capture groups, each followed by a space
+	groups string // names of the capture groups, separated by spaces
 }
 
 // NewLibrary returns an empty library.
@@ -34,7 +34,8 @@ func NewLibrary() *Library {
 	}
 }
 
-// recordVariables records which variables src uses, of those that are expensive to compute.
+// recordVariables records which of [RequestNames] and results may occur in an expression. These variables are computed
+// only if they are used.
 func (l *Library) recordVariables(src string) {
 	for _, name := range append(RequestNames(), "results") {
 		if !l.used[name] && strings.Contains(src, name) {
@@ -43,7 +44,7 @@ func (l *Library) recordVariables(src string) {
 	}
 }
 
-// UsesVariable reports whether a compiled expression may use a variable, one of [RequestNames] or results.
+// UsesVariable reports whether a compiled expression may use a variable. name must be one of [RequestNames] or results.
 func (l *Library) UsesVariable(name string) bool { return l.used[name] }
 
 // RequestNames returns the variables that may differ between two requests with the same history.
@@ -58,10 +59,10 @@ func CallNames() []string {
 	}
 }
 
-// BreakpointGroups is used instead of capture groups for expressions at a breakpoint.
+// BreakpointGroups replaces the names of capture groups for expressions of a breakpoint.
 const BreakpointGroups = "\x00breakpoint"
 
-// compilerFor returns the compiler for expressions with these capture groups.
+// compilerFor returns the compiler of expressions that can use these capture groups.
 func (l *Library) compilerFor(groups string) *eval.Compiler {
 	if e, ok := l.compilers[groups]; ok {
 		return e

@@ -11,11 +11,11 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Scope evaluates the expressions of one response. Its maps may be nil, except Vars, which is written to.
+// Scope evaluates the expressions of one response. Vars and Match must not be nil, because methods write to them.
 type Scope struct {
 	Library *Library
 	Source  *Source
-	Groups  string         // names of the captures available to expressions
+	Groups  string         // names of the captures that expressions can use
 	Vars    map[string]any // all variables except match and results
 	Match   map[any]any    // captures, by number and by name
 	Results []Result
@@ -38,7 +38,7 @@ func (s *Scope) Condition(ctx context.Context, src string) (bool, error) {
 	return ok, nil
 }
 
-// Text evaluates the templates of a string.
+// Text returns a string with its templates evaluated.
 func (s *Scope) Text(ctx context.Context, src string) (string, error) {
 	v, err := s.value(ctx, src)
 	if err != nil {
@@ -47,10 +47,10 @@ func (s *Scope) Text(ctx context.Context, src string) (string, error) {
 	return eval.Text(v)
 }
 
-// TextFile returns the content of the file of that name.
+// TextFile returns the content of a text file that was read when the scenario was loaded.
 func (s *Scope) TextFile(name string) string { return s.Library.texts[Resolve(s.Source.Dir, name)] }
 
-// value is like Text, but if the string is a single expression, the value keeps its type.
+// value is like Text, but a string that is exactly one expression becomes a value of the expression's type.
 func (s *Scope) value(ctx context.Context, src string) (any, error) {
 	if !s.Source.Templates || !eval.HasTemplate(src) {
 		return src, nil
@@ -71,7 +71,7 @@ func (s *Scope) value(ctx context.Context, src string) (any, error) {
 	return v, nil
 }
 
-// JSON evaluates the templates and files of a JSON value.
+// JSON returns a JSON value with its templates evaluated and references to files replaced by their content.
 func (s *Scope) JSON(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 	if !needsEvaluation(raw, s.Source.Templates) {
 		return raw, nil
@@ -80,7 +80,7 @@ func (s *Scope) JSON(ctx context.Context, raw json.RawMessage) (json.RawMessage,
 	return s.append(ctx, nil, v)
 }
 
-// NamedGroups returns the named captures.
+// NamedGroups returns the captures that have a name.
 func (s *Scope) NamedGroups() map[string]string {
 	groups := map[string]string{}
 	for key, text := range s.Match {
@@ -91,7 +91,7 @@ func (s *Scope) NamedGroups() map[string]string {
 	return groups
 }
 
-// Inherit adds the captures of earlier patterns: those of the turn's rule and of the preceding turns. Later captures
+// Inherit adds captures of earlier patterns: of the turn's rule and of the preceding turns. The scope's own captures
 // take precedence.
 func (s *Scope) Inherit(groups map[string]string) {
 	own := s.Match
@@ -102,7 +102,7 @@ func (s *Scope) Inherit(groups map[string]string) {
 	}
 }
 
-// Fork copies a scope, so that changes to one do not affect the other.
+// Fork returns a copy of the scope. Changes of the copy do not affect the original.
 func (s *Scope) Fork() *Scope {
 	n := *s
 	n.Vars, n.Results = maps.Clone(s.Vars), slices.Clip(s.Results)

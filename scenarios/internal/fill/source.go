@@ -8,15 +8,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// Source is one file of a scenario.
+// Source is one scenario file.
 type Source struct {
 	Index     *diag.Index
 	Dir       string // directory to which file names are relative
-	Templates bool   // strings are templates
+	Templates bool   // strings may contain templates
 }
 
-// Locate returns a diagnostic for a part of the file, at a character offset within a string. It also handles a
-// response that is just a string.
+// Locate returns a diagnostic at a value of the file. offset counts characters within a string value. The text of a
+// response that is only a string has the path of the response.
 func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	if s == nil {
 		return diag.Diagnostic{Message: message}
@@ -29,7 +29,7 @@ func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnos
 	return s.Index.DiagnosticAtText(path, offset, message)
 }
 
-// Resolve returns the path of a file that is named relative to dir.
+// Resolve returns the path of a file. A relative name is relative to dir.
 func Resolve(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -37,7 +37,7 @@ func Resolve(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// ErrorReason returns the text of a file error without the path.
+// ErrorReason returns the text of a file error without its path.
 func ErrorReason(err error) string {
 	var pe *os.PathError
 	if errors.As(err, &pe) {

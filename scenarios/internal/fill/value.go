@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Result is one element of `results`.
+// Result is one element of the variable `results`.
 type Result struct {
 	Text       string `expr:"text" json:"text"`
 	IsError    bool   `expr:"is_error" json:"is_error"`
@@ -18,23 +18,23 @@ type Result struct {
 	Structured any    `expr:"structured" json:"structured,omitempty"`
 }
 
-// needsEvaluation reports whether a JSON value contains templates or files.
+// needsEvaluation reports whether a JSON value may contain templates or references to files.
 func needsEvaluation(raw json.RawMessage, templates bool) bool {
 	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
 }
 
-// wrapJSON makes any JSON value the field "" of an object, because only an object can be indexed.
+// wrapJSON makes a JSON value the field "" of an object, because only objects can be indexed.
 func wrapJSON(raw json.RawMessage) []byte {
 	return append(append([]byte(`{"":`), raw...), '}')
 }
 
-// fileRef returns the path of a { "$file" = "path" } table.
+// fileRef returns the path in a { "$file" = "path" } table. ok is false for other values.
 func fileRef(v diag.Value) (string, bool) {
 	name, ok := v.Field("$file")
 	return name.Text, ok && name.Kind == diag.KindString
 }
 
-// Decode decodes JSON for expressions: integers become int, other numbers float64; invalid JSON becomes nil.
+// Decode decodes JSON for expressions. Integers become int, and other numbers become float64. Invalid JSON becomes nil.
 func Decode(raw json.RawMessage) any {
 	v, err := plainjson.Decode(raw)
 	if err != nil {
