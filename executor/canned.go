@@ -11,20 +11,20 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Mode decides about calls without a canned result.
+// Mode selects what happens to calls without a canned result.
 type Mode int
 
 const (
 	// ModeLive runs such calls.
 	ModeLive Mode = iota
-	// ModeMock handles such calls with an error: no server and no built-in tool is called.
+	// ModeMock returns an error for such calls. No MCP server and no built-in tool is called.
 	ModeMock
 )
 
-// CannedTool is the entry of a scenario for all calls of one tool (tool_execution.tools.NAME).
+// CannedTool contains the settings of a scenario for all calls of one tool (tool_execution.tools.NAME).
 type CannedTool struct {
 	Result *string // nil means none
-	// Error refuses the calls unless AutoApprove is set.
+	// Error is the text with which calls are refused, unless AutoApprove is set; nil means that they are not refused.
 	Error       *string
 	AutoApprove bool
 }
@@ -34,11 +34,11 @@ type CannedOptions struct {
 	Mode Mode
 	// Tools is keyed by canonical tool name.
 	Tools map[string]CannedTool
-	// Shape builds the structured result of a successful canned call, like that of the real tool; nil means text only.
+	// Shape builds the structured result of a successful canned call, like that of the real tool. Nil means text only.
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
-// HasResult reports whether the call is answered without a real tool. The input of such a call is not checked.
+// HasResult reports whether the call is answered without running a tool. The input of such a call is not checked.
 func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 	tool := o.Tools[call.Name]
 	return o.Mode == ModeMock || tool.isRefusal() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
@@ -46,8 +46,9 @@ func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 
 func (t CannedTool) isRefusal() bool { return t.Error != nil && !t.AutoApprove }
 
-// Canned answers calls from the scenario. It uses the first of these that applies: a refusal of the tool, the result of
-// the call, the result of the tool, the Mode. The delay of a call precedes all of these (spec: scenario-format 1).
+// Canned returns a middleware that answers calls from the scenario. It uses the first of these: a refusal of the tool,
+// the result of the call, the result of the tool, the Mode. Before that, it waits for the delay of the call (spec:
+// scenario-format 1).
 func Canned(o CannedOptions) Middleware {
 	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
 		var script protocol.CallScript
@@ -76,20 +77,20 @@ func Canned(o CannedOptions) Middleware {
 	})
 }
 
-// AbortedResult returns the result of a call that was aborted by another prompt.
+// AbortedResult returns the result of a running call that another prompt aborted.
 func AbortedResult() protocol.ToolResult {
 	return protocol.ErrorResult("<error>Command was aborted before completion</error>")
 }
 
-// SkippedResult returns the result of a call that did not start because of another prompt, or because the host that
-// decides about it has disconnected.
+// SkippedResult returns the result of a call that did not start, because another prompt came first or because the host
+// that decides about it has disconnected.
 func SkippedResult() protocol.ToolResult {
 	const text = "The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you how to proceed."
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// StoppedResult returns the result of a call that was interrupted while it ran. It resembles the result of a refused
-// call.
+// StoppedResult returns the result of a call that was interrupted while it ran: the text of InterruptedResult with a
+// correction.
 func StoppedResult() protocol.ToolResult {
 	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +

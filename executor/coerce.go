@@ -15,7 +15,7 @@ import (
 // Coerce converts strings in a call's input to the types of the tool's JSON Schema. Models sometimes write numbers,
 // booleans, lists and objects as strings, and the real CLI converts them on the first level before it shows the call. A
 // string is unchanged if the schema accepts strings or if it cannot be converted. If the input or the schema is not an
-// object, nothing is converted.
+// object, Coerce returns the input.
 func Coerce(input, schema json.RawMessage) json.RawMessage {
 	in, err := plainjson.Parse(input)
 	if err != nil || !slices.ContainsFunc(in, func(m plainjson.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {
@@ -48,7 +48,7 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// property holds the type constraints of one key.
+// property contains the type constraints of one key.
 type property struct {
 	Type  stringOrList    `json:"type"`
 	Enum  json.RawMessage `json:"enum"`
@@ -59,7 +59,6 @@ type property struct {
 	AllOf []property      `json:"allOf"`
 }
 
-// stringOrList is a string or a list of strings.
 type stringOrList []string
 
 func (o *stringOrList) UnmarshalJSON(raw []byte) error {
@@ -71,7 +70,7 @@ func (o *stringOrList) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(o))
 }
 
-// acceptedTypes lists the types that the schema accepts. anything is true if the schema has no constraint.
+// acceptedTypes returns the types that the schema accepts. anything is true if the schema has no constraint.
 func (p property) acceptedTypes() (types []string, anything bool) {
 	types = slices.Clone(p.Type)
 	for _, inner := range slices.Concat(p.AnyOf, p.OneOf) {
@@ -87,7 +86,7 @@ func (p property) acceptedTypes() (types []string, anything bool) {
 
 var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
-// convert converts a string to one of the types; nil means it stays a string.
+// convert returns the value that a string represents, if the schema accepts its type but not strings; otherwise nil.
 func (p property) convert(text string) json.RawMessage {
 	types, anything := p.acceptedTypes()
 	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {

@@ -10,10 +10,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Composite calls the first of its members that has the tool.
+// Composite is an executor that passes each call to the first of its members that has the tool.
 type Composite []Executor
 
-// Tools returns the members' tools in order; the first of two tools with the same name wins.
+// Tools returns the tools of all members in order. Of tools with the same name it returns the first.
 func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	lists, n := make([][]protocol.Tool, len(c)), 0
 	for i, member := range c {
@@ -23,7 +23,8 @@ func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 		}
 		lists[i], n = tools, n+len(tools)
 	}
-	all, seen := make([]protocol.Tool, 0, n), make(map[string]struct{}, n) // one allocation each, because every request lists the tools
+	// Each is allocated once, because every request lists the tools.
+	all, seen := make([]protocol.Tool, 0, n), make(map[string]struct{}, n)
 	for _, tools := range lists {
 		for i := range tools {
 			if _, ok := seen[tools[i].Name]; !ok {
@@ -46,7 +47,7 @@ func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, 
 	return Result{}, ErrUnknownTool
 }
 
-// Hide removes tools: they are not listed, and calling one returns [ErrUnknownTool].
+// Hide returns a middleware that removes tools: they are not listed, and a call of one returns [ErrUnknownTool].
 func Hide(hidden func(protocol.Tool) bool) Middleware {
 	return func(next Executor) Executor { return &hidingExecutor{next: next, hidden: hidden} }
 }
@@ -72,7 +73,7 @@ func (h *hidingExecutor) Execute(ctx context.Context, call protocol.ToolUse) (Re
 	return h.next.Execute(ctx, call)
 }
 
-// MCP runs tool calls on the servers of a manager. The manager belongs to the caller, who starts and closes it.
+// MCP is an executor that runs calls on the servers of a manager. The caller starts and closes the manager.
 type MCP struct {
 	Manager *mcp.Manager
 }
@@ -82,8 +83,8 @@ func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return m.Manager.FreshTools(ctx), nil
 }
 
-// Execute runs one call. If no server has the tool, or its server has failed or is
-// disabled, the error is [ErrUnknownTool].
+// Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or if its server has failed or is
+// disabled.
 func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	result, err := m.Manager.Call(ctx, mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input})
 	switch {
@@ -98,7 +99,8 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	}
 }
 
-// isListed reports whether a tool is listed although its server cannot be called now, for example while it reconnects.
+// isListed reports whether a tool is still listed although its server is not connected, for example while it
+// reconnects.
 func (m MCP) isListed(name string) bool {
 	_, err := m.Manager.Resolve(name)
 	return err == nil

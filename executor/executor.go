@@ -1,7 +1,7 @@
-// Package executor runs tool calls: first on MCP servers, then as built-in tools.
+// Package executor runs tool calls on MCP servers or as built-in tools.
 //
 // A tool that fails returns a [Result] with IsError set. A Go error means that claudeless itself failed, except for
-// [ErrUnknownTool], which tells [Composite] to ask the next executor.
+// [ErrUnknownTool], after which [Composite] tries the next executor.
 package executor
 
 import (
@@ -15,24 +15,23 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrUnknownTool means that an executor does not have the tool. [Composite] then
-// tries the next one. Test it with errors.Is.
+// ErrUnknownTool means that an executor does not have the tool. Test for it with errors.Is.
 var ErrUnknownTool = errors.New("unknown tool")
 
 // Executor runs tool calls. Both methods may be called from many goroutines.
 type Executor interface {
-	// Tools lists the available tools, in a stable order.
+	// Tools returns the available tools in a stable order.
 	Tools(ctx context.Context) ([]protocol.Tool, error)
-	// Execute runs one call by its canonical name. When ctx ends, the call is cancelled and the result is an error
-	// with the reason.
+	// Execute runs one call. The name of the call is canonical. If ctx is cancelled, the result is an error result that
+	// states the reason.
 	Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 }
 
-// Middleware wraps an executor: permissions, hooks, breakpoints, faults. It may
-// answer a call, change the call or the result, or call next more than once.
+// Middleware wraps an executor to add permissions, hooks, breakpoints or faults. It may answer a call, change the call
+// or its result, or call next more than once.
 type Middleware func(next Executor) Executor
 
-// Chain wraps base; the first middleware is the outermost.
+// Chain wraps base with middlewares. The first one is the outermost.
 func Chain(base Executor, layers ...Middleware) Executor {
 	for i := len(layers) - 1; i >= 0; i-- {
 		base = layers[i](base)
@@ -40,7 +39,7 @@ func Chain(base Executor, layers ...Middleware) Executor {
 	return base
 }
 
-// Func creates a middleware from a function around Execute. The list of tools is unchanged.
+// Func creates a middleware from a function that replaces Execute. The list of tools is unchanged.
 func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
 	return func(next Executor) Executor { return &middlewareExecutor{Executor: next, f: f} }
 }
@@ -54,8 +53,8 @@ func (l *middlewareExecutor) Execute(ctx context.Context, call protocol.ToolUse)
 	return l.f(ctx, call, l.Executor)
 }
 
-// UnknownToolResult returns the result of a call of a tool that the session does not have;
-// names are the tools that it has.
+// UnknownToolResult returns the result of a call of a tool that the session does not have. names are the tools of the
+// session.
 func UnknownToolResult(name string, names []string) protocol.ToolResult {
 	text := "Error: No such tool available: " + name
 	same := func(other string) bool { return strings.EqualFold(other, name) }
@@ -66,7 +65,8 @@ func UnknownToolResult(name string, names []string) protocol.ToolResult {
 		text += ". " + name + " is not enabled in this session — write your message as normal assistant text instead."
 	case name == listResources, name == readResource, name == readResourceDir:
 		return MissingToolResult(name)
-	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name): // real tools that these sessions never have
+	// Real tools that are always disabled in these sessions.
+	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name):
 		text += ". " + name + " is disabled for this session, in subagents as well as here."
 	}
 	return UnavailableResult(text)
@@ -79,23 +79,22 @@ func UnavailableResult(text string) protocol.ToolResult {
 	return r
 }
 
-// MissingToolResult returns the result of a call of a tool that exists, but not in this conversation: an agent has
-// only the tools of its definition. For a name that no tool has it returns [UnknownToolResult].
+// MissingToolResult returns the result of a call of a tool that exists but is not available in this conversation. For
+// example, an agent has only the tools of its definition.
 func MissingToolResult(name string) protocol.ToolResult {
 	return UnavailableResult("Error: No such tool available: " + name + ". " + name +
 		" is not among the tools available here. Continue with the tools you have.")
 }
 
-// Result is the result of one call together with requests of the middlewares to the
-// turn. A tool's failure is IsError, not a Go error.
+// Result is the result of one call, with the reports of middlewares. IsError is true if the tool failed.
 type Result struct {
 	protocol.ToolResult
 	Trace
 }
 
-// Trace is what the middlewares report about a call. It is internal and not encoded in this form.
+// Trace contains what the middlewares report about a call. It is not encoded in this form.
 type Trace struct {
-	// Duration is how long the tool itself ran, without questions and hooks.
+	// Duration is the run time of the tool itself, without questions and hooks.
 	Duration                  time.Duration
 	ExecutedInput             json.RawMessage               // the input after changes by hooks and the host; nil means unchanged
 	Breakpoints               []protocol.BreakpointDecision // decisions at breakpoints, in order of time
@@ -106,17 +105,16 @@ type Trace struct {
 	Stop                      *StopTurn                     // ends the turn after this result; nil means the turn continues
 }
 
-// StopTurn explains why a middleware ends the turn.
+// StopTurn makes the turn stop after a call, with the reason.
 type StopTurn struct {
-	TerminalReason string            // "hook_stopped", "aborted_tools", "completed", …
+	TerminalReason string            // such as "hook_stopped", "aborted_tools" or "completed"
 	StopReason     string            // empty means "tool_use"
-	Interrupted    bool              // result is error_during_execution
+	Interrupted    bool              // the result of the turn is error_during_execution
 	Deferred       *protocol.ToolUse // the call that was deferred (PreToolUse "defer")
 	Err            error             // ends the run instead of a result; nil means the turn has a result
 }
 
-// ResultOf returns a result to which no middleware has added anything.
+// ResultOf returns a result without reports of middlewares.
 func ResultOf(r protocol.ToolResult) Result { return Result{ToolResult: r} }
 
-// failedResult returns a tool error with this text.
 func failedResult(text string) Result { return ResultOf(protocol.ErrorResult(text)) }

@@ -9,20 +9,18 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// Mention is a resource that a prompt mentions as `@server:uri`.
+// Mention is an MCP resource that a prompt mentions as `@server:uri`.
 type Mention struct {
-	Server string // name in the configuration, not its form in tool names
+	Server string // name of the server in the configuration
 	URI    string
-	// The following fields are set by [Resources.Mentions]. The name of a resource
-	// that is not listed, such as one from a template, is its URI.
+	// [Resources.Mentions] sets the following fields. If the server does not list the resource, Name is its URI.
 	Name, Description string
 	Content           json.RawMessage // result of resources/read, unchanged
-	Text              string          // content as text
+	Text              string          // text parts of the content, joined by newlines
 }
 
-// Mentions reads the resources that a prompt mentions, each once and in the order of the prompt. A word is a
-// mention only if it names a connected server and a readable resource; everything else, such as mail addresses and
-// file mentions, is text. The prompt is not changed.
+// Mentions reads the resources that a prompt mentions, each once and in the order of the prompt. It ignores words that
+// do not name a connected server and a readable resource, such as mail addresses and file mentions.
 func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	var servers []string
 	for _, st := range r.Manager.Servers() {
@@ -45,7 +43,8 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 			texts[i] = c.Text
 		}
 		m.Name, m.Content, m.Text = m.URI, raw, strings.Join(texts, "\n")
-		listed, _ := r.Manager.Resources(m.Server) // a disconnected server has no resources
+		// A disconnected server has no resources.
+		listed, _ := r.Manager.Resources(m.Server)
 		if i := slices.IndexFunc(listed, func(l mcp.Resource) bool { return l.URI == m.URI }); i >= 0 {
 			m.Name, m.Description = listed[i].Name, listed[i].Description
 		}
@@ -54,8 +53,9 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	return all
 }
 
-// FindMentions finds `@server:uri` for the given raw server names; if several names match, the longest is used. The
-// `@` must start a word and the URI ends with that word, without trailing punctuation.
+// FindMentions finds `@server:uri` in a prompt, for servers with these raw names. If several names match, the longest
+// is used. The `@` must follow white space, an opening bracket or a quote. The URI extends to the next white space,
+// without trailing punctuation.
 func FindMentions(prompt string, servers []string) []Mention {
 	var all []Mention
 	for at := 0; ; {
@@ -74,7 +74,7 @@ func FindMentions(prompt string, servers []string) []Mention {
 	}
 }
 
-// mentionAt parses the mention after an `@`.
+// mentionAt parses the mention that follows an `@`.
 func mentionAt(text string, servers []string) (m Mention, ok bool) {
 	for _, name := range servers {
 		if strings.HasPrefix(text, name+":") && len(name) >= len(m.Server) {

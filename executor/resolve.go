@@ -11,7 +11,7 @@ import (
 // mcpPrefix is the prefix of the canonical name of every MCP tool.
 const mcpPrefix = "mcp__"
 
-// Index resolves the tool names of scenarios. It is read-only after [NewIndex] and may be used by many goroutines.
+// Index maps the tool names of a scenario to canonical names. It is immutable, so many goroutines may use it.
 type Index struct {
 	canonical map[string]protocol.Tool
 	qualified map[string]string   // "server/tool" → canonical name
@@ -19,7 +19,7 @@ type Index struct {
 	servers   map[string]bool     // raw server names
 }
 
-// NewIndex indexes a tool list; the first of two tools with the same name wins.
+// NewIndex indexes a list of tools. Of tools with the same name it uses the first.
 func NewIndex(tools []protocol.Tool) *Index {
 	x := &Index{
 		canonical: make(map[string]protocol.Tool, len(tools)),
@@ -50,15 +50,16 @@ func (x *Index) Tool(canonical string) (protocol.Tool, bool) {
 	return t, ok
 }
 
-// Canonical returns the name of [Index.Resolve] without the warning.
+// Canonical is [Index.Resolve] without the warning.
 func (x *Index) Canonical(written string) string {
 	name, _ := x.Resolve(written)
 	return name
 }
 
 // Resolve returns the canonical name of a tool written as "mcp__server__tool", "server/tool" or "tool". A simple name
-// selects an MCP tool before a built-in one; if several servers have it, the first is used and warning says so. For an
-// unknown "server/tool" it returns the canonical name that the tool would have; any other unknown name is unchanged.
+// selects an MCP tool before a built-in one. If several servers have this tool, the first is used and warning names
+// them. For an unknown "server/tool" it returns the canonical name that the tool would have. Any other unknown name is
+// returned unchanged.
 func (x *Index) Resolve(written string) (canonical, warning string) {
 	if t, ok := x.canonical[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
 		return written, ""
@@ -90,7 +91,7 @@ func (x *Index) ambiguityWarning(written string, names []string) string {
 		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
 }
 
-// splitServer splits "server/tool"; the name of a known server may contain slashes.
+// splitServer splits "server/tool". The name of a known server may contain slashes.
 func (x *Index) splitServer(written string) (server, tool string, ok bool) {
 	for i := len(written) - 1; i > 0; i-- {
 		if written[i] == '/' && x.servers[written[:i]] {
@@ -101,8 +102,8 @@ func (x *Index) splitServer(written string) (server, tool string, ok bool) {
 	return server, tool, ok && server != "" && tool != ""
 }
 
-// Meta returns the display names of a call; ok is false if the tool's own name is
-// displayed. A tool that is not in the list has only a display name.
+// Meta returns the display names of a call; ok is false if the tool's own name is displayed. For a tool that is not in
+// the list, only DisplayName is set.
 func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	if t, ok := x.canonical[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
@@ -123,8 +124,7 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
-// toolPart removes the server from "server__tool". Server names may contain "__",
-// so the longest known name is tried before the first "__".
+// toolPart returns the tool of "server__tool". Server names may contain "__", so the longest known name is tried first.
 func (x *Index) toolPart(rest string) string {
 	longest := ""
 	for server := range x.servers {
@@ -142,8 +142,8 @@ func (x *Index) toolPart(rest string) string {
 	return rest
 }
 
-// DisplayName returns the title in the tool's annotations, otherwise its name in
-// readable form. The tool's top-level title is ignored (observed with 2.1.329).
+// DisplayName returns the title in the tool's annotations or, without one, the readable form of its name. It ignores
+// the tool's top-level title (observed with 2.1.329).
 func DisplayName(t protocol.Tool) string {
 	var hints struct {
 		Title string `json:"title"`
@@ -157,8 +157,7 @@ func DisplayName(t protocol.Tool) string {
 	return t.Name
 }
 
-// readableName formats the tool part of a canonical name for display, as the real
-// CLI does: get-sum_of_two becomes Get-Sum Of Two.
+// readableName converts a raw tool name to the form that the real CLI displays: get-sum_of_two becomes Get-Sum Of Two.
 func readableName(name string) string {
 	b := []byte(strings.ReplaceAll(normalise(name), "_", " "))
 	for i, c := range b {

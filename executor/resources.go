@@ -13,22 +13,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The tools for the resources of MCP servers.
+// The names of the tools of [Resources].
 const (
 	listResources   = "ListMcpResourcesTool"
 	readResource    = "ReadMcpResourceTool"
 	readResourceDir = "ReadMcpResourceDirTool"
 )
 
-// noResources is the result of listing no resources.
 const noResources = "No resources found. MCP servers may still provide tools even if they have no resources."
 
-// Resources are the tools for the resources of MCP servers. They exist while a connected server offers resources
-// (spec: cli-observed 3). The caller owns the manager.
+// Resources is an executor with the tools that list and read resources of MCP servers. It has tools only while a
+// connected server has resources (spec: cli-observed 3). The caller starts and closes the manager.
 type Resources struct {
 	Manager *mcp.Manager
-	// SaveBlob saves the bytes of a binary resource, the index-th part of a result, and returns the path. If it is
-	// nil, the bytes are discarded, and the model learns only their number.
+	// SaveBlob saves a binary part of a resource and returns its path. index is the position of the part in the result.
+	// If SaveBlob is nil, the bytes are discarded and the model receives only their number.
 	SaveBlob func(index int, mime string, data []byte) (path string, err error)
 }
 
@@ -41,12 +40,12 @@ type Resource struct {
 	Server      string `json:"server"`
 }
 
-// ResourceContents is the tool_use_result of a read.
+// ResourceContents is the tool_use_result of reading a resource.
 type ResourceContents struct {
 	Contents []ResourceContent `json:"contents"`
 }
 
-// codeNoResource is the error code for an unknown resource.
+// codeNoResource is the JSON-RPC error code for an unknown resource.
 const codeNoResource = -32002
 
 // missingResource is the result of reading an unknown resource: a successful result, not an error.
@@ -55,7 +54,7 @@ type missingResource struct {
 	Error    string            `json:"error"`
 }
 
-// ResourceContent is one part of a resource. The text of a binary part says where its bytes were saved.
+// ResourceContent is one part of a resource. For a binary part, Text contains the path of the saved bytes.
 type ResourceContent struct {
 	URI      string `json:"uri"`
 	MIMEType string `json:"mimeType,omitempty"`
@@ -63,7 +62,7 @@ type ResourceContent struct {
 	Text     string `json:"text"`
 }
 
-// Tools lists the three tools, or nothing if no server offers resources.
+// Tools returns the three tools, or nothing if no server has resources.
 func (r Resources) Tools(context.Context) ([]protocol.Tool, error) {
 	if !r.Manager.HasResources() {
 		return nil, nil
@@ -86,7 +85,7 @@ func ResourceTools() []protocol.Tool {
 	}
 }
 
-// Execute runs one of the three tools; for others the error is [ErrUnknownTool].
+// Execute runs one of the three tools. For other tools the error is [ErrUnknownTool].
 func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
 		listResources: r.list, readResource: r.read, readResourceDir: r.dir,
@@ -106,7 +105,7 @@ type resourceInput struct {
 	URI    string `json:"uri"`
 }
 
-// decodeResourceInput validates an input against its tool's schema.
+// decodeResourceInput decodes an input; refused is the result for an invalid one.
 func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *protocol.ToolResult) {
 	required := []string{"server", "uri"}
 	if call.Name == listResources {
@@ -124,8 +123,8 @@ func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *prot
 	return in, invalidInput(call.Name, problems)
 }
 
-// inputFields decodes the members of an input and names the missing required ones.
-// An empty input counts as an empty object.
+// inputFields returns the members of an input, and the problems: an invalid input and missing required keys. An empty
+// input counts as an empty object.
 func inputFields(input json.RawMessage, required []string) (fields map[string]json.RawMessage, problems []string) {
 	if len(input) > 0 && json.Unmarshal(input, &fields) != nil {
 		return nil, []string{"The input is expected as `object`"}
@@ -138,7 +137,7 @@ func inputFields(input json.RawMessage, required []string) (fields map[string]js
 	return fields, problems
 }
 
-// invalidInput returns the result for an input with problems; nil without problems.
+// invalidInput returns the error result for these problems; nil if there are no problems.
 func invalidInput(tool string, problems []string) *protocol.ToolResult {
 	if len(problems) == 0 {
 		return nil
@@ -192,7 +191,7 @@ func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResu
 	return structuredResult(contents)
 }
 
-// decode decodes the result of resources/read and saves binary content.
+// decode decodes the result of resources/read and saves binary parts.
 func (r Resources) decode(server string, raw json.RawMessage) (out ResourceContents, err error) {
 	var result struct {
 		Contents []struct {
@@ -214,7 +213,7 @@ func (r Resources) decode(server string, raw json.RawMessage) (out ResourceConte
 	return out, nil
 }
 
-// saveBlob saves binary content and returns its path; empty means not saved.
+// saveBlob saves a binary part. It returns the path, which is empty if nothing was saved, and a text for the model.
 func (r Resources) saveBlob(index int, mime, blob string) (path, text string) {
 	data, err := base64.StdEncoding.DecodeString(blob)
 	if err != nil {
@@ -232,7 +231,7 @@ func (r Resources) saveBlob(index int, mime, blob string) (path, text string) {
 	return path, text + " saved to " + path
 }
 
-// failedResult formats an error of the manager for the model.
+// failedResult converts an error of the manager to an error result.
 func (r Resources) failedResult(server string, err error) protocol.ToolResult {
 	switch {
 	case errors.Is(err, mcp.ErrUnknownServer):
@@ -247,7 +246,7 @@ func (r Resources) failedResult(server string, err error) protocol.ToolResult {
 	return protocol.ErrorResult(err.Error())
 }
 
-// structuredResult returns a result with a structure and the same as JSON text.
+// structuredResult returns a result with v as structured output and as JSON text.
 func structuredResult(v any) protocol.ToolResult {
 	text, err := protocol.Marshal(v)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 
 const toolSearch = "ToolSearch"
 
-// defaultMatches is the default of max_results.
+// defaultMatches is the default value of max_results.
 const defaultMatches = 5
 
-// ToolSearch is the tool that returns the definitions of deferred tools, of which
-// the model initially sees only the names (spec: cli-observed 6).
+// ToolSearch is an executor with one tool, which returns the definitions of deferred tools. The model initially sees
+// only the names of deferred tools (spec: cli-observed 6).
 type ToolSearch struct {
 	// Catalogue lists all tools of the session.
 	Catalogue func(ctx context.Context) ([]protocol.Tool, error)
@@ -34,12 +34,12 @@ type SearchOutput struct {
 	Total   int      `json:"total_deferred_tools"`
 }
 
-// DeferredByDefault returns true for MCP tools and for built-in tools that are rarely used.
+// DeferredByDefault reports whether a tool is an MCP tool or a rarely used built-in tool.
 func DeferredByDefault(t protocol.Tool) bool {
 	return claudecode.ToolNamed(t.Name).Deferred || strings.HasPrefix(t.Name, mcpPrefix)
 }
 
-// Tools lists ToolSearch.
+// Tools returns the definition of ToolSearch.
 func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
 	return []protocol.Tool{{
 		Name: toolSearch, ReadOnly: true,
@@ -52,7 +52,7 @@ func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
 	}}, nil
 }
 
-// Execute runs a search; for other tools the error is [ErrUnknownTool].
+// Execute runs a search. For other tools the error is [ErrUnknownTool].
 func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	if call.Name != toolSearch {
 		return Result{}, ErrUnknownTool
@@ -107,7 +107,8 @@ func searchResult(out SearchOutput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: blocks}, Output: out}
 }
 
-// search finds names. `select:` also finds loaded tools: requesting one again is harmless.
+// search returns the names of matching deferred tools, best first, at most limit. A query with `select:` or with one
+// exact name also finds tools that are not deferred. The limit does not apply to `select:`.
 func search(query string, limit int, all, deferred []protocol.Tool) []string {
 	if names, ok := strings.CutPrefix(query, "select:"); ok {
 		return selectTools(names, all)
@@ -136,7 +137,7 @@ func search(query string, limit int, all, deferred []protocol.Tool) []string {
 	return matches
 }
 
-// selectTools returns the tools of a comma-separated list, in its order and each once.
+// selectTools returns the names of the tools in a comma-separated list, in its order and each once.
 func selectTools(names string, all []protocol.Tool) []string {
 	matches := []string{}
 	for name := range strings.SplitSeq(names, ",") {
@@ -159,8 +160,8 @@ func findTool(name string, all []protocol.Tool) (protocol.Tool, bool) {
 	return all[i], true
 }
 
-// matchScore rates how well words describe a tool: a match with a part of its name counts most, then a substring of
-// the name, then the description. A word with `+` that is not in the name excludes the tool; 0 means no match.
+// matchScore rates how well words describe a tool. A part of its name counts most, then a substring of the name, then a
+// word of the description. 0 means no match: a word with `+` must occur in the name.
 func matchScore(t protocol.Tool, words []string) int {
 	const wholePart, piece, described = 10, 5, 2
 	name := strings.ToLower(t.Name)
@@ -183,7 +184,7 @@ func matchScore(t protocol.Tool, words []string) int {
 	return total
 }
 
-// nameParts splits a name at underscores, hyphens and capital letters, in lower case.
+// nameParts splits a name at underscores, hyphens and capital letters. The parts are in lower case.
 func nameParts(name string) []string {
 	var spaced strings.Builder
 	lower := false

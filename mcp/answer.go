@@ -20,10 +20,8 @@ type serverRequestHandler struct {
 	server string
 }
 
-// HandleResourceUpdate implements connection.Handler.
 func (a serverRequestHandler) HandleResourceUpdate(uri string) { a.reportUpdate(a.server, uri) }
 
-// HandleNotification implements connection.Handler.
 func (a serverRequestHandler) HandleNotification(n connection.Notification) {
 	if a.options.Records != nil {
 		a.options.Records.Notify(notificationRecord(a.server, n))
@@ -50,7 +48,6 @@ func notificationRecord(server string, n connection.Notification) NotificationRe
 	return r
 }
 
-// HandleRequest implements connection.Handler.
 func (a serverRequestHandler) HandleRequest(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	switch method {
 	case "ping":

@@ -272,7 +272,6 @@ func hasTransport(servers json.RawMessage) bool {
 // reservedNames are the names of servers that the real CLI itself provides.
 var reservedNames = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
 
-// loadEntries adds the servers of one JSON object.
 func (l *loader) loadEntries(servers json.RawMessage, source string, parse func(*entryFields) (ServerConfig, *entryError)) {
 	all, err := distinctMembers(servers)
 	if err != nil {

@@ -113,7 +113,6 @@ type lineWriter struct {
 	line  []byte
 }
 
-// Write implements io.Writer.
 func (s *lineWriter) Write(p []byte) (int, error) {
 	const longest = 4 << 10
 	for _, b := range p {

@@ -189,7 +189,6 @@ func (helperHeaders) Prepare(_ context.Context, last map[string]string) map[stri
 	return last
 }
 
-// Renew implements connection.Renewer.
 func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
 	if !r.WasAccepted { // the helper ran for this connection attempt, so its headers are current
 		text := fmt.Sprintf("HTTP %d: the server rejected the headers of headersHelper", r.Status)
@@ -229,7 +228,6 @@ func (a oauthHeaders) Prepare(ctx context.Context, _ map[string]string) map[stri
 	return a.headers(value)
 }
 
-// Renew implements connection.Renewer.
 func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
 	value, err := a.client.Renew(ctx, oauth.Refusal{Status: r.Status, Challenge: r.Header, UsedHeader: r.UsedHeaders["Authorization"]})
 	if _, ok := errors.AsType[*oauth.ScopeError](err); ok {

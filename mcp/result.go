@@ -92,7 +92,6 @@ func (v resultView) Result(tool calledTool, useID string, result json.RawMessage
 	return v.limitSize(tool.Tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
 }
 
-// failureResult converts a result with isError.
 func (b *blockBuilder) failureResult(structured json.RawMessage) protocol.ToolResult {
 	text := b.plainText()
 	if text == "" && structured != nil {

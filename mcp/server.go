@@ -203,7 +203,6 @@ func (s *server) requestState(ctx context.Context, r stateRequest) error {
 	}
 }
 
-// reconnectsAutomatically reports whether a lost server is reconnected automatically.
 func (s *server) reconnectsAutomatically() bool {
 	if s.cfg.AutoReconnect != nil {
 		return *s.cfg.AutoReconnect

@@ -182,7 +182,6 @@ func (e *Engine) answerSide(kind string) string {
 	return "<summary>\nThe user sent " + answered + " answered.\n</summary>"
 }
 
-// addFailure adds the failure of a rule to its reply.
 func (e *Engine) addFailure(ctx context.Context, h *matchedRule, reply *Reply) error {
 	if h.failure == nil {
 		return nil

@@ -90,7 +90,6 @@ func (x *ExpectOAuth) subject() string {
 	return text.String()
 }
 
-// nearMiss lists the OAuth requests of the run.
 func (x *ExpectOAuth) nearMiss(seen []ObservedOAuthRequest) string {
 	var others []string
 	for _, r := range seen {

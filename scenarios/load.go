@@ -145,7 +145,6 @@ type loader struct {
 
 func newLoader(o LoadOptions) *loader { return &loader{LoadOptions: o, lib: fill.NewLibrary()} }
 
-// read returns the text of a scenario.
 func (l *loader) read(path string) (string, error) {
 	if l.ReadFile == nil {
 		return diag.ReadText(path)

@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/internal/cli"
 )
 
-// playClaudeVariable is the variable that makes a test binary run as claude.
+// playClaudeVariable is the environment variable that makes a test binary run as claude.
 const playClaudeVariable = "CLAUDELESS_SIMTEST"
 
 func init() { //nolint:gochecknoinits // so that importing the package is enough

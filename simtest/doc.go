@@ -1,4 +1,5 @@
-// Package simtest is a scripted claude for Go tests: the same events as the real one, no tokens, nothing to install.
+// Package simtest provides a scripted claude for Go tests: the same events as the real CLI, without tokens and
+// installation.
 //
 //	func TestTriage(t *testing.T) {
 //		claude := simtest.New(t, simtest.Call("Bash", map[string]any{"command": "git log -1"}), "Parser bug.")
@@ -7,11 +8,13 @@
 //		claude.Tools() // the calls that ran
 //	}
 //
-// Importing the package is enough: the test binary runs as claude if it is started with CLAUDELESS_SIMTEST set, and
-// the claude on PATH does that. At the end of the test, claudeless checks the run: a step that was not reached, a
-// prompt without a rule, an unmet expectation, and a use of claude that breaks with the real one make the test fail,
-// each with the line that defined the rule.
+// Importing the package is enough: a test binary that is started with CLAUDELESS_SIMTEST set runs as claude. The claude
+// on PATH starts it in this way.
 //
-// Scripts are ordinary scenarios, the processes behave like the claudeless binary, and the verdict is the same as
-// with `claudeless verify`.
+// At the end of the test, claudeless checks the run. The test fails if a step was not reached, a prompt matched no
+// rule, an expectation was not met, or claude was used in a way that fails with the real CLI. Each message contains the
+// line that defined the rule.
+//
+// Scripts are ordinary scenarios, the processes behave like the claudeless binary, and the verdict is that of
+// `claudeless verify`.
 package simtest

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// Hold is an answer that waits until it is released.
+// Hold delays an answer until it is released.
 type Hold struct {
 	tb   testing.TB
 	dir  string // directory of the gates
@@ -18,7 +18,7 @@ type Hold struct {
 }
 
 // Hold delays the answer to a prompt until [Hold.Release]. The answer is the one given to [Claude.On] for the same
-// prompt or, if prompt is nil, the script of [New]. If it is not released within 30 seconds, the test fails.
+// prompt or, if prompt is nil, the script of [New]. The test fails if the answer is not released within 30 seconds.
 func (c *Claude) Hold(prompt any) *Hold {
 	c.script.tb.Helper()
 	h := c.script.hold(prompt)
@@ -26,7 +26,7 @@ func (c *Claude) Hold(prompt any) *Hold {
 	return h
 }
 
-// Hold makes the answer to a prompt wait, as [Claude.Hold] does.
+// Hold delays the answer to a prompt, as [Claude.Hold] does.
 func (a *API) Hold(prompt any) *Hold {
 	a.script.tb.Helper()
 	h := a.script.hold(prompt)
@@ -34,7 +34,7 @@ func (a *API) Hold(prompt any) *Hold {
 	return h
 }
 
-// Reached waits until the answer is requested. It fails the test if this does not happen within the time.
+// Reached waits until the answer is requested. It fails the test if this does not happen within this time.
 func (h *Hold) Reached(within time.Duration) {
 	h.tb.Helper()
 	switch err := gate.AwaitReached(h.tb.Context(), h.dir, h.name, within); {
@@ -45,7 +45,7 @@ func (h *Hold) Reached(within time.Duration) {
 	}
 }
 
-// Release lets the answer be sent, immediately or when it is requested.
+// Release releases the answer. It may be called before the answer is requested.
 func (h *Hold) Release() {
 	h.tb.Helper()
 	if err := gate.Release(h.dir, h.name); err != nil {
@@ -53,7 +53,7 @@ func (h *Hold) Release() {
 	}
 }
 
-// gates returns the directory in which every process that plays the script looks for gates.
+// gates returns the directory in which processes that use the script look for gates.
 func (s *scenarioScript) gates() string {
 	return gate.Dir([]string{"CLAUDELESS_CAPTURE=" + s.journal()})
 }

@@ -13,28 +13,29 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// refusalAdvice is the advice about a claude that does not belong to the test.
+// refusalAdvice is the advice if a claude that the test did not create sends a request.
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
 	"a client of the Messages API takes the URL of simtest.Server"
 
-// newRefusalServer starts the server at the base URL of a Claude. The caller closes it. The scripted claude sends no
-// requests, so a client of this server is not the scripted claude: it is refused immediately, and the journal gets
-// finding G01.
+// newRefusalServer starts the server at the ANTHROPIC_BASE_URL of a Claude. The scripted claude sends no requests, so
+// every client of this server is another program. The server refuses its requests immediately and adds finding G01 to
+// the journal. The caller closes the server.
 func newRefusalServer(s *scenarioScript) *httptest.Server {
 	var mu sync.Mutex
-	var seen []string // messages that are in the journal
+	// texts of the findings that are already in the journal
+	var seen []string
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		found := runner.Refuse(w, r, refusalAdvice)
 		mu.Lock()
 		defer mu.Unlock()
-		if r.Method != http.MethodHead && !slices.Contains(seen, found.Text) { // the real CLI starts with HEAD and then sends further requests
+		// The real CLI first sends HEAD, and other requests follow.
+		if r.Method != http.MethodHead && !slices.Contains(seen, found.Text) {
 			seen = append(seen, found.Text)
 			s.record(journal.Finding{ID: found.ID, Level: "error", Text: found.Text, Advice: found.Advice})
 		}
 	}))
 }
 
-// record appends a finding to the journal.
 func (s *scenarioScript) record(f journal.Finding) {
 	out, err := os.OpenFile(s.journal(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -19,32 +19,32 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// scenarioScript is the scenario of a test, in its own directory.
+// scenarioScript is the scenario of a test, with its own directory.
 type scenarioScript struct {
 	tb       testing.TB
 	dir      string
-	file     string // path, if the scenario is a file; empty means that the rules are the scenario
+	file     string // path of the scenario file of the test; empty means that rules is the scenario
 	position string
 
 	mu        sync.Mutex
 	rules     []*rule
-	holdCount int // number of holds made so far
+	holdCount int // number of holds so far
 }
 
-// rule is one prompt pattern and its steps, and the source line that defined it.
+// rule is one rule of the script: a prompt pattern and its steps.
 type rule struct {
 	pattern  map[string]any
 	steps    []map[string]any
 	limit    ruleLimit
-	position string // file and line of the test that added the rule
+	position string // file and line of the test that defined the rule
 }
 
-// ruleLimit limits how often a rule answers.
+// ruleLimit limits how many prompts a rule answers.
 type ruleLimit int
 
 const (
 	unlimited ruleLimit = iota
-	onlyOnce            // one prompt of the test
+	onlyOnce            // one prompt in the whole test
 )
 
 func newScript(tb testing.TB, place, file string) *scenarioScript {
@@ -53,13 +53,13 @@ func newScript(tb testing.TB, place, file string) *scenarioScript {
 }
 
 // runID returns the value of CLAUDELESS_RUN.
-func (s *scenarioScript) runID() string   { return s.dir } // value of CLAUDELESS_RUN
+func (s *scenarioScript) runID() string   { return s.dir }
 func (s *scenarioScript) journal() string { return filepath.Join(s.dir, "journal.jsonl") }
 func (s *scenarioScript) scenario() string {
 	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
 }
 
-// addSteps adds a rule for a prompt.
+// addSteps adds a rule that answers a prompt with these steps.
 func (s *scenarioScript) addSteps(prompt any, script []any, place string) {
 	s.tb.Helper()
 	if s.file != "" {
@@ -70,7 +70,7 @@ func (s *scenarioScript) addSteps(prompt any, script []any, place string) {
 	}
 }
 
-// pattern returns the pattern of a prompt in the form of a scenario; nil after a fatal mistake.
+// pattern returns the scenario pattern of a prompt, which is a string or a *regexp.Regexp.
 func (s *scenarioScript) pattern(prompt any) map[string]any {
 	s.tb.Helper()
 	switch p := prompt.(type) {
@@ -97,12 +97,13 @@ func (s *scenarioScript) add(pattern map[string]any, script []any, limit ruleLim
 	s.rules = append(s.rules, &rule{pattern: pattern, steps: list, limit: limit, position: place})
 }
 
-// write writes the scenario to a temporary file and renames it, because a claude may be reading it.
+// write writes the scenario. It writes a temporary file and renames it, because a claude may read the scenario at the
+// same time.
 func (s *scenarioScript) write() {
 	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text, err := scenario(s.rules)
+	text, err := scenarioJSON(s.rules)
 	if err == nil {
 		err = os.WriteFile(s.scenario()+".new", text, 0o600)
 	}
@@ -114,7 +115,7 @@ func (s *scenarioScript) write() {
 	}
 }
 
-// entries returns the lines of the journal so far, without an incomplete last line.
+// entries returns the journal entries so far. It omits an incomplete last line.
 func (s *scenarioScript) entries() []journal.Entry {
 	s.tb.Helper()
 	var in verdict.Input
@@ -144,12 +145,14 @@ func (s *scenarioScript) tools() []Tool {
 		Tool
 	}
 	var all []call
-	var order []string // the ids of the model's calls
+	// ids of the model's calls, in the order of its messages
+	var order []string
 	for _, e := range s.entries() {
 		switch {
 		case e.Model != nil:
 			var blocks []struct{ ID string }
-			_ = json.Unmarshal(e.Model.Blocks, &blocks) // values of other types have no calls
+			// A value of another type contains no calls.
+			_ = json.Unmarshal(e.Model.Blocks, &blocks)
 			for _, b := range blocks {
 				order = append(order, b.ID)
 			}
@@ -161,7 +164,7 @@ func (s *scenarioScript) tools() []Tool {
 			}
 		}
 	}
-	// The calls of one message run at the same time.
+	// The calls of one message run at the same time, so the journal may list them in another order.
 	slices.SortStableFunc(all, func(a, b call) int { return slices.Index(order, a.id) - slices.Index(order, b.id) })
 	var tools []Tool
 	for _, c := range all {
@@ -170,8 +173,8 @@ func (s *scenarioScript) tools() []Tool {
 	return tools
 }
 
-// scenario returns the script as a scenario, with one rule per line from line 3 on.
-func scenario(rules []*rule) ([]byte, error) {
+// scenarioJSON returns the script as a scenario, with one rule per line from firstRuleLine on.
+func scenarioJSON(rules []*rule) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("{\"expect\": [{\"unused\": \"error\"}],\n\"responses\": [\n")
 	for i, r := range rules {
@@ -193,10 +196,10 @@ func scenario(rules []*rule) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// firstRuleLine is the line of the first rule in [scenario].
+// firstRuleLine is the line of the first rule in the result of [scenarioJSON].
 const firstRuleLine = 3
 
-// callerPosition returns the file and line outside this package that called into it.
+// callerPosition returns the file and line of the first caller outside of this package.
 func callerPosition() string {
 	_, here, _, _ := runtime.Caller(0)
 	for depth := 1; ; depth++ {

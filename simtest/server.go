@@ -15,22 +15,22 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// API is a script as the Messages API, in the process of the test.
+// API serves a script as the Messages API, in the process of the test.
 type API struct {
-	// URL is the base URL for an Anthropic SDK, or for the real claude; it never ends in /v1.
+	// URL is the base URL for an Anthropic SDK or the real claude. It does not end in /v1.
 	URL string
 
 	script *scenarioScript
 	out    *os.File // the journal
 
-	active sync.RWMutex // requests in progress hold it for reading
+	active sync.RWMutex // Requests in progress hold the lock for reading.
 
 	mu     sync.Mutex
-	server http.Handler // serves the current rules
+	server http.Handler // handles requests with the current rules
 }
 
-// Server serves these steps (see [New]) as the Messages API. Without steps, the rules come from [API.On]. The server
-// is closed at the end of the test, and problems in the verdict fail the test.
+// Server serves these steps (see [New]) as the Messages API. Without steps, the rules come from [API.On]. At the end of
+// the test, the server is closed and problems of the run fail the test.
 func Server(tb testing.TB, steps ...any) *API {
 	tb.Helper()
 	s := newScript(tb, callerPosition(), "")
@@ -40,7 +40,8 @@ func Server(tb testing.TB, steps ...any) *API {
 	}
 	a := &API{script: s, out: out}
 	tb.Cleanup(func() {
-		_ = out.Close() // every line went out in one write
+		// Every line was written at once.
+		_ = out.Close()
 		s.judge()
 	})
 	if len(steps) > 0 {
@@ -53,8 +54,8 @@ func Server(tb testing.TB, steps ...any) *API {
 	return a
 }
 
-// On adds a rule, as [Claude.On] does. It also answers conversations that have already begun, because every request
-// contains its whole conversation.
+// On adds a rule, as [Claude.On] does. The rule also answers conversations that have already begun, because every
+// request contains its whole conversation.
 func (a *API) On(prompt any, steps ...any) *API {
 	a.script.tb.Helper()
 	a.script.addSteps(prompt, steps, callerPosition())
@@ -62,26 +63,26 @@ func (a *API) On(prompt any, steps ...any) *API {
 	return a
 }
 
-// Prompts returns the prompts so far, in order; a repeated request counts once. It waits for running requests, so
-// read a stream to its end first.
+// Prompts returns the prompts so far, in order. A repeated request counts once. Prompts waits for requests in progress,
+// so read a streamed response to its end first.
 func (a *API) Prompts() []Prompt {
 	a.waitRecorded()
 	return a.script.prompts()
 }
 
-// Tools returns the calls whose results have arrived, in order. It waits for running requests.
+// Tools returns the calls with a result, in order. It waits for requests in progress.
 func (a *API) Tools() []Tool {
 	a.waitRecorded()
 	return a.script.tools()
 }
 
-// waitRecorded waits until requests whose answer a client has received are in the journal.
+// waitRecorded waits until all answered requests are in the journal.
 func (a *API) waitRecorded() {
 	a.active.Lock()
 	defer a.active.Unlock()
 }
 
-// ServeHTTP implements http.Handler, for a listener of the test's own.
+// ServeHTTP handles a request, for tests that use their own listener.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.active.RLock()
 	defer a.active.RUnlock()

@@ -14,16 +14,16 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Claude is the claude of one test. Its methods may be called from many goroutines.
+// Claude is a scripted claude executable for one test. Many goroutines may call its methods.
 type Claude struct {
-	// Path is the program: the first claude on PATH, where PATH was set.
+	// Path is the path of the executable. Unless the test is parallel, it is the first claude on PATH.
 	Path string
 
 	script     *scenarioScript
-	refusalURL string // the base URL: an address where every client is refused
+	refusalURL string // base URL of a server that refuses all clients
 }
 
-// Tool is a call that ran.
+// Tool is a tool call that ran.
 type Tool struct {
 	Name  string
 	Input json.RawMessage // an object
@@ -36,14 +36,14 @@ type Prompt struct {
 	PID       int
 }
 
-// New creates a claude that answers one prompt of any process with these steps: a string is a text, and [Call], [Say]
-// and [Fail] create the other steps. Without steps, the rules come from [Claude.On].
+// New creates a claude that answers one prompt of any process with these steps. A string is a text; [Call], [Say] and
+// [Fail] create other steps. Without steps, the rules come from [Claude.On].
 //
-// New puts it first on PATH in the environment of the test, and sets a home directory, a configuration directory and
-// an API key. In a parallel test it does not change the environment; pass [Claude.Env] to commands instead.
+// New puts the claude first on PATH in the environment of the test, and sets a home directory, a configuration
+// directory and an API key. In a parallel test it cannot change the environment: pass [Claude.Env] to commands instead.
 func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
-	c := open(tb, newScript(tb, callerPosition(), ""))
+	c := newClaude(tb, newScript(tb, callerPosition(), ""))
 	if len(steps) > 0 {
 		c.script.add(map[string]any{"type": "any"}, steps, onlyOnce, c.script.position)
 	}
@@ -51,7 +51,7 @@ func New(tb testing.TB, steps ...any) *Claude {
 	return c
 }
 
-// File creates a claude that plays a scenario. Mistakes in the file fail the test, with the messages of `claudeless
+// File creates a claude that uses a scenario file. Errors in the file fail the test, with the messages of `claudeless
 // check`.
 func File(tb testing.TB, path string) *Claude {
 	tb.Helper()
@@ -62,10 +62,10 @@ func File(tb testing.TB, path string) *Claude {
 	if _, err := verdict.LoadScenario(abs); err != nil {
 		tb.Fatalf("simtest: the scenario has mistakes\n%v", err)
 	}
-	return open(tb, newScript(tb, callerPosition(), abs))
+	return newClaude(tb, newScript(tb, callerPosition(), abs))
 }
 
-// On adds a rule: a prompt that contains the text (or matches a *regexp.Regexp) is answered by these steps.
+// On adds a rule: prompts that contain the string, or match the *regexp.Regexp, are answered by these steps.
 func (c *Claude) On(prompt any, steps ...any) *Claude {
 	c.script.tb.Helper()
 	c.script.addSteps(prompt, steps, callerPosition())
@@ -73,8 +73,8 @@ func (c *Claude) On(prompt any, steps ...any) *Claude {
 	return c
 }
 
-// Env returns the environment for a command that starts claude ("K=V"): the environment of this process, overridden
-// by the variables of the test.
+// Env returns the environment of a command that starts claude ("K=V"): the environment of this process with the
+// variables of the test.
 func (c *Claude) Env() []string { return append(os.Environ(), c.variables()...) }
 
 // Prompts returns the prompts that the model has received, in order.
@@ -84,7 +84,7 @@ func (c *Claude) Prompts() []Prompt { return c.script.prompts() }
 // time.
 func (c *Claude) Tools() []Tool { return c.script.tools() }
 
-func open(tb testing.TB, s *scenarioScript) *Claude {
+func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -104,7 +104,8 @@ func open(tb testing.TB, s *scenarioScript) *Claude {
 	}
 	refusals := newRefusalServer(s)
 	tb.Cleanup(func() {
-		refusals.Close() // every finding is in the journal
+		// All findings are in the journal afterwards.
+		refusals.Close()
 		s.judge()
 	})
 	c.refusalURL = refusals.URL
@@ -114,8 +115,8 @@ func open(tb testing.TB, s *scenarioScript) *Claude {
 
 func (c *Claude) home() string { return filepath.Join(c.script.dir, "home") }
 
-// variables returns the variables that New sets. The directories of the go command are kept, because they would
-// otherwise change with HOME.
+// variables returns the environment variables that New sets. They include the current directories of the go command,
+// which would otherwise change with HOME.
 func (c *Claude) variables() []string {
 	env := []string{
 		"PATH=" + filepath.Dir(c.Path) + string(os.PathListSeparator) + os.Getenv("PATH"),
@@ -132,7 +133,7 @@ func (c *Claude) variables() []string {
 	return env
 }
 
-// setenv sets the variables, unless the test is parallel: package testing refuses that.
+// setenv sets the variables. In a parallel test it does nothing, because Setenv panics there.
 func (c *Claude) setenv() {
 	defer func() { _ = recover() }()
 	for _, kv := range c.variables() {

@@ -12,8 +12,8 @@ type ToolCall struct {
 	Input any    `json:"input"` // an object
 }
 
-// Call makes the model call a tool: a built-in ("Bash"), "server/tool", or
-// "mcp__server__tool". The input is a map or a struct with JSON tags; nil means {}.
+// Call makes the model call a tool: a built-in such as "Bash", "server/tool", or "mcp__server__tool". The input is a
+// map or a struct with JSON tags; nil means {}.
 func Call(tool string, input any) ToolCall {
 	if input == nil {
 		input = map[string]any{}
@@ -21,20 +21,20 @@ func Call(tool string, input any) ToolCall {
 	return ToolCall{Tool: tool, Input: input}
 }
 
-// Failure is a request that fails; see [Fail].
+// Failure is a failed request to the model; see [Fail].
 type Failure struct {
 	kind string
 	keys map[string]any
 }
 
-// Fail makes the request fail: "rate_limit", "overloaded", … or the name of a fault. All requests fail, unless Times
-// limits their number.
+// Fail makes the request to the model fail. kind is a failure type of scenarios, such as "rate_limit" or "overloaded".
+// All requests fail unless Times limits their number.
 func Fail(kind string) Failure { return Failure{kind: kind, keys: defaultKeys(kind)} }
 
-// Times sets how many requests fail before the next step answers.
+// Times sets how many requests fail before one succeeds.
 func (f Failure) Times(n int) Failure { return f.With("times", n) }
 
-// With sets a key of the scenario's failure: status, retry_after, message, …
+// With sets another key of the failure, such as status, retry_after or message.
 func (f Failure) With(key string, value any) Failure {
 	keys := map[string]any{key: value}
 	for k, v := range f.keys {
@@ -45,7 +45,7 @@ func (f Failure) With(key string, value any) Failure {
 	return Failure{kind: f.kind, keys: keys}
 }
 
-// defaultKeys returns the keys that a failure needs if a test does not set them.
+// defaultKeys returns default values of the keys that a failure requires.
 func defaultKeys(kind string) map[string]any {
 	switch kind {
 	case "rate_limit":
@@ -67,11 +67,11 @@ func defaultKeys(kind string) map[string]any {
 // Message is one message of the model; see [Say].
 type Message []any
 
-// Say combines several parts into one message: texts, followed by calls.
+// Say combines texts and calls into one message. The calls must follow the texts.
 func Say(parts ...any) Message { return parts }
 
-// scenarioSteps returns the steps of a scenario: one per message of the model. A failure belongs to the message after
-// it.
+// scenarioSteps converts a script to scenario steps, one for each message. A failure becomes a part of the next
+// message.
 func scenarioSteps(script []any) ([]map[string]any, error) {
 	var out []map[string]any
 	var failure map[string]any

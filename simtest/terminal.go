@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// Terminal is a pseudo-terminal in which the interactive claude runs; see [Claude.Terminal]. A method that fails ends
-// the test and shows the screen.
+// Terminal is a pseudo-terminal that runs the interactive claude; see [Claude.Terminal]. A method that fails ends the
+// test and shows the screen.
 type Terminal struct {
 	tb       testing.TB
 	terminal *tape.Terminal
@@ -19,7 +19,7 @@ type Terminal struct {
 type Screen struct {
 	// Text has one line for each row, without trailing spaces.
 	Text string
-	// Cells has an element for each row; a wide character is one cell of width 2.
+	// Cells contains one element for each row. A wide character is one cell of width 2.
 	Cells      [][]Cell
 	Title      string
 	Cols, Rows int
@@ -31,13 +31,13 @@ type Screen struct {
 
 // Cell is one character on the screen.
 type Cell struct {
-	Text  string // a space for an empty cell
+	Text  string // a space if the cell is empty
 	Width int    // columns: 1 or 2
-	Style string // the escape sequence that selects its style; empty means none
+	Style string // escape sequence that selects the style; empty means the default
 }
 
-// Terminal starts the interactive claude, with these arguments, in a pseudo-terminal of 110 columns
-// and 36 rows. It is closed at the end of the test.
+// Terminal starts the interactive claude with these arguments in a pseudo-terminal of 110 columns and 36 rows. The
+// terminal is closed at the end of the test.
 func (c *Claude) Terminal(args ...string) *Terminal {
 	tb := c.script.tb
 	tb.Helper()
@@ -47,23 +47,24 @@ func (c *Claude) Terminal(args ...string) *Terminal {
 	if err != nil {
 		tb.Fatalf("simtest: starting claude in a terminal: %v", err)
 	}
-	tb.Cleanup(func() { terminal.Stop() }) // before the verdict
+	// This runs before the run is checked.
+	tb.Cleanup(func() { terminal.Stop() })
 	return &Terminal{tb: tb, terminal: terminal}
 }
 
-// WaitFor waits until the screen contains this text, for 30 seconds at most.
+// WaitFor waits until the screen contains text, for 30 seconds at most.
 func (t *Terminal) WaitFor(text string) {
 	t.tb.Helper()
 	t.check(t.terminal.DoStep(t.tb.Context(), tape.Step{Wait: text, TimeoutMS: 30_000}))
 }
 
-// Type types a text, and waits until the screen shows it, for 3 seconds at most.
+// Type types text and waits until the screen shows it, for 3 seconds at most.
 func (t *Terminal) Type(text string) {
 	t.tb.Helper()
 	t.check(t.terminal.DoStep(t.tb.Context(), tape.Step{Type: text}))
 }
 
-// Press presses keys: "Enter", "Down", "Esc", "C-c", "BTab", or a character.
+// Press presses keys such as "Enter", "Down", "Esc", "C-c" and "BTab", or characters.
 func (t *Terminal) Press(keys ...string) {
 	t.tb.Helper()
 	t.check(t.terminal.DoStep(t.tb.Context(), tape.Step{Key: strings.Join(keys, " ")}))
@@ -99,11 +100,8 @@ func (t *Terminal) check(err error) {
 	}
 }
 
-// machineClock is the clock of the machine.
 type machineClock struct{}
 
-// Now returns the current time.
 func (machineClock) Now() time.Time { return time.Now() }
 
-// After sends the time after d.
 func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// judge fails the test with the verdict, unless the test has already failed.
+// judge fails the test if the run has problems, unless the test has already failed or was skipped.
 func (s *scenarioScript) judge() {
 	if s.tb.Failed() || s.tb.Skipped() {
 		return
@@ -25,7 +25,7 @@ func (s *scenarioScript) judge() {
 	}
 }
 
-// problems returns the problems of the run and the warnings, one text each.
+// problems returns the problems and the warnings of the run, one text each.
 func (s *scenarioScript) problems() (all, warnings []string) {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
 	runner.Sweep(s.runID(), &in)
@@ -55,7 +55,7 @@ func (s *scenarioScript) problems() (all, warnings []string) {
 		}
 	}
 	for _, u := range report.Unmatched {
-		if said := strings.Join(all, "\n"); !strings.Contains(said, u.Prompt) {
+		if text := strings.Join(all, "\n"); !strings.Contains(text, u.Prompt) {
 			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", s.position, u.Prompt, withSuffix("\n\t", strings.Join(u.Nearest, "\n\t"))))
 		}
 	}
@@ -69,7 +69,8 @@ func withSuffix(mark, text string) string {
 	return mark + text
 }
 
-// positionText returns the position of a finding: the line of the test that wrote the rule, or the line of the file.
+// positionText returns the position of a finding: the line of the test that defined the rule, or the line of the
+// scenario file.
 func (s *scenarioScript) positionText(file string, line int) string {
 	switch {
 	case file == "":

@@ -16,7 +16,6 @@ type backgroundWork struct {
 	totals *turnTotals
 }
 
-// emitTaskEvents emits the events that tasks have queued for this phase.
 func (b *backgroundWork) emitTaskEvents(p task.Phase) {
 	if b.sim.main.Tasks == nil || b.out.stopped {
 		return

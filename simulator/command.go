@@ -44,7 +44,6 @@ func (k *localCommands) applyExpansion(x *slash.Expansion) (undo func()) {
 	}
 }
 
-// runSessionCommand runs a slash command of the session.
 func (k *localCommands) runSessionCommand(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	command, ok := k.sim.commands.Find(c.Name)
 	if !ok {

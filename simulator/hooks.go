@@ -253,7 +253,6 @@ const (
 	cacheWriteFactor, longCacheWriteFactor = 1.25, 2
 )
 
-// sessionStartInput returns the input of SessionStart hooks.
 func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook {
 	in := protocol.SessionStartHook{Source: source, AgentType: p.sim.main.Start.Agent, SessionTitle: p.sim.main.Start.Title}
 	if heard := p.sim.main.Start.PreviousReply; heard != nil && (source == "resume" || source == "fork") {

@@ -311,7 +311,6 @@ func (m *message) emitAssistant(b protocol.Block, modify func(*protocol.Assistan
 	m.out.emit(ev)
 }
 
-// assistantEvent makes the assistant event of a complete block.
 func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assistant)) *protocol.Assistant {
 	final := m.final
 	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, m.thinking)
@@ -441,7 +440,6 @@ type objectPair struct {
 	value any
 }
 
-// MarshalJSON writes the keys in order.
 func (o orderedObject) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, p := range o {

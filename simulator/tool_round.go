@@ -228,7 +228,6 @@ type UnansweredError struct {
 
 func (e *UnansweredError) Error() string { return "asking for permission: " + e.Err.Error() }
 
-// Unwrap returns the error of the permission request.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
 func (d *toolRound) emitResult(c preparedCall, r executedCall) {
@@ -251,7 +250,6 @@ func (d *toolRound) emitDenial(r executedCall) {
 	}
 }
 
-// emitOutcome emits the result of a call.
 func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 	res := r.result
 	if res.Stop != nil && res.Stop.Deferred != nil {
@@ -272,7 +270,6 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 	d.out.emitAll(res.EventsAfter)
 }
 
-// resultEvent creates the user event that contains a result.
 func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protocol.User {
 	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: res.Content}
 	if res.IsError || res.ShowsIsErrorFalse {
@@ -405,7 +402,6 @@ func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, res
 	return d.turnEnd(executor.StopTurn{TerminalReason: "hook_stopped"})
 }
 
-// succeededCalls returns the calls whose result is not an error.
 func succeededCalls(calls []preparedCall, results []scenarios.Result) []protocol.ToolUse {
 	uses := make([]protocol.ToolUse, 0, len(calls))
 	for i, c := range calls {

@@ -148,7 +148,6 @@ type sessionTotals struct {
 	budgetExhausted   bool
 }
 
-// replyUsage is the usage of one reply.
 type replyUsage struct {
 	usage      scenarios.Usage
 	thinking   int  // output tokens of reasoning

@@ -31,7 +31,7 @@ func askUserQuestionTool(a answers) tool.Tool {
 		Input: tool.Object(
 			tool.Required("questions", tool.Schema{Type: "array", Description: "The questions", Min: 1, Max: 4, Items: &tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{
 				tool.Required("question", tool.String("The question")),
-				tool.Optional("header", tool.String("A word for it")),
+				tool.Optional("header", tool.String("Label of the question")),
 				tool.Required("options", tool.List("The answers to choose from", tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{
 					tool.Required("label", tool.String("The answer")),
 					tool.Optional("description", tool.String("What it means")),
@@ -41,7 +41,7 @@ func askUserQuestionTool(a answers) tool.Tool {
 			}}}),
 			tool.Optional("answers", tool.Schema{Type: "object", Description: "Answers by question, filled in by the host", AllowsUnknown: true}),
 			tool.Optional("annotations", tool.Schema{Type: "object", Description: "Remarks by question, filled in by the host", AllowsUnknown: true}),
-			tool.Optional("response", tool.String("What the user said in the place of answers, filled in by the host")),
+			tool.Optional("response", tool.String("Reply of the user instead of answers, filled in by the host")),
 			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Where the question comes from", AllowsUnknown: true}),
 		),
 		Run: tool.TypedRun(a, askUserQuestion),
@@ -55,7 +55,6 @@ type askInput struct {
 	Response    string                `json:"response"`
 }
 
-// annotation is a remark of the user about an answer.
 type annotation struct {
 	Preview string `json:"preview,omitempty"`
 	Notes   string `json:"notes,omitempty"`
@@ -68,8 +67,8 @@ type askOutput struct {
 	Response    string                `json:"response,omitempty"`
 }
 
-// askUserQuestion takes the answers from the call, where a host has put the user's answers, otherwise from the
-// scenario. A question without either stays unanswered (observed with 2.1.329).
+// askUserQuestion returns the answers in the call, which a host adds, or the answers of the scenario. A question
+// without an answer stays unanswered (observed with 2.1.329).
 func askUserQuestion(_ context.Context, a answers, in askInput) protocol.ToolResult {
 	questions, err := tool.Decode[[]question](in.Questions)
 	if err != nil {
@@ -87,8 +86,8 @@ func askUserQuestion(_ context.Context, a answers, in askInput) protocol.ToolRes
 	return tool.Text(out.modelText(questions), out)
 }
 
-// modelText returns the text for the model: a reply that replaces all answers, or the answers, which are marked as
-// the user's own words unless each is one of the options.
+// modelText returns the text for the model: the response that replaces all answers, or the answers. It marks the
+// answers as the user's own words if one is not an option or has notes.
 func (o askOutput) modelText(questions []question) string {
 	if o.Response != "" {
 		return "The user responded: " + o.Response
@@ -100,15 +99,15 @@ func (o askOutput) modelText(questions []question) string {
 		if answer == "" {
 			continue
 		}
-		pair, beside := `"`+q.Question+`"="`+answer+`"`, o.Annotations[q.Question]
-		if beside.Preview != "" {
-			pair += " selected preview:\n" + beside.Preview
+		pair, remark := `"`+q.Question+`"="`+answer+`"`, o.Annotations[q.Question]
+		if remark.Preview != "" {
+			pair += " selected preview:\n" + remark.Preview
 		}
-		if beside.Notes != "" {
-			pair += " notes: " + beside.Notes
+		if remark.Notes != "" {
+			pair += " notes: " + remark.Notes
 		}
 		pairs = append(pairs, pair)
-		chosen = chosen && beside.Notes == "" && q.hasOption(answer)
+		chosen = chosen && remark.Notes == "" && q.hasOption(answer)
 	}
 	switch all := strings.Join(pairs, ", "); {
 	case all == "":
@@ -121,7 +120,8 @@ func (o askOutput) modelText(questions []question) string {
 	}
 }
 
-// hasOption reports whether the answer is one of the options, or a list of options if several may be chosen.
+// hasOption reports whether the answer is one of the options. If several may be chosen, the answer may be a list of
+// options.
 func (q question) hasOption(answer string) bool {
 	parts := []string{answer}
 	if q.MultiSelect {
@@ -132,7 +132,7 @@ func (q question) hasOption(answer string) bool {
 	})
 }
 
-// answerText decodes one answer: a string, or a list of strings.
+// answerText returns the text of an answer, which is a string or a list of strings.
 func answerText(raw json.RawMessage) string {
 	var s string
 	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {

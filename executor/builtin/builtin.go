@@ -1,4 +1,4 @@
-// Package builtin implements the built-in tools of Claude Code: they read and write real files and run real commands.
+// Package builtin implements the built-in tools of Claude Code. They read and write real files and run real commands.
 //
 // Invalid calls and failures are reported as a [protocol.ToolResult], never as a panic or a Go error. Permissions are
 // checked before a call reaches this package.
@@ -25,49 +25,51 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Options configure Tools. CWD is required.
+// Options configure [New]. CWD is required.
 type Options struct {
 	// CWD is the absolute initial directory of the session.
 	CWD string
-	// AdditionalDirs are further directories that the shell may stay in.
+	// AdditionalDirs are other directories that the shell may change to.
 	AdditionalDirs []string
 	// Environ is the environment of commands ("K=V").
 	Environ []string
-	// OutputDir is the directory for results that are too large to show; it is
-	// created when needed. Empty means such results are truncated.
+	// OutputDir is the directory for results that are too large to show. It is created when needed. Empty means that
+	// such results are truncated.
 	OutputDir string
-	// Clock provides the time, and ids of saved results, cells and work trees. Nil
-	// = the time is constant, and ids are numbers.
+	// Clock provides the time and the ids of saved results, notebook cells and worktrees. Nil means a constant time and
+	// consecutive numbers.
 	Clock Clock
-	// Worktree is the git worktree whose root is CWD. Calls may not change the repository outside of it. Nil means
-	// none.
+	// Worktree is the git worktree whose root is CWD. Calls may not change files of the repository outside of it. Nil
+	// means that CWD is not such a worktree.
 	Worktree *Worktree
-	// Allowed specifies which tools the session has; nil means all.
+	// Allowed reports whether the session has a tool; nil means that it has all.
 	Allowed func(name string) bool
-	// Access specifies which files may be read; nil means all.
+	// Access reports which files may be read; nil means all.
 	Access Access
-	// Hooks runs the hooks of tools; nil means none.
+	// Hooks runs the hooks that tools raise; nil means none.
 	Hooks Hooks
-	// Tasks holds background commands; nil means no background commands. The caller closes it.
+	// Tasks contains the background commands; nil means that commands cannot run in the background. The caller closes
+	// it.
 	Tasks *task.Set
-	// Skills loads skills for the model; nil means none.
+	// Skills loads skills; nil means that no skill is available.
 	Skills Skills
-	// Modes reads and changes the permission mode; nil means it does not change.
+	// Modes reads and changes the permission mode; nil means that the mode does not change.
 	Modes Modes
-	// PlanFile returns the path of the plan file; nil or empty means none.
+	// PlanFile returns the path of the plan file. If it is nil or returns "", plans are not saved.
 	PlanFile func() string
-	// ReadFiles are the files that the model saw in earlier runs of the session, by path, with "\n" between lines.
+	// ReadFiles contains the files that the model saw in earlier runs of the session: content by path, with "\n"
+	// between lines.
 	ReadFiles map[string]string
-	// Answers to AskUserQuestion by question. Answers in the call take precedence.
+	// Answers are answers to AskUserQuestion, by question. Answers in a call take precedence.
 	Answers map[string]string
 }
 
-// Access specifies which files may be used.
+// Access reports which files may be read.
 type Access interface {
-	// IsReadable reports whether a file may be read without asking. A file that may
-	// not is also not written or edited before it has been read.
+	// IsReadable reports whether a file may be read without permission. Otherwise the model must read the file before
+	// it may write or edit it.
 	IsReadable(path string) bool
-	// IsHidden reports whether a deny rule forbids reading a file: searches skip it.
+	// IsHidden reports whether a deny rule forbids reading a file. Searches skip such files.
 	IsHidden(path string) bool
 }
 
@@ -80,10 +82,8 @@ type counterClock struct {
 	last int
 }
 
-// Now returns a constant.
 func (*counterClock) Now() time.Time { return time.Time{} }
 
-// NewID returns the next number.
 func (n *counterClock) NewID() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,7 +95,7 @@ func (n *counterClock) NewID() string {
 type Tools struct {
 	allowed     func(name string) bool
 	registry    map[string]tool.Tool
-	definitions func() []protocol.Tool // sorted by name, computed when first needed
+	definitions func() []protocol.Tool // returns all tools, sorted by name; computed at the first call
 
 	shell *tool.Shell
 	files *files.Files
@@ -103,7 +103,7 @@ type Tools struct {
 
 var _ executor.Executor = (*Tools)(nil)
 
-// New creates the tools of a session. It starts nothing and accesses no file.
+// New creates the tools of a session. It starts no process.
 func New(o Options) (*Tools, error) {
 	if !filepath.IsAbs(o.CWD) {
 		return nil, fmt.Errorf("builtin tools: working directory %q is not absolute", o.CWD)
@@ -118,7 +118,8 @@ func New(o Options) (*Tools, error) {
 	}
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
 	for path, content := range o.ReadFiles {
-		if !filepath.IsAbs(path) { // the path as written in the call
+		// The session recorded the path as written in the call.
+		if !filepath.IsAbs(path) {
 			path = filepath.Join(o.CWD, path)
 		}
 		t.files.Restore(path, content)
@@ -153,10 +154,10 @@ func newShell(o Options) *tool.Shell {
 	return tool.NewShell(s)
 }
 
-// Close ends the background processes of finished commands. It may be called more than once; later commands fail.
+// Close stops the background processes of finished commands. It may be called more than once. Later commands fail.
 func (t *Tools) Close() { t.shell.Close() }
 
-// Tools lists the tools of this session by name, including those that are not simulated.
+// Tools returns the tools of this session, sorted by name, including those that are not simulated.
 func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	definitions := t.definitions()
 	out := make([]protocol.Tool, 0, len(definitions))
@@ -168,8 +169,8 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	return out, nil
 }
 
-// Prepare returns the input of a call that is shown and run: with the defaults that the real CLI shows, and without
-// trailing spaces in text for a file. Input for other tools, and input that is not an object, is returned unchanged.
+// Prepare returns the input of a call as it is shown and run: with the defaults that the real CLI shows, and without
+// trailing spaces in text for a file. It returns input of other tools, and input that is not an object, unchanged.
 func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	if !t.allowed(call.Name) {
 		return call.Input
@@ -177,8 +178,8 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	return t.registry[call.Name].Prepared(call.Input)
 }
 
-// Precheck refuses calls before permission checks: of tools that the session does not have, and with invalid input. Nil
-// means that the call may continue. It is nil for tools of other executors.
+// Precheck refuses a call before permissions are checked: of a tool that the session does not have, or with invalid
+// input. It returns nil for valid calls and for calls of other executors.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[currentName(call.Name)]
 	if !ok {
@@ -237,8 +238,8 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 // Dir returns the current directory, from which relative paths start.
 func (t *Tools) Dir() string { return t.shell.Dir() }
 
-// ObservedInput returns the input of a call for hooks and hosts: with the tool's own keys, and with the absolute path
-// of a read, written or edited file. Nil means the input is unchanged.
+// ObservedInput returns the input of a call for hooks and hosts: with the tool's own keys instead of aliases, and with
+// the absolute path of a read, written or edited file. Nil means that the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	known, _ := t.registry[currentName(call.Name)].WithAliases(call.Input)
 	changed := !bytes.Equal(known, call.Input)
@@ -252,11 +253,11 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	return nil
 }
 
-// TargetFile returns the file that a call reads or writes, as an absolute path; empty means none.
+// TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// Reread returns the file that a call wrote if its content has changed since then, and records the new content; ""
-// means unchanged.
+// Reread returns the path of the file that a call wrote, if its content has changed since then, otherwise "". It
+// records the new content.
 func (t *Tools) Reread(call protocol.ToolUse) string {
 	return t.files.ForAgent(call.Agent).Reread(call)
 }
@@ -264,20 +265,21 @@ func (t *Tools) Reread(call protocol.ToolUse) string {
 // ChangedFile is a file that was changed after the session had written it.
 type ChangedFile = files.ChangedFile
 
-// Changes returns the files that were changed after the session had written them. Each change is returned once, because
-// the caller shows it to the model.
+// Changes returns the files that were changed after the session or, if agent is not nil, that agent had written them.
+// It returns each change once.
 func (t *Tools) Changes(agent *protocol.AgentRef) []ChangedFile {
 	return t.files.ForAgent(agent).Changes()
 }
 
-// ReadFile reads a file as the Read tool does, whether or not the session has that tool; 0 for first and lines means
-// the whole file. Edits may follow, as after a Read.
+// ReadFile reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
+// from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
 func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) protocol.ToolResult {
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// snapshotFor returns the snapshot of repositories for Bash. Results tell the model what a command has changed only
-// in modes in which the user is not asked.
+// snapshotFor returns the function with which Bash records the state of a repository, so that results can list the
+// changes of a command. The function returns nil unless the session has Edit and a permission mode in which the user is
+// not asked.
 func (t *Tools) snapshotFor(o Options) func(context.Context, string) *gitworktree.Snapshot {
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
 		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// reviewFinding is one result of a review, with its keys in the order in which hosts receive them.
+// reviewFinding is one finding of a review. Its keys have the order in which hosts receive them.
 type reviewFinding struct {
 	File         string   `json:"file"`
 	Line         *float64 `json:"line,omitempty"`
@@ -27,7 +27,7 @@ type findings struct {
 	Findings []reviewFinding `json:"findings"`
 }
 
-// Limits of a report.
+// Limits of ReportFindings: the number of findings, and the lengths of labels in characters.
 const (
 	maxFindings     = 32
 	maxShortSummary = 60
@@ -41,12 +41,12 @@ func reportFindingsTool() tool.Tool {
 		tool.Required("file", tool.String("The file, from the root of the repository")),
 		tool.Optional("line", tool.Integer("The line in it")),
 		tool.Required("summary", tool.String("What is wrong")),
-		tool.Optional("short_summary", tool.Schema{Type: "string", Description: "The same as a label", Max: maxShortSummary}),
+		tool.Optional("short_summary", tool.Schema{Type: "string", Description: "Short form of the summary", Max: maxShortSummary}),
 		tool.Required("failure_scenario", tool.String("What leads to a wrong outcome")),
 		tool.Optional("category", tool.Schema{Type: "string", Description: "The kind of finding", Max: maxCategory}),
 		tool.Optional("severity", tool.String("How much it matters", "important", "pre_existing", "nit")),
-		tool.Optional("verdict", tool.String("What a second look said", "CONFIRMED", "PLAUSIBLE")),
-		tool.Optional("outcome", tool.String("What became of it", "fixed", "skipped", "no_change_needed")),
+		tool.Optional("verdict", tool.String("Result of a second review", "CONFIRMED", "PLAUSIBLE")),
+		tool.Optional("outcome", tool.String("What was done about the finding", "fixed", "skipped", "no_change_needed")),
 	))
 	found.Max = maxFindings
 	return tool.Tool{

@@ -10,17 +10,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Modes reads and changes the permission mode, for the tools that start and end plan mode.
+// Modes reads and changes the permission mode, for the tools EnterPlanMode and ExitPlanMode.
 type Modes interface {
 	Mode() protocol.PermissionMode
 	SetMode(protocol.PermissionMode) error
-	ModeAfterPlan() protocol.PermissionMode // the mode after plan mode
+	ModeAfterPlan() protocol.PermissionMode // the mode that follows plan mode
 }
 
-// planTools is the state of the plan mode tools.
 type planTools struct {
 	modes Modes         // nil means the mode does not change
-	file  func() string // path of the plan file; nil or empty means none
+	file  func() string // returns the path of the plan file; nil, or a result of "", means none
 }
 
 func (p *planTools) tools() []tool.Tool {
@@ -64,8 +63,8 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	}
 }
 
-// exitPlanMode ends plan mode. The plan is taken from the call and saved in the plan file. If the call has none, the
-// plan is the content of that file. If the host's answer has set a mode, that mode is kept.
+// exitPlanMode ends plan mode. The plan in the call is saved in the plan file. If the call has no plan, the content of
+// that file is used. A mode that the host has already set is kept.
 func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
 	plan, path := p.currentPlan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."
@@ -87,14 +86,15 @@ func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) to
 	return r
 }
 
-// currentPlan returns the plan, nil means none, and the path of the plan file.
+// currentPlan returns the plan, or nil without one, and the path of the file that contains it, or "".
 func (p *planTools) currentPlan(given *string) (plan *string, path string) {
 	if p.file != nil {
 		path = p.file()
 	}
 	if given != nil && *given != "" {
 		if path == "" || os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(*given), 0o600) != nil {
-			path = "" // a plan that cannot be saved is still valid
+			// A plan that cannot be saved is still valid.
+			path = ""
 		}
 		return given, path
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolStates holds the tools of one session, grouped by the state that they share.
+// toolStates contains the states of a session's tools. Tools that share a state have one field.
 type toolStates struct {
 	files     *files.Files
 	finder    *files.Finder
@@ -27,7 +27,7 @@ type toolStates struct {
 	answers   answers
 }
 
-// allTools returns the tools sorted by name: those that run, and those that have no effect here.
+// allTools returns all tools, sorted by name, including those that are not simulated.
 func (f toolStates) allTools() []tool.Tool {
 	list := f.runnableTools()
 	for _, t := range claudecode.Tools() {
@@ -39,8 +39,8 @@ func (f toolStates) allTools() []tool.Tool {
 	return list
 }
 
-// runnableTools returns the tools that run. Each family lists its own, so that a tool of an
-// existing family is added in the file of the family only.
+// runnableTools returns the tools that are simulated. A new tool of an existing family is added only in the file of the
+// family.
 func (f toolStates) runnableTools() []tool.Tool {
 	return slices.Concat(
 		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictToWorktree(files.Tools(f.files)),
@@ -48,7 +48,7 @@ func (f toolStates) runnableTools() []tool.Tool {
 	)
 }
 
-// currentName returns the current name of a tool that older clients call by another name.
+// currentName returns TaskStop for its older names. Other names are returned unchanged.
 func currentName(name string) string {
 	if t := claudecode.ToolNamed(name); t.Name == "TaskStop" {
 		return t.Name
@@ -56,7 +56,7 @@ func currentName(name string) string {
 	return name
 }
 
-// Definitions returns the tools as a session lists them, sorted by name.
+// Definitions returns the definitions of all built-in tools, sorted by name.
 func Definitions() []protocol.Tool {
 	tools := toolStates{}.allTools()
 	out := make([]protocol.Tool, len(tools))
@@ -66,14 +66,14 @@ func Definitions() []protocol.Tool {
 	return out
 }
 
-// ReadOnlyCall reports that the call may run in parallel with others: its tool only reads, or it is a Bash command
-// that only reads. MCP tools declare this themselves ([protocol.Tool.ReadOnly]).
+// ReadOnlyCall reports whether the call may run in parallel with others: its tool only reads, or it is a Bash command
+// that only reads. MCP tools declare this in [protocol.Tool.ReadOnly].
 func ReadOnlyCall(use protocol.ToolUse) bool {
 	return use.Name == "Bash" && bash.ReadOnly(use.Input) || claudecode.ToolNamed(use.Name).ReadOnly
 }
 
-// ReplaceOutput returns the text that the model receives for an output that a hook put in place of a tool's output. It
-// returns false for tools other than Bash, and if the output does not have the structure of Bash output.
+// ReplaceOutput returns the text that the model receives if a hook replaced the output of a tool. It returns false for
+// tools other than Bash, and if the output does not have the structure of Bash output.
 func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool) {
 	if name != "Bash" {
 		return protocol.Content{}, false
@@ -81,8 +81,8 @@ func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool)
 	return bash.ReplaceOutput(output)
 }
 
-// ShapeResult gives a canned text the structure of the tool's real result, if the text
-// determines it (spec: cli-contract 9.8).
+// ShapeResult returns a canned text with the structured output of the real tool, as far as the text determines it
+// (spec: cli-contract 9.8).
 func ShapeResult(call protocol.ToolUse, s string) protocol.ToolResult {
 	r := tool.Text(s, nil)
 	switch call.Name {
@@ -111,7 +111,7 @@ func ShapeResult(call protocol.ToolUse, s string) protocol.ToolResult {
 
 func agentTools() []tool.Tool { return []tool.Tool{agentTool("Agent"), agentTool("Task")} }
 
-// agentTool returns the definition of a tool that the agent executor runs.
+// agentTool returns the definition of a tool that another executor runs.
 func agentTool(name string) tool.Tool {
 	return tool.Tool{
 		Name:        name,
@@ -128,17 +128,17 @@ func agentTool(name string) tool.Tool {
 			tool.Optional("mode", tool.String("The permission mode of the agent")),
 			tool.Optional("isolation", tool.String("Where the agent works")),
 		),
-		Run: cannedRun("has no agents in this session"),
+		Run: needsResultRun("has no agents in this session"),
 	}
 }
 
-// unsimulatedTool returns a tool that is only listed: its effect is not simulated.
+// unsimulatedTool returns a tool that is listed but can only be answered by a scenario.
 func unsimulatedTool(name string) tool.Tool {
 	t := tool.Tool{
 		Name:        name,
 		Description: "Listed for completeness; not simulated. Give calls a canned result.",
 		Input:       tool.Schema{Type: "object", AllowsUnknown: true},
-		Run:         cannedRun("is not simulated"),
+		Run:         needsResultRun("is not simulated"),
 	}
 	if name == "SendMessage" {
 		t.Prepare = describeMessage
@@ -157,7 +157,7 @@ func unsimulatedTool(name string) tool.Tool {
 	return t
 }
 
-// describeMessage adds the keys that the CLI derives from a message: its recipient and its text.
+// describeMessage adds the keys that the real CLI derives from a message: its recipient and its text.
 func describeMessage(in *tool.Keys) bool {
 	var to, text string
 	if json.Unmarshal(in.Get("to"), &to) != nil || json.Unmarshal(in.Get("message"), &text) != nil {
@@ -173,8 +173,8 @@ func describeMessage(in *tool.Keys) bool {
 	return true
 }
 
-// cannedRun returns a Run for calls that only a scenario can answer.
-func cannedRun(reason string) tool.Run {
+// needsResultRun returns a Run that fails, because only the scenario can give the call a result.
+func needsResultRun(reason string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
 		return tool.ResultOf(tool.NeedsResult(call.Name, reason))
 	}

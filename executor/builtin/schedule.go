@@ -21,12 +21,12 @@ import (
 // maxJobs is the maximum number of scheduled jobs.
 const maxJobs = 50
 
-// cronJobs holds the scheduled prompts of a session.
+// cronJobs stores the scheduled prompts of a session. They are listed and deleted, but never run.
 type cronJobs struct {
 	tasks   *task.Set // nil means no background tasks
 	clock   tool.Clock
-	dir     string // project directory, which contains the file of durable jobs
-	session string // session id, if known
+	dir     string // project directory; it contains the file of durable jobs
+	session string // session id; empty means unknown
 }
 
 type cronInput struct {
@@ -43,11 +43,11 @@ func (s *cronJobs) tools() []tool.Tool {
 func cronCreateTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
 		Name:        "CronCreate",
-		Description: "Schedules a prompt. Nothing here runs it when its time has come.",
+		Description: "Schedules a prompt. claudeless stores the job but does not run it.",
 		Input: tool.Object(
-			tool.Required("cron", tool.String("When, in five fields: minute, hour, day of the month, month, day of the week")),
+			tool.Required("cron", tool.String("Cron expression with five fields: minute, hour, day of the month, month, day of the week")),
 			tool.Required("prompt", tool.String("The prompt")),
-			tool.Optional("recurring", tool.Boolean("At every such time (the default), or only at the next")),
+			tool.Optional("recurring", tool.Boolean("Run at every matching time (default), or only at the next one")),
 			tool.Optional("durable", tool.Boolean("Keep it in a file for later sessions")),
 		),
 		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in cronInput) *protocol.ToolResult {
@@ -58,7 +58,7 @@ func cronCreateTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// newCron parses the schedule of a new job, or returns the result that explains why it is invalid.
+// newCron parses the schedule of a new job and checks it. The second result explains why it is invalid.
 func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Schedule, *protocol.ToolResult) {
 		return task.Schedule{}, new(tool.Refuse(format, args...))
@@ -84,7 +84,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	case s.tasks == nil:
 		return tool.NeedsResult("CronCreate", "has no background in this session")
 	}
-	j := storedCronJob{Job: s.tasks.NewJob(c, in.Prompt), durable: in.Durable}
+	j := cronJob{Job: s.tasks.NewJob(c, in.Prompt), durable: in.Durable}
 	j.Recurring = in.Recurring == nil || *in.Recurring
 	kept, lasts := "Session-only (not written to disk, dies when Claude exits)", "It will fire once then auto-delete."
 	kind := "one-shot task"
@@ -99,17 +99,17 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	} else {
 		s.tasks.Schedule(j.Job)
 	}
-	return tool.Text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.timeOfDay(), kept, lasts), struct {
+	return tool.Text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.nextRunText(), kept, lasts), struct {
 		ID        string  `json:"id"`
 		Human     string  `json:"humanSchedule"`
 		Recurring bool    `json:"recurring"`
 		Durable   bool    `json:"durable"`
 		Next      float64 `json:"nextFireAt"`
-		MaxAge    int64   `json:"maxAgeMs,omitempty"` // maximum age of recurring jobs
+		MaxAge    int64   `json:"maxAgeMs,omitempty"` // set for recurring jobs
 	}{j.ID, c.String(), j.Recurring, in.Durable, j.NextRun(), maxAge(j.Recurring)})
 }
 
-// maxAge returns the milliseconds after which a recurring job ends; 0 means it does not recur.
+// maxAge returns the milliseconds after which a recurring job expires; 0 for other jobs.
 func maxAge(recurring bool) int64 {
 	if !recurring {
 		return 0
@@ -126,7 +126,8 @@ func cronListTool(s *cronJobs) tool.Tool {
 	}
 }
 
-// listedJob is a job in the form that hosts receive. Durable is set for jobs of the session.
+// listedJob is a job in the form that hosts receive. Durable is false for jobs of the session and nil for jobs in the
+// file.
 type listedJob struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`
@@ -152,7 +153,7 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 			kept, l.Durable = " [session-only]", new(bool)
 		}
 		out.Jobs = append(out.Jobs, l)
-		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.timeOfDay(), promptSummary(j.Prompt)))
+		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.nextRunText(), promptSummary(j.Prompt)))
 	}
 	if len(lines) == 0 {
 		return tool.Text("No scheduled jobs.", out)
@@ -160,7 +161,7 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-// promptSummary returns the first line of a prompt, truncated for a list.
+// promptSummary returns the first line of a prompt, truncated to 80 UTF-16 units.
 func promptSummary(prompt string) string {
 	const most = 80
 	line, _, more := strings.Cut(prompt, "\n")
@@ -180,7 +181,7 @@ func cronDeleteTool(s *cronJobs) tool.Tool {
 		Description: "Cancels a scheduled prompt.",
 		Input:       tool.Object(tool.Required("id", tool.String("The job"))),
 		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in struct{ ID string }) *protocol.ToolResult {
-			if slices.ContainsFunc(s.allJobs(), func(j storedCronJob) bool { return j.ID == in.ID }) {
+			if slices.ContainsFunc(s.allJobs(), func(j cronJob) bool { return j.ID == in.ID }) {
 				return nil
 			}
 			return new(tool.Refuse("No scheduled job with id '%s'", in.ID))
@@ -195,7 +196,7 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 		gone = s.tasks.Unschedule(func(j task.Job) bool { return j.ID == in.ID })
 	}
 	durable := s.durableJobs()
-	if left := slices.DeleteFunc(slices.Clone(durable), func(j storedCronJob) bool { return j.ID == in.ID }); len(left) < len(durable) {
+	if left := slices.DeleteFunc(slices.Clone(durable), func(j cronJob) bool { return j.ID == in.ID }); len(left) < len(durable) {
 		gone++
 		if err := s.writeJobs(left); err != nil {
 			return tool.Fail("%v", err)
@@ -209,32 +210,32 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 	}{in.ID})
 }
 
-// storedCronJob is a scheduled prompt, stored in the session or in a file.
-type storedCronJob struct {
+// cronJob is a scheduled prompt of the session or of the file.
+type cronJob struct {
 	task.Job
 	durable bool
-	stored  json.RawMessage // the job as stored in the file; nil means that it is not stored
+	stored  json.RawMessage // the job as written in the file; nil means that it is not there yet
 }
 
-// timeOfDay returns the next time at which the job runs, to the minute.
-func (j storedCronJob) timeOfDay() string {
+// nextRunText returns the time of the next run, rounded to a minute.
+func (j cronJob) nextRunText() string {
 	at := time.UnixMilli(int64(math.Round(j.NextRun()))).In(j.Created.Location())
 	return at.Round(time.Minute).Format("Jan 2 3:04pm")
 }
 
-// allJobs lists all jobs, those in the file first.
-func (s *cronJobs) allJobs() []storedCronJob {
+// allJobs returns the jobs in the file, followed by those of the session.
+func (s *cronJobs) allJobs() []cronJob {
 	all := s.durableJobs()
 	if s.tasks != nil {
 		for _, j := range s.tasks.Scheduled() {
-			all = append(all, storedCronJob{Job: j})
+			all = append(all, cronJob{Job: j})
 		}
 	}
 	return all
 }
 
-// storedJob is a job in the file. The creator fields are set if the session knows them.
-type storedJob struct {
+// fileJob is the format of a job in the file.
+type fileJob struct {
 	ID        string `json:"id"`
 	Cron      string `json:"cron"`
 	Prompt    string `json:"prompt"`
@@ -251,16 +252,16 @@ type jobFile struct {
 
 func (s *cronJobs) jobsPath() string { return filepath.Join(s.dir, ".claude", "scheduled_tasks.json") }
 
-// durableJobs reads the file and skips entries that are not jobs.
-func (s *cronJobs) durableJobs() []storedCronJob {
+// durableJobs returns the jobs in the file. It skips entries that are not valid.
+func (s *cronJobs) durableJobs() []cronJob {
 	var file jobFile
 	data, err := os.ReadFile(s.jobsPath())
 	if err != nil || json.Unmarshal(data, &file) != nil {
 		return nil
 	}
-	var list []storedCronJob
+	var list []cronJob
 	for _, raw := range file.Tasks {
-		var kept storedJob
+		var kept fileJob
 		if json.Unmarshal(raw, &kept) != nil || kept.ID == "" {
 			continue
 		}
@@ -268,18 +269,18 @@ func (s *cronJobs) durableJobs() []storedCronJob {
 		if !ok {
 			continue
 		}
-		list = append(list, storedCronJob{durable: true, stored: raw, Job: task.Job{
+		list = append(list, cronJob{durable: true, stored: raw, Job: task.Job{
 			ID: kept.ID, Cron: c, Prompt: kept.Prompt, Recurring: kept.Recurring, Created: time.UnixMilli(kept.Created).In(s.clock.Now().Location()),
 		}})
 	}
 	return list
 }
 
-func (s *cronJobs) writeJobs(list []storedCronJob) error {
+func (s *cronJobs) writeJobs(list []cronJob) error {
 	file := jobFile{Tasks: []json.RawMessage{}}
 	for _, j := range list {
 		if j.stored == nil {
-			raw, err := protocol.Marshal(storedJob{
+			raw, err := protocol.Marshal(fileJob{
 				ID: j.ID, Cron: j.Cron.Expression(), Prompt: j.Prompt, Created: j.Created.UnixMilli(), Recurring: j.Recurring,
 				Session: s.session, Project: s.dir, SignIn: "none",
 			})

@@ -237,7 +237,7 @@ func TestGrepFaults(t *testing.T) {
 		`\Qa\E`:           "    (?:\\Qa\\E)\n       ^^\nerror: unrecognized escape sequence",
 		`a{99999999999}`:  "    (?:a{99999999999})\n         ^^^^^^^^^^^\nerror: decimal literal invalid",
 		`a**(`:            "    (?:a**()\n    ^\nerror: unclosed group",
-		`(b{1000}){1000}`: "    (?:(b{1000}){1000})\n                ^^^^^^\nerror: ripgrep counts so far, the simulated search does not",
+		`(b{1000}){1000}`: "    (?:(b{1000}){1000})\n                ^^^^^^\nerror: ripgrep allows this count, but the simulated search does not",
 		`a\1`:             "    (?:a\\1)\n        ^^\nerror: backreferences are not supported" + pcre,
 		`(?=a)`:           "    (?:(?=a))\n       ^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,
 		`(?<!a)b`:         "    (?:(?<!a)b)\n       ^^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,

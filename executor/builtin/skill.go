@@ -9,20 +9,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Skill is a loaded skill: its text for the model, and the tools that the model may then use without asking.
+// Skill is a loaded skill: its text for the model, and the tools that the model may use without permission while it
+// follows the skill.
 type Skill struct {
 	Name  string
 	Text  string
 	Tools []string
-	// Previous is the text of the skill that is already in the conversation; empty means none.
+	// Previous is the text of this skill that is already in the conversation; empty means none.
 	Previous string
 }
 
 // Skills loads the skills of a session.
 type Skills interface {
-	// Skill loads a skill; the error explains why it is not available.
+	// Skill loads a skill. The error explains why it is not available.
 	Skill(ctx context.Context, name, args string) (Skill, error)
-	// Check returns the error of a skill that is not available, before permission is asked.
+	// Check returns an error if a skill is not available. It is called before permissions are checked.
 	Check(name string) error
 }
 
@@ -51,7 +52,7 @@ func skillTool(s Skills) tool.Tool {
 	}
 }
 
-// loadSkill returns a one-line result and adds the skill's text to the conversation after it.
+// loadSkill returns a short result. The text of the skill follows it as an event.
 func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
 	if s != nil {

@@ -29,14 +29,14 @@ type checklistTask struct {
 
 // Hooks runs user code around the tools.
 type Hooks interface {
-	// Script is shell code that runs before each command, in its shell.
+	// Script returns shell code that runs before each command, in the command's shell.
 	Script() string
-	// RunHooks runs the hooks of an event that a tool raises. A non-empty feedback
-	// prevents the action; the events are shown before the result.
+	// RunHooks runs the hooks of an event that a tool raises. A feedback that is not empty prevents the action. The
+	// events shown precede the result.
 	RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event)
 }
 
-// checklist is the model's task list, which is unrelated to background tasks.
+// checklist is the task list of the model. It is unrelated to background tasks.
 type checklist struct {
 	hooks Hooks // nil means none
 
@@ -44,7 +44,7 @@ type checklist struct {
 	tasks []*checklistTask
 }
 
-// findTask returns the task with this id; l.mu must be held.
+// findTask returns the task with this id, or nil. l.mu must be locked.
 func (l *checklist) findTask(id string) *checklistTask {
 	for _, k := range l.tasks {
 		if k.ID == id && !k.deleted {
@@ -65,7 +65,7 @@ func taskCreateTool(l *checklist) tool.Tool {
 		Input: tool.Object(
 			tool.Required("subject", tool.String("Short title")),
 			tool.Required("description", tool.String("What has to be done")),
-			tool.Optional("activeForm", tool.String("The title worded as being done")),
+			tool.Optional("activeForm", tool.String("Title in the present continuous form")),
 			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Anything to keep with the task", AllowsUnknown: true}),
 		),
 		RenameAliases: func(in *tool.Keys) (string, bool) {
@@ -120,7 +120,6 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 	return r
 }
 
-// hookTask returns the description of a task for hooks.
 func (k *checklistTask) hookTask() protocol.HookTask {
 	return protocol.HookTask{TaskID: k.ID, TaskSubject: k.Subject, TaskDescription: k.Description}
 }
@@ -152,7 +151,8 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 		return tool.Text("Task not found", out)
 	}
 	view := *k
-	view.Blocks, view.BlockedBy, view.Owner = slices.Clone(k.Blocks), slices.Clone(k.BlockedBy), "" // only lists contain them
+	// Only TaskList shows the owner.
+	view.Blocks, view.BlockedBy, view.Owner = slices.Clone(k.Blocks), slices.Clone(k.BlockedBy), ""
 	out.Task = &view
 	lines := []string{"Task #" + k.ID + ": " + k.Subject, "Status: " + k.Status, "Description: " + k.Description}
 	if len(k.BlockedBy) > 0 {
@@ -221,7 +221,7 @@ func taskUpdateTool(l *checklist) tool.Tool {
 			tool.Required("taskId", tool.String("Number of the task")),
 			tool.Optional("subject", tool.String("New title")),
 			tool.Optional("description", tool.String("New description")),
-			tool.Optional("activeForm", tool.String("New title worded as being done")),
+			tool.Optional("activeForm", tool.String("New title in the present continuous form")),
 			tool.Optional("status", tool.String("New status; deleted removes the task", "pending", "in_progress", "completed", "deleted")),
 			tool.Optional("owner", tool.String("Who does it")),
 			tool.Optional("addBlocks", tool.List("Tasks that wait for this one", tool.String(""))),
@@ -273,7 +273,7 @@ func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Resu
 	return r
 }
 
-// runCompletedHooks runs the hooks before a task is marked as completed.
+// runCompletedHooks runs the TaskCompleted hooks if the update completes a task.
 func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
 	l.mu.Lock()
 	k := l.findTask(in.TaskID)
@@ -281,9 +281,9 @@ func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (
 		l.mu.Unlock()
 		return "", nil
 	}
-	told := k.hookTask()
+	hookTask := k.hookTask()
 	l.mu.Unlock()
-	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookTask: told})
+	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookTask: hookTask})
 }
 
 func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
@@ -302,7 +302,8 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 		}
 	}
 	status := k.Status
-	if in.Status != nil && *in.Status == "deleted" { // all other fields are ignored
+	// All other fields are ignored.
+	if in.Status != nil && *in.Status == "deleted" {
 		k.Status, k.deleted = *in.Status, true
 		out.Success, out.UpdatedFields, out.StatusChange = true, []string{k.Status}, &statusChange{status, k.Status}
 		return tool.Text("Updated task #"+k.ID+" "+k.Status, out)
@@ -314,7 +315,7 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 	set("status", &k.Status, in.Status)
 	out.UpdatedFields = append(out.UpdatedFields, l.addDependencies(k, in)...)
 	if len(in.Metadata) > 0 {
-		k.merge(in.Metadata)
+		k.mergeMetadata(in.Metadata)
 		out.UpdatedFields = append(out.UpdatedFields, "metadata")
 	}
 	if k.Status != status {
@@ -324,8 +325,8 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
 }
 
-// addDependencies adds dependencies on both sides and returns the new dependencies of k, including unknown tasks
-// (observed with 2.1.329). l.mu must be held.
+// addDependencies records dependencies in both tasks. It returns the names of the changed fields of k. Ids of unknown
+// tasks count as changes (observed with 2.1.329). l.mu must be locked.
 func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
 	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {
@@ -351,7 +352,7 @@ func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (chang
 	return changed
 }
 
-func (k *checklistTask) merge(keys map[string]json.RawMessage) {
+func (k *checklistTask) mergeMetadata(keys map[string]json.RawMessage) {
 	if k.metadata == nil {
 		k.metadata = map[string]json.RawMessage{}
 	}
@@ -370,7 +371,6 @@ type todo struct {
 	ActiveForm string `json:"activeForm"`
 }
 
-// todoList is the session's todo list.
 type todoList struct {
 	mu    sync.Mutex
 	todos []todo
@@ -384,8 +384,8 @@ func todoWriteTool(l *todoList) tool.Tool {
 		Description: "Replaces the session's list of things to do.",
 		Input: tool.Object(tool.Required("todos", tool.List("The whole new list", tool.OpenObject(
 			tool.Required("content", tool.NonEmpty("What to do", "Content cannot be empty")),
-			tool.Required("status", tool.String("How far it is", "pending", "in_progress", "completed")),
-			tool.Required("activeForm", tool.NonEmpty("The same, worded as being done", "Active form cannot be empty")),
+			tool.Required("status", tool.String("Progress", "pending", "in_progress", "completed")),
+			tool.Required("activeForm", tool.NonEmpty("The item in the present continuous form", "Active form cannot be empty")),
 		)))),
 		Run: tool.TypedRun(l, todoWrite),
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// The limits of a wakeup delay.
+// The limits of the delay of a wakeup.
 const (
 	shortestWait = time.Minute
 	longestWait  = time.Hour
@@ -35,11 +35,11 @@ type wakeupOutput struct {
 func scheduleWakeupTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
 		Name:        "ScheduleWakeup",
-		Description: "Says when a loop goes on. Nothing here wakes it.",
+		Description: "Schedules the next run of a loop. claudeless stores the wakeup but does not run it.",
 		Input: tool.Object(
-			tool.Optional("delaySeconds", tool.Num("Seconds until then: 60 to 3600")),
-			tool.Optional("reason", tool.String("Why then")),
-			tool.Optional("prompt", tool.String("What the loop goes on with")),
+			tool.Optional("delaySeconds", tool.Num("Seconds until the next run: 60 to 3600")),
+			tool.Optional("reason", tool.String("Reason for the delay")),
+			tool.Optional("prompt", tool.String("Prompt of the next run")),
 			tool.Optional("stop", tool.Boolean("End the loop")),
 			tool.Optional("noop", tool.Boolean("Nothing has changed")),
 		),
@@ -69,7 +69,8 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 	now := s.clock.Now()
 	at := wakeupAt(now, time.Duration(delay)*time.Second)
 	s.tasks.Unschedule(isWakeup)
-	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())) // a minute of a day is always valid
+	// A minute of the day is always valid.
+	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()))
 	j := s.tasks.NewJob(c, *in.Prompt)
 	j.At = at
 	s.tasks.Schedule(j)
@@ -79,7 +80,8 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
 }
 
-// wakeupAt returns the first full minute after a delay, or the previous one if that exceeds the limit.
+// wakeupAt returns the first full minute that is not before the end of a delay. If that exceeds longestWait, it returns
+// the minute before.
 func wakeupAt(now time.Time, delay time.Duration) time.Time {
 	at := now.Add(delay)
 	full := at.Truncate(time.Minute)

@@ -17,26 +17,26 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// worktree is the git work tree that the session has moved into.
+// worktree is the git worktree in which the session works.
 type worktree struct {
 	gitworktree.Worktree
 	previousDir string // previous directory of the session
-	isOwned     bool   // created or selected by name, so it may be removed
+	isOwned     bool   // the session created it or selected it by name, so it may remove it
 	isAgents    bool   // an agent works in it, not the session
 }
 
-// worktrees moves the session into work trees and back.
+// worktrees moves the session into a git worktree and back.
 type worktrees struct {
 	shell *tool.Shell
 	git   gitworktree.Git
-	clock tool.Clock // provides names of work trees
+	clock tool.Clock // provides the numbers for random names
 	dir   string     // initial directory of the session
 
 	mu   sync.Mutex
-	tree *worktree // current work tree; nil means none
+	tree *worktree // worktree in which the session works; nil means none
 }
 
-// Worktree means that tools work in a git worktree from the start.
+// Worktree is a git worktree in which the session works from the start.
 type Worktree struct {
 	gitworktree.Worktree
 	PreviousDir string // directory to which the session returns
@@ -60,7 +60,8 @@ func (s *worktrees) currentWorktree() (worktree, bool) {
 	return *s.tree, true
 }
 
-// checkInWorktree refuses a change of a repository file that is outside the session's work tree; nil means allowed.
+// checkInWorktree refuses to change a file of the repository that is outside of the session's worktree. Nil means
+// allowed.
 func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	w, inside := s.currentWorktree()
 	if !inside || isWithin(w.Path, path) || !isWithin(w.Top, path) {
@@ -73,8 +74,8 @@ func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
 }
 
-// restrictToWorktree wraps the tools that change the file of a parameter file_path, so that they stay
-// within the work tree.
+// restrictToWorktree wraps the tools that change the file in file_path, so that they refuse files outside of the
+// worktree.
 func (s *worktrees) restrictToWorktree(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
 		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ClassWrite && row.Subject == "file_path" {
@@ -105,7 +106,7 @@ func isWithin(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// enter enters a work tree and records it.
+// enter makes w the worktree of the session and changes to its directory.
 func (s *worktrees) enter(w worktree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +126,8 @@ func (s *worktrees) tools() []tool.Tool {
 func enterWorktreeTool(s *worktrees) tool.Tool {
 	return tool.Tool{
 		Name:        "EnterWorktree",
-		Description: "Moves the session into a git work tree, a new one or one that exists.",
-		Input:       tool.Object(tool.Optional("name", tool.String("Name of the new work tree")), tool.Optional("path", tool.String("A work tree that exists"))),
+		Description: "Moves the session into a new or existing git worktree.",
+		Input:       tool.Object(tool.Optional("name", tool.String("Name of the new worktree")), tool.Optional("path", tool.String("Path of an existing worktree"))),
 		Check: tool.TypedCheck(s, func(_ context.Context, s *worktrees, in enterWorktreeInput) *protocol.ToolResult {
 			if r := tool.InvalidInput("EnterWorktree", in.issues()); r != nil {
 				return r
@@ -198,7 +199,7 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 	}{w.Path, w.Branch, message})
 }
 
-// String describes a work tree: “path” on branch “name”.
+// String formats a worktree for messages: “path” on branch “name”.
 func (w worktree) String() string {
 	if w.Branch == "" {
 		return "“" + w.Path + "”"
@@ -206,13 +207,15 @@ func (w worktree) String() string {
 	return "“" + w.Path + "” on branch “" + w.Branch + "”"
 }
 
-// newTreeName returns a name for a work tree without one.
+// newTreeName returns a random name for a worktree.
 func (s *worktrees) newTreeName() string {
-	n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64) // not a number: the first words
+	// An id that is not hexadecimal counts as 0.
+	n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64)
 	return gitworktree.RandomName(n)
 }
 
-// makeTree creates the work tree with a name, or uses the existing one.
+// makeTree creates the worktree with this name, or uses an existing one, and sets w. head is the beginning of the
+// message.
 func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
 	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {
@@ -225,7 +228,7 @@ func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (hea
 	return "Created worktree at", nil
 }
 
-// findTree finds the work tree at a path.
+// findTree sets w to the existing worktree at path. Its result explains why that is not possible; nil means success.
 func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))
@@ -268,8 +271,8 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 		Name:        "ExitWorktree",
 		Description: "Moves the session back to where it was before EnterWorktree.",
 		Input: tool.Object(
-			tool.Required("action", tool.String("What becomes of the work tree", "keep", "remove")),
-			tool.Optional("discard_changes", tool.Boolean("Remove it even if work in it is lost")),
+			tool.Required("action", tool.String("Whether to keep or to remove the worktree", "keep", "remove")),
+			tool.Optional("discard_changes", tool.Boolean("Remove the worktree even if it contains unsaved work")),
 		),
 		Check: tool.TypedCheck(s, func(ctx context.Context, s *worktrees, in exitWorktreeInput) *protocol.ToolResult {
 			_, _, refusal := s.worktreeToLeave(ctx, in)
@@ -279,8 +282,8 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 	}
 }
 
-// worktreeToLeave returns the work tree to leave and the unsaved work in it, or the result that explains why it
-// cannot be left.
+// worktreeToLeave returns the current worktree and the unsaved work in it. The last result explains why the session
+// cannot leave it; nil means that it can.
 func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
 	w, inside := s.currentWorktree()
 	no := func(format string, args ...any) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
@@ -310,7 +313,7 @@ func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (
 	return w, u, nil
 }
 
-// pluralize formats a number of things; "" for zero.
+// pluralize returns a number with its noun; "" for zero.
 func pluralize(n int, noun string) string {
 	switch n {
 	case 0:

@@ -86,7 +86,6 @@ func (a *Agents) find(to string) *agentRun {
 	return nil
 }
 
-// list runs ListAgents.
 func (a *Agents) list() protocol.ToolResult {
 	type row struct {
 		Name   string `json:"name"`

@@ -320,7 +320,6 @@ type forkedResult struct {
 	UsedLine string `json:"toolsUsedLine,omitempty"`
 }
 
-// forkedSkillResult returns the result of a Skill call.
 func (w *agentRun) forkedSkillResult(name string) protocol.ToolResult {
 	used := w.toolsUsedLine()
 	text := `Skill "` + name + "\" completed (forked execution).\n\nResult:\n" + w.answerText()
@@ -347,7 +346,6 @@ func (w *agentRun) answerText() string {
 	}
 }
 
-// transcriptPath returns the path of the agent's transcript.
 func (w *agentRun) transcriptPath() string {
 	path, kept := strings.CutSuffix(w.agents.options.Session.Options().State.Snapshot().TranscriptPath, ".jsonl")
 	if !kept {

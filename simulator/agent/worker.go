@@ -20,7 +20,6 @@ import (
 // stopBlockCap is the number of consecutive times that SubagentStop hooks may make an agent continue.
 const stopBlockCap = 8
 
-// agentRun is one run of an agent.
 type agentRun struct {
 	agents     *Agents
 	task       *task.Task

@@ -83,7 +83,6 @@ func (c promptCommand) text(ctx context.Context, args string) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// promptUsage lists the arguments of a prompt.
 func promptUsage(arguments []mcp.PromptArgument) string {
 	names := make([]string, len(arguments))
 	for i, a := range arguments {

@@ -26,7 +26,6 @@ type hookCall struct {
 	ids       []string   // new ids for attachments with their own, one for each hook
 }
 
-// hookResult is the result of one hook.
 type hookResult struct {
 	entry  *hookEntry
 	id     string // id of the hook in its frames

@@ -24,7 +24,6 @@ type Trace struct {
 	StopHooks *protocol.StopHooks
 }
 
-// reportCompactionHook records the result of a hook around a compaction.
 func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
 	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.isDetached {
 		return
@@ -218,7 +217,6 @@ func FileChanged(name, toolUseID, file string) (string, protocol.Event) {
 	return text, t.AttachmentEvents()[0]
 }
 
-// attachOutcome adds an attachment that describes the outcome of a hook.
 func (t *Trace) attachOutcome(c *hookCall, kind string, fields ...protocol.Field) {
 	t.addAttachment(c, kind, append(originFields(c), fields...))
 }

@@ -358,7 +358,6 @@ func (o *Outcome) refusePrompt(c *hookCall, reason, suffix string, outcome proto
 	o.Notices = append(o.Notices, promptRefusedEvent(c, text, outcome))
 }
 
-// refuseCall stops a call before it runs.
 func (o *Outcome) refuseCall(text string) { setIfUnset(&o.NotExecuted, text) }
 
 func setIfUnset(field *string, value string) {

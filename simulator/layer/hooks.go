@@ -189,7 +189,6 @@ func (h *hooks) applyRewrite(use protocol.ToolUse, result *executor.Result, out 
 	}
 }
 
-// runDirectoryHooks runs the hooks of a directory change.
 func (h *hooks) runDirectoryHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
 	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return
@@ -287,7 +286,6 @@ func (h *hooks) replace(ctx context.Context, use protocol.ToolUse, input json.Ra
 	return use, &r
 }
 
-// hookRejection returns the result of a call that a hook refused.
 func hookRejection(text string) executor.Result {
 	r := failedResult(text)
 	r.NonExecutionKind = "permission-rule"
@@ -382,7 +380,6 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	}
 }
 
-// verdictOf returns the verdict of the hooks and their events as an answer.
 func (a *racingPrompter) verdictOf(ctx context.Context, out hook.Outcome) protocol.PermissionAnswer {
 	answer := protocol.PermissionAnswer{Undecided: true}
 	if out.Permission != nil {

@@ -101,7 +101,6 @@ func Permission(o PermissionOptions) executor.Middleware {
 	})
 }
 
-// changedCall returns the call with the input that the prompter has given it.
 func (o PermissionOptions) changedCall(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, input))
 	changed.UserModified = o.ReportChanges && !sameContent(use.Input, changed.Input)
@@ -146,7 +145,6 @@ func noPrompterResult(use protocol.ToolUse, err error) executor.Result {
 	return r
 }
 
-// failedBeforeDecision returns the result of a call that failed before a decision.
 func failedBeforeDecision(use protocol.ToolUse, why string) protocol.ToolResult {
 	return protocol.UsageError("Error calling tool (" + use.Name + "): " + why)
 }
@@ -354,7 +352,6 @@ func issueOf(bad executor.Result) (issue string, schema bool) {
 // hookPromptSource is the reason code of a question that a PreToolUse hook requests.
 const hookPromptSource = "hook:PreToolUse"
 
-// hookSource is the source of decisions by hooks.
 const hookSource = "hook"
 
 // applyUpdates changes the session's rules and returns the status event if the mode changed, otherwise nil.

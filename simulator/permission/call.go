@@ -324,7 +324,6 @@ func (r *rule) matchesParam(c *call) bool {
 	return r.value.MatchString(text)
 }
 
-// coversTool reports whether the tool of the call is one to which the rule applies.
 func (r *rule) coversTool(c *call) bool {
 	switch {
 	case r.toolRE != nil:

@@ -164,7 +164,6 @@ type fileOperand struct {
 // maxGlobs bounds the number of special characters of a pattern that is expanded.
 const maxGlobs = 8
 
-// resolveOperand resolves one word.
 func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperand {
 	out := fileOperand{text: text, hasTilde: word.StartsWithTilde, isKnown: word.Paths != nil, isPlain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.IsDollarQuoted}
 	for _, p := range word.Paths {
@@ -327,7 +326,6 @@ func looksExpandable(path string) bool {
 	return strings.HasPrefix(path, "=") || strings.ContainsAny(path, "$`")
 }
 
-// pathsOf returns the files that operands name.
 func pathsOf(ops []fileOperand) []string {
 	var out []string
 	for _, op := range ops {

@@ -135,7 +135,6 @@ func baseName(cmd shellcmd.Command) string {
 	return filepath.Base(cmd.Args[0])
 }
 
-// readsOperandsFromInput reports whether the command reads its operands from its input.
 func readsOperandsFromInput(cmd shellcmd.Command) bool {
 	return slices.ContainsFunc(cmd.Args, func(a string) bool { return filepath.Base(a) == "xargs" })
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// kindOf returns the class of a tool.
 func kindOf(tool string) claudecode.Class { return claudecode.ToolNamed(tool).Class }
 
 // Behaviors of a [Rule] and of a permission update.

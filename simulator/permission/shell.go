@@ -149,7 +149,6 @@ func isAllowedEdit(cmd shellcmd.Command) bool {
 	return isFileCommand(inner.Name())
 }
 
-// combineVerdicts combines the verdicts on the parts into one.
 func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	var refused []commandVerdict
 	for _, x := range parts {

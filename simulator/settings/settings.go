@@ -96,7 +96,6 @@ type Fault struct {
 	WholeFile bool // the whole layer is ignored
 }
 
-// name returns the name of a layer in messages.
 func (l Layer) name() string {
 	switch {
 	case l.Path != "":

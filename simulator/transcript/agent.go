@@ -25,7 +25,6 @@ type attribution struct {
 	agents       map[string]string // sub-agents that run a skill, with its name
 }
 
-// recordFork records that a sub-agent runs a skill.
 func (c *attribution) recordFork(agentID, skill string) {
 	if c.agents == nil {
 		c.agents = map[string]string{}

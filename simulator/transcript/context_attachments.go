@@ -253,7 +253,6 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 	return lines
 }
 
-// firstRequestLines returns the attachments that precede the first request.
 func (l *contextAttachments) firstRequestLines(agentID string) []any {
 	return append(l.openingAttachments(agentID), l.commitAttachment(agentID))
 }

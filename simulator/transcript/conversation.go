@@ -65,7 +65,6 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 	return e
 }
 
-// dirOf returns the current directory of the agent.
 func (th *conversation) dirOf(agentID string) string {
 	if th.options.Context == nil {
 		return th.options.CWD
@@ -93,7 +92,6 @@ func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.Atta
 	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineTrailer: e.LineTrailer}
 }
 
-// attachmentAdded returns the line of an attachment.
 func (th *conversation) attachmentAdded(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
 	line := attachmentLineOf(th.newEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
 	if ev.Rendered != "" {

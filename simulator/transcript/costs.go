@@ -50,7 +50,6 @@ func (c *costs) addTurn(ev *protocol.Result) {
 	}
 }
 
-// stateLine returns the transcript line with the costs.
 func (c *costs) stateLine(id string) protocol.CostStateLine {
 	line := c.totals
 	line.Type, line.SessionID = "cost-state", id

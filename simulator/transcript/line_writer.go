@@ -32,7 +32,6 @@ func (p *lineWriter) write(lines ...any) error {
 	return p.conversation.writer.writeLines(p.conversation.path, lines...)
 }
 
-// flush writes the lines that are waiting.
 func (p *lineWriter) flush() error {
 	held := p.waitingLines
 	p.waitingLines = nil

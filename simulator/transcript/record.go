@@ -198,7 +198,6 @@ func addSource(line *protocol.UserLine) {
 	}
 }
 
-// countTexts counts the text blocks of a content.
 func countTexts(c protocol.Content) (n int) {
 	for _, b := range c.Blocks {
 		if _, is := b.(protocol.TextBlock); is {

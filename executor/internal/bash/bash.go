@@ -11,20 +11,20 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tools returns the tools of this package.
+// Tools returns the Bash, Monitor and TaskStop tools.
 func Tools(c *Commands) []tool.Tool { return []tool.Tool{Bash(c), Monitor(c), Stop(c)} }
 
-// Bash returns the tool that runs a command line.
+// Bash returns the tool that runs a shell command.
 func Bash(c *Commands) tool.Tool {
 	return tool.Tool{
 		Name:        "Bash",
-		Description: "Runs a shell command. The working directory stays for the next command.",
+		Description: "Runs a shell command. The next command starts in its final working directory.",
 		Input: tool.Object(
 			tool.Required("command", tool.String("The command")),
-			tool.Optional("timeout", tool.Num("Most milliseconds to run (default 120000, at most 600000)")),
+			tool.Optional("timeout", tool.Num("Maximum run time in milliseconds (default 120000, at most 600000)")),
 			tool.Optional("description", tool.String("What the command does, in a few words")),
 			tool.Optional("run_in_background", tool.Boolean("Do not wait for the command")),
-			tool.Optional("dangerouslyDisableSandbox", tool.Boolean("Run outside the sandbox; there is none here")),
+			tool.Optional("dangerouslyDisableSandbox", tool.Boolean("Run outside of the sandbox; ignored, because claudeless has no sandbox")),
 		),
 		Prepare:       tool.DecodeEscapes,
 		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameKey(in, "timeout_ms", "timeout") },
@@ -49,13 +49,13 @@ func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) 
 	return r.runForeground(ctx)
 }
 
-// isEnabled reports whether the value of a variable switches something on.
+// isEnabled reports whether the value of an environment variable enables an option.
 func isEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
-// isHiddenChar reports whether a character could hide part of a command from a person who reviews it.
+// isHiddenChar reports whether a character could hide a part of a command from a person who reviews it.
 func isHiddenChar(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
 
-// ReadOnly reports whether a call only reads.
+// ReadOnly reports whether a Bash call only reads.
 func ReadOnly(input json.RawMessage) bool {
 	in, err := tool.Decode[bashInput](input)
 	if err != nil || in.RunInBackground {

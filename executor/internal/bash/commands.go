@@ -1,6 +1,6 @@
 // Package bash implements the tools that run and stop commands: Bash, Monitor and TaskStop.
 //
-// A background command is registered as a task, and closing the tasks ends it.
+// A background command is a task of a [task.Set]. Closing the set stops it.
 package bash
 
 import (
@@ -19,25 +19,25 @@ import (
 // Options configure Commands. Shell, Clock and Files are required.
 type Options struct {
 	Shell *tool.Shell
-	Clock tool.Clock   // names saved output
-	Files *files.Files // is notified when a command has printed the content of a file
-	// Tasks holds background commands; nil means no background commands.
+	Clock tool.Clock   // provides the names of files with saved output
+	Files *files.Files // records the files that a command prints
+	// Tasks contains the background commands; nil means that commands cannot run in the background.
 	Tasks *task.Set
-	// Snapshot returns the state of the repository of a directory if results must list the changes of a command there,
-	// otherwise nil. The function itself may be nil.
+	// Snapshot returns the state of the repository of a directory, so that the result can list the changes of a
+	// command. It returns nil if the result must not list them. The function itself may be nil.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
-	// OutputDir is the directory for output that is too large to show; it is
-	// created when needed. Empty means such output is truncated.
+	// OutputDir is the directory for output that is too large to show. It is created when needed. Empty means that such
+	// output is truncated.
 	OutputDir string
 }
 
-// Commands runs the commands of a session. Its methods may be called from many goroutines.
+// Commands runs the commands of a session. Many goroutines may call its methods.
 type Commands struct {
 	options Options
 	differ  gitworktree.Differ
 }
 
-// New returns the Commands of a session; it starts nothing.
+// New returns the Commands of a session. It starts no process.
 func New(o Options) *Commands { return &Commands{options: o} }
 
 const (
@@ -56,7 +56,6 @@ type bashInput struct {
 	NoSandbox       bool         `json:"dangerouslyDisableSandbox"`
 }
 
-// taskInfo returns the task information of a command.
 func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
 	info := task.Info{Kind: task.KindBash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
 	if call.Agent != nil {
@@ -65,7 +64,7 @@ func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
 	return info
 }
 
-// timeout returns how long the command may run.
+// timeout returns the time after which a command is stopped or moved to the background.
 func (c *Commands) timeout(in bashInput) time.Duration {
 	ms, most := defaultBackgroundMS, maxBackgroundMS
 	if !in.RunInBackground {

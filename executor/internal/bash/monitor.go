@@ -20,10 +20,10 @@ const (
 	defaultMonitorMS = 300_000
 	minMonitorMS     = 1000
 	cappedMonitorMS  = 600_000
-	maxMonitorMS     = 3_600_000 // longer ones are refused
+	maxMonitorMS     = 3_600_000 // longer timeouts are refused
 )
 
-// batchTime is how long lines are collected into one event.
+// batchTime is the time during which lines are collected into one event.
 const batchTime = 200 * time.Millisecond
 
 type monitorInput struct {
@@ -43,13 +43,13 @@ type monitorOutput struct {
 func Monitor(c *Commands) tool.Tool {
 	return tool.Tool{
 		Name:        "Monitor",
-		Description: "Runs a command in the background and tells of each line that it prints. Sockets are not simulated.",
+		Description: "Runs a command in the background and reports each line that it prints. Sockets are not simulated.",
 		Input: tool.Object(
 			tool.Required("description", tool.String("What is watched")),
-			tool.Optional("timeout_ms", tool.Num("Most milliseconds to watch (default 300000, at most 600000)")),
+			tool.Optional("timeout_ms", tool.Num("Maximum time to watch, in milliseconds (default 300000, at most 600000)")),
 			tool.Optional("command", tool.String("The command; its lines are events")),
 			tool.Optional("persistent", tool.Boolean("Accepted and ignored: every watch has a limit")),
-			tool.Optional("ws", tool.Schema{Type: "object", Description: "A WebSocket in a command's place", AllowsUnknown: true}),
+			tool.Optional("ws", tool.Schema{Type: "object", Description: "A WebSocket instead of a command", AllowsUnknown: true}),
 		),
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {
 			return tool.InvalidInput("Monitor", in.issues())
@@ -58,7 +58,7 @@ func Monitor(c *Commands) tool.Tool {
 	}
 }
 
-// issues validates an input beyond its types.
+// issues checks the timeout, and that the input has either a command or a WebSocket.
 func (in monitorInput) issues() []tool.Issue {
 	path := []any{"timeout_ms"}
 	switch ms := in.TimeoutMS; {
@@ -92,9 +92,11 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.limit)
 		defer cancel()
-		go func() { // ends when the command exits or ctx is cancelled; watch waits for it
+		// This goroutine stops when the command exits or ctx is cancelled. m.watch waits for it.
+		go func() {
 			m.exitCode, m.stderrText, m.err = c.options.Shell.Stream(ctx, in.Command, m)
-			if len(m.partialLine) > 0 { // a last line without a line end
+			// The last line may lack a newline.
+			if len(m.partialLine) > 0 {
 				m.lines <- string(m.partialLine)
 			}
 			close(m.lines)
@@ -106,7 +108,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 		"waiting for the user — an event is not their reply.", m.task.ID, shortDuration(m.limit)), monitorOutput{TaskID: m.task.ID, TimeoutMS: ms})
 }
 
-// watcher reports the output of a command.
+// watcher reports the lines that a command prints as events of a task.
 type watcher struct {
 	task        *task.Task
 	limit       time.Duration
@@ -119,7 +121,7 @@ type watcher struct {
 	err        error
 }
 
-// Write receives the output of the command.
+// Write receives the output of the command and sends its complete lines to m.lines.
 func (m *watcher) Write(p []byte) (int, error) {
 	_, _ = m.task.Write(p) // writing to a task cannot fail
 	m.partialLine = append(m.partialLine, p...)
@@ -133,16 +135,16 @@ func (m *watcher) Write(p []byte) (int, error) {
 	}
 }
 
-// watch reports the lines, in batches, until the command ends.
+// watch reports the lines in batches until the command exits.
 func (m *watcher) watch(ctx context.Context) task.End {
 	var batch []string
 	var due <-chan time.Time
-	told := 0
+	reported := 0
 	for {
 		select {
 		case line, more := <-m.lines:
 			if !more {
-				return m.taskEnd(ctx, strings.Join(batch, "\n"), told)
+				return m.taskEnd(ctx, strings.Join(batch, "\n"), reported)
 			}
 			if batch = append(batch, line); due == nil {
 				due = time.After(batchTime)
@@ -150,12 +152,13 @@ func (m *watcher) watch(ctx context.Context) task.End {
 		case <-due:
 			m.task.ReportEvent(strings.Join(batch, "\n"))
 			batch, due = nil, nil
-			told++
+			reported++
 		}
 	}
 }
 
-// taskEnd returns the end of the task; event holds the lines that were not reported yet.
+// taskEnd returns the end of the task. event contains the lines that are not reported yet, and reported is the number
+// of earlier events.
 func (m *watcher) taskEnd(ctx context.Context, event string, reported int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)

@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	defaultOutput  = 30_000   // characters shown of a command's output
+	defaultOutput  = 30_000   // maximum number of characters that are shown of a command's output
 	maxOutputLimit = 150_000  // maximum of BASH_MAX_OUTPUT_LENGTH
-	maxCaptured    = 64 << 20 // maximum number of stored bytes
+	maxCaptured    = 64 << 20 // maximum number of bytes that are read of a command's output
 	previewBytes   = 2000
 )
 
@@ -55,15 +55,15 @@ type bashOutput struct {
 // noOutput is shown for a command that printed nothing.
 const noOutput = "(Bash completed with no output)"
 
-// PrintedResult returns the result of a command that has printed a text.
+// PrintedResult returns the result of a command that printed s and succeeded.
 func PrintedResult(s string) protocol.ToolResult {
 	r := tool.Text(s, bashOutput{Stdout: s})
 	r.ShowsIsErrorFalse = true
 	return r
 }
 
-// ReplaceOutput returns the text that the model receives for an output that a hook put in place of the output of Bash.
-// It returns false if the output does not have the structure of Bash output.
+// ReplaceOutput returns the text that the model receives if a hook replaced the output of Bash. It returns false if the
+// new output does not have the structure of Bash output.
 func ReplaceOutput(output json.RawMessage) (protocol.Content, bool) {
 	var out struct {
 		Stdout, Stderr *string
@@ -75,7 +75,7 @@ func ReplaceOutput(output json.RawMessage) (protocol.Content, bool) {
 	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutput)}, true
 }
 
-// dataImage matches output that is an image.
+// dataImage matches an output that is a data URL of an image.
 var dataImage = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
 })
@@ -90,13 +90,13 @@ func imageResult(kind, encoded, output string, out bashOutput) protocol.ToolResu
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(kind, encoded)}}, Output: out}
 }
 
-// isPicture reports whether the data is an image of known size.
+// isPicture reports whether the data is an image in a known format.
 func isPicture(data []byte) bool {
 	_, _, err := image.DecodeConfig(bytes.NewReader(data))
 	return err == nil
 }
 
-// staleHint returns the hint about files that the session knows and a command has modified; "" means none.
+// staleHint returns a hint about files that the session has read and a command has modified since; "" means none.
 func (c *Commands) staleHint(before files.Versions) string {
 	const most = 5
 	paths := c.options.Files.Modified(before)
@@ -119,7 +119,7 @@ func (c *Commands) staleHint(before files.Versions) string {
 	return fmt.Sprintf("[This command modified %d %s you've previously read: %s%s. Call Read before editing.]", total, noun, strings.Join(paths, ", "), more)
 }
 
-// maxOutput returns how many characters of a command's output are shown.
+// maxOutput returns the maximum number of characters that are shown of a command's output.
 func (c *Commands) maxOutput() int {
 	if n, err := strconv.Atoi(c.options.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
 		return min(n, maxOutputLimit)
@@ -127,8 +127,8 @@ func (c *Commands) maxOutput() int {
 	return defaultOutput
 }
 
-// limitOutput sets Stdout and returns the text for the model: output that is too large is
-// saved in a file and shown as a preview.
+// limitOutput sets out.Stdout and returns the text for the model. If the output is too large, it saves raw in a file
+// and returns a preview.
 func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= c.maxOutput() {
@@ -158,7 +158,7 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 		tool.FormatSize(len(output)), path, preview)
 }
 
-// trimOutput removes leading empty lines and trailing space.
+// trimOutput decodes an output and removes leading empty lines and trailing white space.
 func trimOutput(s string) string {
 	s = string(process.DecodeStream([]byte(s)))
 	s = strings.TrimRight(s, " \t\r\n")

@@ -15,24 +15,24 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// runningCommand is a command that a Bash call has started.
+// runningCommand is the command of one Bash call.
 type runningCommand struct {
 	commands          *Commands
 	in                bashInput
 	info              task.Info
 	limit             time.Duration
-	staysInBackground bool // the command does not change the shell's directory, because an agent runs it
+	staysInBackground bool // the command does not change the shell's directory, because a sub-agent runs it or an environment variable forbids it
 	cmd               *tool.ShellCommand
-	done              <-chan struct{} // closed when cmd has exited
+	done              <-chan struct{} // closed when the command has exited
 	task              *task.Task      // nil means not shown as a task
 
 	files          *files.Files          // the session's files
-	versionsBefore files.Versions        // versions of known files before the command, if it edits files in place
-	repository     *gitworktree.Snapshot // before the command; nil means the result does not contain changes
+	versionsBefore files.Versions        // versions of the known files before the command; set if it edits files in place
+	repository     *gitworktree.Snapshot // state before the command; nil means that the result does not list changes
 }
 
-// start starts the command in the shell's directory. Its output goes to the file of a task, because the command may
-// become a task.
+// start starts the command in the shell's directory. With a task set, its output goes to the file of a task, because
+// the command may become a task.
 func (r *runningCommand) start(ctx context.Context) (err error) {
 	output := ""
 	if r.commands.options.Tasks != nil {
@@ -52,7 +52,8 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// runForeground runs the command and waits for it until its timeout.
+// runForeground runs the command and waits for it. After the timeout, it moves the command to the background or stops
+// it.
 func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult {
 	if err := r.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -64,25 +65,25 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 	case outcomeFinished:
 		code := r.cmd.End()
 		result := r.commandResult(code, bashOutput{NoSandbox: r.in.NoSandbox, EditDiff: r.commands.differ.Diff(r.repository.Changes(ctx))})
-		r.close(task.StatusCompleted, result)
+		r.endTask(task.StatusCompleted, result)
 		return result
 	case outcomeInterrupted:
 		r.stopAndRead()
-		r.close(task.StatusKilled, protocol.ToolResult{})
+		r.endTask(task.StatusKilled, protocol.ToolResult{})
 		return interruptedResult()
 	default:
-		// A command that begins with a sleep is not worth continuing in the background.
+		// A command that begins with a sleep is stopped, because it is not worth continuing.
 		if r.commands.options.Tasks != nil && r.commands.options.Shell.Getenv(noBackgroundVariable) == "" && !tool.BeginsWithSleep(r.in.Command) {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndRead()
 		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+formatDuration(r.limit), tool.Prefix(trimOutput(output), r.commands.maxOutput())))
-		r.close(task.StatusCompleted, result)
+		r.endTask(task.StatusCompleted, result)
 		return result
 	}
 }
 
-// outcome explains why waiting for a command ended.
+// outcome is the reason why [runningCommand.wait] returned.
 type outcome int
 
 const (
@@ -91,18 +92,18 @@ const (
 	outcomeTimedOut
 )
 
-// showTaskAfter is the time after which a foreground command is shown as a task.
+// showTaskAfter is the time after which a foreground command is reported as a task.
 const showTaskAfter = 3 * time.Second
 
-// interruptedResult returns the result of an interrupted command. Its output is shown if another prompt was the reason.
+// interruptedResult returns the result of an interrupted command, without its output.
 func interruptedResult() protocol.ToolResult {
 	result := executor.InterruptedResult()
 	result.Output = bashOutput{Interrupted: true, CodeMeaning: "Command failed with exit code 145"}
 	return result
 }
 
-// wait waits until the command exits, its timeout passes or ctx ends. Meanwhile, hosts that receive events immediately
-// see a task.
+// wait waits until the command exits, its timeout expires or ctx is cancelled. After showTaskAfter, it reports the
+// command as a task to hosts that receive events immediately.
 func (r *runningCommand) wait(ctx context.Context) outcome {
 	limit, show := time.NewTimer(r.limit), time.NewTimer(showTaskAfter)
 	defer limit.Stop()
@@ -123,8 +124,8 @@ func (r *runningCommand) wait(ctx context.Context) outcome {
 	}
 }
 
-// close ends the task that shows a foreground command.
-func (r *runningCommand) close(status task.Status, result protocol.ToolResult) {
+// endTask ends the task of a foreground command, if it has one.
+func (r *runningCommand) endTask(status task.Status, result protocol.ToolResult) {
 	if r.task == nil {
 		return
 	}
@@ -134,7 +135,7 @@ func (r *runningCommand) close(status task.Status, result protocol.ToolResult) {
 	r.task.End(task.End{Status: status, Summary: r.info.Description})
 }
 
-// stopAndRead stops the command and returns its output.
+// stopAndRead stops the command and returns its output so far.
 func (r *runningCommand) stopAndRead() string {
 	r.cmd.Stop()
 	r.cmd.End()
@@ -142,14 +143,15 @@ func (r *runningCommand) stopAndRead() string {
 	return r.cmd.Output(maxCaptured)
 }
 
-// noBackgroundVariable is the variable that disables background commands.
+// noBackgroundVariable is the environment variable that disables background commands.
 const noBackgroundVariable = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
 
-// minCallTime is the minimum duration of a call whose command is moved to the background, because the command may
-// exit within that time.
+// minCallTime is how long a call lasts at least before its command moves to the background. The command may exit within
+// that time.
 const minCallTime = 2 * time.Second
 
-// moveToBackground moves the command to the background.
+// moveToBackground moves the command to the background. If it exits within minCallTime, the result is that of a
+// foreground command.
 func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResult {
 	if r.task == nil {
 		r.info.Background = true
@@ -165,7 +167,8 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 		r.task.End(end)
 		return result
 	}
-	raw := r.cmd.Output(maxCaptured) // the task closes it
+	// The output is read now, because the task closes it.
+	raw := r.cmd.Output(maxCaptured)
 	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
 		return r.waitInBackground(ctx, defaultBackgroundMS*time.Millisecond)
 	})
@@ -190,7 +193,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	return result
 }
 
-// endsBefore reports whether the command exits within d.
+// endsBefore waits until the command exits, d has passed or ctx is cancelled. It reports whether the command exited.
 func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return false
@@ -204,7 +207,7 @@ func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// readHint tells the model how to read more output of a background command.
+// readHint returns head with the path of the output file, and explains how to read more output.
 func (r *runningCommand) readHint(head, more string) string {
 	if r.task.OutputFile != "" {
 		head += " Output is being written to: " + r.task.OutputFile + "."
@@ -212,8 +215,7 @@ func (r *runningCommand) readHint(head, more string) string {
 	return head + " You will be notified when it completes. " + more + "To check interim output, use Read on that file path."
 }
 
-// startBackground starts a command without waiting for it. The command starts in the
-// shell's directory and does not change it.
+// startBackground starts a command without waiting for it. The command does not change the shell's directory.
 func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResult {
 	if r.commands.options.Tasks == nil {
 		return tool.Fail("There is no background in this session. Run the command in the foreground, or give the call a result in the scenario.")
@@ -232,7 +234,7 @@ func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResul
 	return result
 }
 
-// waitInBackground waits for a background command.
+// waitInBackground waits until the command exits, the limit is reached or ctx is cancelled. It then stops the command.
 func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(limit)
@@ -254,7 +256,7 @@ func (r *runningCommand) summary() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// taskEnd returns the end of a task whose command exited normally.
+// taskEnd returns the end of the task of a command that exited by itself.
 func (r *runningCommand) taskEnd(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {
@@ -263,7 +265,7 @@ func (r *runningCommand) taskEnd(code int) task.End {
 	return task.End{Status: task.StatusCompleted, Summary: r.summary() + "completed (exit code 0)"}
 }
 
-// commandResult builds the result of a command with an exit code; out contains the fields that are already set.
+// commandResult returns the result of a command that exited with code. out contains the fields that are already set.
 func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCaptured)
 	if out.TaskID == "" {

@@ -15,12 +15,12 @@ type stopInput struct {
 	ShellID string `json:"shell_id"`
 }
 
-// Stop returns the tool that ends a background task.
+// Stop returns the tool that stops a background task.
 func Stop(c *Commands) tool.Tool {
 	return tool.Tool{
 		Name:        "TaskStop",
-		Description: "Ends a task in the background.",
-		Input:       tool.Object(tool.Optional("task_id", tool.String("The task")), tool.Optional("shell_id", tool.String("The task, as older clients call it"))),
+		Description: "Stops a background task.",
+		Input:       tool.Object(tool.Optional("task_id", tool.String("Id of the task")), tool.Optional("shell_id", tool.String("Id of the task, from older clients"))),
 		Check: tool.TypedCheck(c, func(_ context.Context, c *Commands, in stopInput) *protocol.ToolResult {
 			_, refusal := c.find(in)
 			return refusal
@@ -29,7 +29,7 @@ func Stop(c *Commands) tool.Tool {
 	}
 }
 
-// find returns the task to stop, or a result that explains why it cannot be stopped.
+// find returns the task to stop. The second result explains why it cannot be stopped.
 func (c *Commands) find(in stopInput) (task.Info, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
 		return task.Info{}, new(tool.Refuse(format, args...))

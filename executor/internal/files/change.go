@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// Shared by the tools that change files.
+// Texts and limits of the tools that change files.
 
 const (
 	contextLines  = 3
@@ -22,17 +22,18 @@ const (
 	modifiedSinceText = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
 
-// abridgedOriginal returns the original content of a changed file for the transcript: nil if it is long (observed with
-// 2.1.330).
+// abridgedOriginal returns the previous content of a changed file for the transcript. It returns nil if the content is
+// long (observed with 2.1.330).
 func abridgedOriginal(original *string) *string {
-	const longest = 10_000 // UTF-16 units
+	// UTF-16 units
+	const longest = 10_000
 	if original != nil && len(*original) > longest && len(utf16.Encode([]rune(*original))) > longest {
 		return nil
 	}
 	return original
 }
 
-// structuredPatch returns the difference for results, with each leading tab shown as two spaces.
+// structuredPatch returns the changes of a file for results. Each leading tab is shown as two spaces.
 func structuredPatch(before, after string) []textdiff.Hunk {
 	return textdiff.Hunks(expandLeadingTabs(before), expandLeadingTabs(after), contextLines)
 }
@@ -51,13 +52,13 @@ func updatedMessage(path string) string {
 	return "The file " + path + " has been updated successfully."
 }
 
-// lineEnds matches trailing white space, as JavaScript defines it, before the end of a line.
+// lineEnds matches white space, as JavaScript defines it, before the end of a line.
 var lineEnds = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\t\v\f \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+(\r|\n|\z)`)
 })
 
-// trimTrailingSpace removes trailing spaces from the lines of a text that is written
-// to a file, except in Markdown, where they have a meaning.
+// trimTrailingSpace removes trailing white space from the lines of the text at key, which will be written to a file. It
+// reports whether it changed the input. Markdown files are excluded, because the spaces have a meaning there.
 func trimTrailingSpace(in *plainjson.Object, key string) bool {
 	var path, text string
 	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {

@@ -34,9 +34,9 @@ type editOutput struct {
 	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
 	UserModified    bool            `json:"userModified"`
 	ReplaceAll      bool            `json:"replaceAll"`
-	// StaleRecovered is true if the file has changed since the model read it.
+	// StaleRecovered is true if the file changed after the model had read it.
 	StaleRecovered bool `json:"staleRecovered,omitempty"`
-	// NotInContext is true if the model has not read the file.
+	// NotInContext is true if the model has not seen the content of the file.
 	NotInContext bool `json:"contentNotInModelContext,omitempty"`
 }
 
@@ -50,12 +50,12 @@ func (o editOutput) Abridged() any {
 func Edit(f *Files) tool.Tool {
 	return tool.Tool{
 		Name:        "Edit",
-		Description: "Replaces a text in a file. The text must stand in it exactly once, or replace_all be set.",
+		Description: "Replaces a text in a file. The text must occur exactly once, unless replace_all is set.",
 		Input: tool.Object(
 			tool.Optional("replace_all", tool.Boolean("Replace every occurrence (default false)")),
 			tool.Required("file_path", tool.String("Path of the file")),
-			tool.Required("old_string", tool.String("The text to replace; empty makes a new file")),
-			tool.Required("new_string", tool.String("The text to put there")),
+			tool.Required("old_string", tool.String("The text to replace; empty creates a file")),
+			tool.Required("new_string", tool.String("The new text")),
 		),
 		Prepare: func(in *tool.Keys) bool {
 			renamed := in.Get("file_path") != nil && shortKeys(in)
@@ -76,14 +76,14 @@ func Edit(f *Files) tool.Tool {
 	}
 }
 
-// plannedEdit is a valid edit that is not written yet.
+// plannedEdit is a valid edit of a file that is not written yet.
 type plannedEdit struct {
 	path, contentBefore, contentAfter string
-	replacedText                      string // the replaced text, as in the file
+	replacedText                      string // the text to replace, as it is written in the file
 	createsFile                       bool   // the file does not exist yet
-	wasRead, isCurrent                bool   // wasRead: the session has read the file; isCurrent: the file is unchanged since then
+	wasRead, isCurrent                bool   // wasRead: the session has read the file; isCurrent: the file has not changed since then
 	wasShown                          bool   // the model has seen the whole file
-	usesCRLF                          bool   // the file has \r\n line ends; before and after have \n
+	usesCRLF                          bool   // the file has \r\n line ends; contentBefore and contentAfter have \n
 }
 
 func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
@@ -128,7 +128,7 @@ func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
 	return tool.Text(message, out)
 }
 
-// planEdit computes the edit, or returns the result that explains why it is not possible.
+// planEdit computes an edit. The second result explains why it is not possible.
 func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	p := plannedEdit{path: f.options.Paths.Path(in.FilePath), replacedText: in.OldString}
 	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
@@ -185,7 +185,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	return p, nil
 }
 
-// matchText returns old and replacement as the file writes them: with its quotes, or with its \uXXXX escapes.
+// matchText returns both texts in the form of the file: with its kind of quotes, or with its \uXXXX escapes.
 func matchText(content, old, replacement string) (string, string) {
 	old, replacement = matchQuotes(content, old, replacement)
 	if escaped := escapeUnicode(old); !strings.Contains(content, old) && strings.Contains(content, escaped) {
@@ -194,7 +194,7 @@ func matchText(content, old, replacement string) (string, string) {
 	return old, replacement
 }
 
-// escapeUnicode returns a text with every character outside ASCII as \uXXXX.
+// escapeUnicode writes every character outside of ASCII as \uXXXX.
 func escapeUnicode(s string) string {
 	var b strings.Builder
 	for _, unit := range utf16.Encode([]rune(s)) {
@@ -207,13 +207,13 @@ func escapeUnicode(s string) string {
 	return b.String()
 }
 
-// endsInCRLF reports whether all lines of a text with several lines end with \r\n.
+// endsInCRLF reports whether every line end is \r\n and at least one exists.
 func endsInCRLF(s string) bool {
 	n := strings.Count(s, "\r\n")
 	return n > 0 && n == strings.Count(s, "\n")
 }
 
-// apply replaces the text, which must be present.
+// apply returns content with the text replaced. The text must occur in content.
 func (in editInput) apply(content string) string {
 	limit := 1
 	if in.ReplaceAll {
@@ -221,18 +221,20 @@ func (in editInput) apply(content string) string {
 	}
 	old := in.OldString
 	if in.NewString == "" && !strings.HasSuffix(old, "\n") && strings.Contains(content, old+"\n") {
-		old += "\n" // do not leave an empty line
+		// This removes the whole line instead of leaving an empty one.
+		old += "\n"
 	}
 	return strings.Replace(content, old, in.NewString, limit)
 }
 
-// shortKeys renames old_str and new_str, the keys of other editors.
+// shortKeys renames old_str and new_str, which models know from other editors. It reports whether it changed the input.
 func shortKeys(in *tool.Keys) bool {
 	old := tool.RenameStringKey(in, "old_str", "old_string")
 	return tool.RenameKey(in, "new_str", "new_string") || old
 }
 
-// withReplaceAll adds the default of replace_all to a complete call, as the first key, like the CLI.
+// withReplaceAll adds the default of replace_all as the first key of a complete call, as the CLI does. It reports
+// whether it changed the input.
 func withReplaceAll(in *plainjson.Object) bool {
 	for _, key := range []string{"file_path", "old_string", "new_string"} {
 		if in.Get(key) == nil {
@@ -243,7 +245,8 @@ func withReplaceAll(in *plainjson.Object) bool {
 		return false
 	}
 	switch plainjson.TypeOf(in.Get("old_string")) {
-	case "string", "array": // values that have a length
+	// values that have a length
+	case "string", "array":
 	default:
 		return false
 	}
@@ -251,7 +254,7 @@ func withReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// matchQuotes adapts the quotes of a search text to the quotes in the file, if nothing else differs.
+// matchQuotes returns both texts with the kind of quotes that the file has, if nothing else differs.
 func matchQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after
@@ -262,10 +265,10 @@ func matchQuotes(content, before, after string) (from, to string) {
 	return before, after
 }
 
-// straightQuotes replaces curly quotes by straight ones.
+// straightQuotes replaces curly quotes with straight ones.
 var straightQuotes = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`)
 
-// findQuoted finds a text whose quotes may be curly in the file; "" means not found.
+// findQuoted returns the part of content that equals old except for the kind of quotes; "" means none.
 func findQuoted(content, old string) string {
 	from := []rune(content)
 	at := strings.Index(straightQuotes.Replace(content), straightQuotes.Replace(old))
@@ -276,7 +279,7 @@ func findQuoted(content, old string) string {
 	return string(from[start : start+len([]rune(old))])
 }
 
-// withCurlyQuotes writes a new text with the kinds of quotes of the old text.
+// withCurlyQuotes returns text with curly quotes of the kinds that old contains.
 func withCurlyQuotes(old, text string) string {
 	double, single := strings.ContainsAny(old, "“”"), strings.ContainsAny(old, "‘’")
 	runes := []rune(text)

@@ -1,7 +1,7 @@
-// Package files implements the tools that read and change a file (Read, Write, Edit, NotebookEdit) and those that find
-// files (Glob, Grep), which omit files that a permission rule hides.
+// Package files implements the tools that read and change files (Read, Write, Edit, NotebookEdit), and the tools that
+// search files (Glob, Grep). Searches skip files that a permission rule hides.
 //
-// A file is changed only if the session has read its current content, or if no read is required.
+// The tools change a file only if the session has read its current content, or if it need not be read.
 package files
 
 import (
@@ -17,30 +17,31 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access specifies whether a file may be read without asking. A file that may not is
-// also not written or edited before it has been read.
+// Access reports whether a file may be read without permission. Otherwise the model must read the file before it may
+// write or edit it.
 type Access interface {
 	IsReadable(path string) bool
 }
 
-// Options configure Files. Paths and Clock are required.
+// Options configure [New]. Paths and Clock are required.
 type Options struct {
 	Paths  *tool.Shell // resolves paths relative to its working directory
-	Clock  tool.Clock  // provides ids of new cells
+	Clock  tool.Clock  // provides the ids of new notebook cells
 	Access Access      // nil means all files may be read
 }
 
-// Tools returns the tools of this package.
+// Tools returns the Edit, NotebookEdit, Read and Write tools.
 func Tools(f *Files) []tool.Tool { return []tool.Tool{Edit(f), NotebookEdit(f), Read(f), Write(f)} }
 
-// Files holds what a session knows about files. Its methods may be called from many goroutines.
+// Files records which contents of files the model of a session has read or written. Many goroutines may call its
+// methods.
 type Files struct {
 	options Options
 	seen    *seenFiles
 	agents  *agentFiles
 }
 
-// agentFiles holds what each agent knows about files, by its id.
+// agentFiles contains the records of each sub-agent, by its id.
 type agentFiles struct {
 	mu   sync.Mutex
 	seen map[string]*seenFiles
@@ -48,13 +49,12 @@ type agentFiles struct {
 
 type callKey struct{}
 
-// WithCall returns a context for a call. In the context of an agent, only files that the agent has read itself are
-// known.
+// WithCall returns a context for a call. A sub-agent knows only the files that it has read itself.
 func WithCall(ctx context.Context, call protocol.ToolUse) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }
 
-// ForCall returns the files that the caller knows, which is the session or an agent; see [WithCall].
+// ForCall returns the Files of the caller, which is the session or a sub-agent; see [WithCall].
 func (f *Files) ForCall(ctx context.Context) *Files {
 	call, _ := ctx.Value(callKey{}).(protocol.ToolUse)
 	return f.ForAgent(call.Agent)
@@ -65,7 +65,7 @@ func isUserModified(ctx context.Context) bool {
 	return call.UserModified
 }
 
-// ForAgent returns the files that an agent knows; nil means the session.
+// ForAgent returns the Files of a sub-agent; nil means those of the session.
 func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
 	if agent == nil {
 		return f
@@ -78,7 +78,7 @@ func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
 	return &Files{f.options, f.agents.seen[agent.ID], f.agents}
 }
 
-// run and check make the functions of a tool. These functions receive the files that the caller of a call knows.
+// run and check create the functions of a tool. They pass the Files of the caller: the session or a sub-agent.
 func run[In any](f *Files, do func(context.Context, *Files, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *Files, in In) protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
@@ -87,7 +87,8 @@ func check[In any](f *Files, do func(context.Context, *Files, In) *protocol.Tool
 	return tool.TypedCheck(f, func(ctx context.Context, f *Files, in In) *protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
 
-// Restore records that the model has seen a file in an earlier run of the session, with "\n" between lines.
+// Restore records that the model saw this content of a file in an earlier run of the session. content has "\n" between
+// lines.
 func (f *Files) Restore(path, content string) {
 	if data, err := readRegular(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
 		content = string(data)
@@ -95,7 +96,7 @@ func (f *Files) Restore(path, content string) {
 	f.seen.recordShown(path, content)
 }
 
-// New returns the Files of a session; it accesses no file.
+// New returns the Files of a session. It accesses no file.
 func New(o Options) *Files {
 	if o.Access == nil {
 		o.Access = openAccess{}
@@ -103,12 +104,11 @@ func New(o Options) *Files {
 	return &Files{options: o, seen: &seenFiles{byPath: map[string]seenContent{}}, agents: &agentFiles{seen: map[string]*seenFiles{}}}
 }
 
-// openAccess allows reading every file.
 type openAccess struct{}
 
 func (openAccess) IsReadable(string) bool { return true }
 
-// RecordPrinted records that a command has printed the content of a file, if printed is that content.
+// RecordPrinted records that the model has seen a file, if printed is the content of that file.
 func (f *Files) RecordPrinted(file, printed string) {
 	path := f.options.Paths.Path(file)
 	if data, err := readRegular(path); err == nil && string(data) == printed {
@@ -116,7 +116,7 @@ func (f *Files) RecordPrinted(file, printed string) {
 	}
 }
 
-// RecordViewed records that a command has printed a part of a file.
+// RecordViewed records that the model has seen a part of a file, which a command printed.
 func (f *Files) RecordViewed(file string) {
 	path := f.options.Paths.Path(file)
 	data, err := readRegular(path)
@@ -128,8 +128,8 @@ func (f *Files) RecordViewed(file string) {
 	}
 }
 
-// Reread returns the file that a call wrote if its content has changed since then; "" means unchanged. It records that
-// the model has not seen the new content.
+// Reread returns the path of the file that a call wrote, if its content has changed since then, otherwise "". It
+// records that the model has not seen the new content.
 func (f *Files) Reread(call protocol.ToolUse) string {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
@@ -147,15 +147,15 @@ func (f *Files) Reread(call protocol.ToolUse) string {
 	return path
 }
 
-// Changes returns the files that were changed after the session had written them, and records that the model has seen
-// their content. A file is returned once: it counts as read from then on.
+// Changes returns the files that were changed after the session had written them. It returns each change once, because
+// it records that the model has seen the new content.
 func (f *Files) Changes() []ChangedFile { return f.seen.changes() }
 
-// Versions returns the files that the session has read or written and that exist.
+// Versions returns the modification times of the files that the session has read or written and that exist.
 func (f *Files) Versions() Versions { return f.seen.versions() }
 
-// Modified returns the files whose modification time is not that in since, sorted by path. Files that no longer exist
-// are omitted.
+// Modified returns the paths of files with a modification time that differs from since, sorted. It omits files that no
+// longer exist.
 func (f *Files) Modified(since Versions) []string {
 	var paths []string
 	for path, was := range since {
@@ -167,7 +167,7 @@ func (f *Files) Modified(since Versions) []string {
 	return paths
 }
 
-// TargetFile returns the file that a call reads or writes, as an absolute path; empty means none.
+// TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (f *Files) TargetFile(call protocol.ToolUse) string {
 	var in struct {
 		Path     string `json:"file_path"`
@@ -192,8 +192,8 @@ func (f *Files) TargetFile(call protocol.ToolUse) string {
 	return f.options.Paths.Path(path)
 }
 
-// ObservedInput returns the input of a call for hooks and hosts: the path of a read, written or edited file is
-// absolute. Nil means the input is unchanged.
+// ObservedInput returns the input of a call for hooks and hosts, with the absolute path of a read, written or edited
+// file. Nil means that the input is unchanged.
 func (f *Files) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	switch call.Name {
 	case "Read", "Write", "Edit":

@@ -9,22 +9,22 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// SearchAccess specifies whether a deny rule forbids reading a file.
+// SearchAccess reports whether a deny rule forbids reading a file.
 type SearchAccess interface {
 	IsHidden(path string) bool
 }
 
-// FinderOptions configure a Finder. Paths and Clock are required.
+// FinderOptions configure [NewFinder]. Paths and Clock are required.
 type FinderOptions struct {
 	Paths  *tool.Shell  // resolves paths relative to its working directory
 	Clock  tool.Clock   // measures the duration of searches
 	Access SearchAccess // nil means nothing is hidden
 }
 
-// Finder searches files for a session. Its methods may be called from many goroutines.
+// Finder searches files for a session. Many goroutines may call its methods.
 type Finder struct{ options FinderOptions }
 
-// NewFinder creates a Finder; it accesses no file.
+// NewFinder creates a Finder. It accesses no file.
 func NewFinder(o FinderOptions) *Finder {
 	if o.Access == nil {
 		o.Access = openSearchAccess{}
@@ -32,12 +32,12 @@ func NewFinder(o FinderOptions) *Finder {
 	return &Finder{o}
 }
 
-// openSearchAccess hides nothing.
 type openSearchAccess struct{}
 
 func (openSearchAccess) IsHidden(string) bool { return false }
 
-// checkDirectory validates the optional directory of a search.
+// checkDirectory returns the directory of a search, or a result that explains why it cannot be searched. An empty path
+// means the working directory.
 func (f *Finder) checkDirectory(path string) (string, *protocol.ToolResult) {
 	dir := f.options.Paths.Path(path)
 	info, err := os.Stat(dir)
@@ -53,7 +53,8 @@ func (f *Finder) checkDirectory(path string) (string, *protocol.ToolResult) {
 	return dir, &r
 }
 
-// relativePath returns a path relative to the working directory, if it is below it.
+// relativePath returns a path relative to the working directory if it is inside of it. Other paths are returned
+// unchanged.
 func (f *Finder) relativePath(path string) string {
 	if rel, err := filepath.Rel(f.options.Paths.Dir(), path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
@@ -61,12 +62,12 @@ func (f *Finder) relativePath(path string) string {
 	return path
 }
 
-// invalidPattern returns the result for an invalid pattern.
+// invalidPattern returns the result for a pattern that ripgrep would reject.
 func invalidPattern(format string, args ...any) protocol.ToolResult {
 	return tool.Fail("Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: "+format, args...)
 }
 
-// badGlob describes an invalid file name pattern.
+// badGlob returns the result for an invalid glob.
 func badGlob(pattern string) protocol.ToolResult {
 	why := "unclosed character class; missing ']'"
 	if strings.Count(pattern, "{") > strings.Count(pattern, "}") {

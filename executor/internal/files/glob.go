@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-const maxGlobbed = 100 // files shown
+const maxGlobbed = 100 // maximum number of files that are shown
 
 type globInput struct {
 	Pattern string `json:"pattern"`
@@ -39,7 +39,7 @@ func Glob(f *Finder) tool.Tool {
 		Name: "Glob", ReadOnly: true,
 		Description: "Finds files by a pattern such as **/*.go; the oldest come first.",
 		Input: tool.Object(
-			tool.Required("pattern", tool.String("The pattern; without a slash it is looked for at every depth")),
+			tool.Required("pattern", tool.String("The pattern; without a slash it matches at every depth")),
 			tool.Optional("path", tool.String("Directory to look in (default the working directory)")),
 		),
 		Run: tool.TypedRun(f, runGlob),
@@ -58,13 +58,15 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 		var base string
 		base, pattern = doublestar.SplitPattern(pattern)
 		root = filepath.FromSlash(base)
-	case pattern == "", pattern == "**": // excludes nothing
+	// A pattern without a name matches every file.
+	case pattern == "", pattern == "**":
 		pattern = "**"
 	case !strings.Contains(pattern, "/"):
 		pattern = "**/" + pattern
 	}
 	if strings.HasPrefix(pattern, "./") {
-		return noMatches(f, start) // paths are shown without this prefix
+		// Paths are shown without this prefix, so none matches.
+		return noMatches(f, start)
 	}
 	if !doublestar.ValidatePattern(pattern) {
 		return badGlob(in.Pattern)
@@ -106,7 +108,7 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-// noMatches returns the result of a search without matches.
+// noMatches returns the result of a search that found nothing.
 func noMatches(f *Finder, start time.Time) protocol.ToolResult {
 	return tool.Text("No files found", globOutput{
 		Filenames: []string{}, CountIsComplete: true, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),
@@ -132,7 +134,6 @@ func globFiles(ctx context.Context, root, pattern string) (datedFiles, error) {
 	return found, err
 }
 
-// datedFile is a file with its modification time.
 type datedFile struct {
 	name  string
 	mtime time.Time
@@ -140,7 +141,7 @@ type datedFile struct {
 
 type datedFiles []datedFile
 
-// sort sorts by modification time, newest first, then by name.
+// sort sorts files by modification time, the newest first. Files with the same time are sorted by name.
 func (ds datedFiles) sort() {
 	slices.SortFunc(ds, func(a, b datedFile) int {
 		return cmp.Or(b.mtime.Compare(a.mtime), strings.Compare(a.name, b.name))

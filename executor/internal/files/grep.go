@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// SearchTools returns the tools of this package.
+// SearchTools returns the Glob and Grep tools.
 func SearchTools(f *Finder) []tool.Tool { return []tool.Tool{Glob(f), Grep(f)} }
 
 // Grep returns the tool that searches the content of files.
@@ -29,8 +29,8 @@ func Grep(f *Finder) tool.Tool {
 			tool.Optional("-i", tool.Boolean("Ignore case")),
 			tool.Optional("-o", tool.Boolean("Show only what matched")),
 			tool.Optional("type", tool.String("Only files of a kind, such as go, js, py")),
-			tool.Optional("head_limit", tool.Num("Most lines or files to show (default 250, 0 = all)")),
-			tool.Optional("offset", tool.Num("Lines or files to pass over first")),
+			tool.Optional("head_limit", tool.Num("Maximum number of lines or files to show (default 250, 0 = all)")),
+			tool.Optional("offset", tool.Num("Number of lines or files to skip")),
 			tool.Optional("multiline", tool.Boolean("A match may span lines, and . matches newlines")),
 		),
 		RenameAliases: func(in *tool.Keys) (string, bool) {
@@ -67,7 +67,7 @@ func runGrep(ctx context.Context, f *Finder, in grepInput) protocol.ToolResult {
 	case "content":
 		return s.contentResult(found)
 	case "count":
-		return s.count(found)
+		return s.countResult(found)
 	}
 	return s.filesResult(found)
 }

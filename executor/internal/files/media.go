@@ -42,15 +42,15 @@ func readImage(path string, data []byte) protocol.ToolResult {
 			"This usually means a download saved an error/login page instead of the image. Use `file %q` to confirm, or read it as text "+
 			"with Bash (e.g. `head -c 500`).", data[:min(len(data), 8)], path)
 	}
-	f.Dimensions = sizeOf(data)
+	f.Dimensions = imageDimensions(data)
 	return protocol.ToolResult{
 		Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(f.Type, f.Base64)}},
 		Output:  readOutput{"image", f},
 	}
 }
 
-// sizeOf returns the size of an image; nil means unknown.
-func sizeOf(data []byte) *dimensions {
+// imageDimensions returns the size of an image; nil means unknown.
+func imageDimensions(data []byte) *dimensions {
 	config, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return nil
@@ -60,7 +60,8 @@ func sizeOf(data []byte) *dimensions {
 
 func readPDF(path, name string, data []byte) protocol.ToolResult {
 	encoded := base64.StdEncoding.EncodeToString(data)
-	raw, _ := protocol.Marshal(struct { // strings cannot fail
+	// Encoding strings cannot fail.
+	raw, _ := protocol.Marshal(struct {
 		Type   string            `json:"type"`
 		Source map[string]string `json:"source"`
 	}{"document", map[string]string{"type": "base64", "media_type": "application/pdf", "data": encoded}})

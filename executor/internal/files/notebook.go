@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// notebook is a Jupyter notebook; unknown keys are kept.
+// notebook is a Jupyter notebook. It keeps unknown keys and the order of keys.
 type notebook struct {
 	keys    plainjson.Object
 	cells   []plainjson.Object
@@ -34,12 +34,12 @@ func parseNotebook(data []byte) (*notebook, error) {
 	return nb, nil
 }
 
-// notebookError describes an invalid notebook, as the real CLI words it (observed with 2.1.330).
+// notebookError describes an invalid notebook in the words of the real CLI (observed with 2.1.330).
 type notebookError string
 
 func (e notebookError) Error() string { return "Notebook file is " + string(e) }
 
-// isInvalidCell reports whether a cell is invalid: it has no source.
+// isInvalidCell reports whether the source of a cell is neither a string nor a list of strings.
 func isInvalidCell(cell plainjson.Object) bool {
 	var line string
 	var lines []string
@@ -47,7 +47,7 @@ func isInvalidCell(cell plainjson.Object) bool {
 	return source == nil || json.Unmarshal(source, &line) != nil && json.Unmarshal(source, &lines) != nil
 }
 
-// marshal writes the notebook as Jupyter does, with the keys in their order.
+// marshal encodes the notebook in the format of Jupyter, with the keys in their original order.
 func (nb *notebook) marshal() ([]byte, error) {
 	cells, err := protocol.Marshal(nb.cells)
 	if err != nil {
@@ -76,7 +76,7 @@ func (nb *notebook) language() string {
 	return meta.LanguageInfo.Name
 }
 
-// hasCellIDs reports whether cells have ids (format 4.5 and later).
+// hasCellIDs reports whether cells have ids, which is the case in format 4.5 and later.
 func (nb *notebook) hasCellIDs() bool {
 	var major, minor int
 	_ = json.Unmarshal(nb.keys.Get("nbformat"), &major)
@@ -86,7 +86,7 @@ func (nb *notebook) hasCellIDs() bool {
 
 var cellNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:cell-)?(\d{1,9})$`) })
 
-// find returns the index of the cell with this id, or of "cell-N".
+// find returns the index of a cell by its id or by its number, as in "cell-3".
 func (nb *notebook) find(id string) (int, bool) {
 	for i, c := range nb.cells {
 		if tool.TextOf(c.Get("id")) == id {
@@ -120,7 +120,8 @@ type notebookFile struct {
 	Cells    []notebookCell `json:"cells"`
 }
 
-// readNotebook shows a notebook cell by cell. If the file is not a notebook, it returns false and an error result.
+// readNotebook returns the result of reading a notebook, cell by cell. If the file is not a notebook, it returns false
+// and an error result.
 func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 	nb, err := parseNotebook(data)
 	if err != nil {
@@ -137,7 +138,8 @@ func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 		var outputs []cellOutput
 		if cell.CellType == "code" {
 			kind, cell.Language = "", nb.language()
-			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount) // nil if absent or null
+			// It stays nil if it is absent or null.
+			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount)
 			outputs = cellOutputs(c.Get("outputs"))
 		}
 		parts = append(parts, fmt.Sprintf("<cell id=%q>%s%s</cell id=%[1]q>", cell.CellID, kind, cell.Source))
@@ -165,7 +167,8 @@ func cellOutputs(raw json.RawMessage) []cellOutput {
 		Value     string                     `json:"evalue"`
 		Traceback []string                   `json:"traceback"`
 	}
-	_ = json.Unmarshal(raw, &list) // an invalid list of outputs is shown up to the error
+	// Of an invalid list, the outputs before the error are shown.
+	_ = json.Unmarshal(raw, &list)
 	var out []cellOutput
 	for _, o := range list {
 		s := tool.TextOf(o.Text)

@@ -63,8 +63,8 @@ type plannedNotebook struct {
 	output              notebookEditOutput
 }
 
-// planNotebook changes the cells in memory, or returns the result that explains why that is not possible. It sets the
-// default edit mode.
+// planNotebook changes the cells in memory. The second result explains why the change is not possible. It sets
+// in.EditMode if that is empty.
 func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.ToolResult) {
 	p := plannedNotebook{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")
@@ -129,7 +129,7 @@ func (f *Files) newCellID() string {
 	return strings.ReplaceAll(f.options.Clock.NewID(), "-", "")
 }
 
-// editCells changes the cells in memory.
+// editCells changes the cells in memory. The second result explains why the change is not possible.
 func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
 	out := notebookEditOutput{
 		NewSource: in.NewSource, CellID: in.CellID, CellType: cmp.Or(in.CellType, "code"), Language: nb.language(), EditMode: in.EditMode,
@@ -166,7 +166,8 @@ func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebo
 		return out, nil
 	}
 	*cell = cell.With("source", tool.Quote(in.NewSource))
-	if tool.TextOf(cell.Get("cell_type")) == "code" { // the previous type, not the new one
+	// This is the previous type of the cell, not the new one.
+	if tool.TextOf(cell.Get("cell_type")) == "code" {
 		*cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
 	}
 	if in.CellType != "" {

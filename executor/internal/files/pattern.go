@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// compile compiles a ripgrep pattern. It rewrites syntax that Go's engine lacks or writes differently: repeated
-// repetitions, counts above a thousand, word boundaries, characters by number.
+// compile compiles a ripgrep pattern. It rewrites syntax that Go's engine does not support: repeated repetitions,
+// counts above 1000, ripgrep's word boundaries, and characters by number.
 func compile(pattern, flags string) (*regexp.Regexp, error) {
 	if flags != "" {
 		flags = "(?" + flags + ")"
@@ -20,10 +20,10 @@ func compile(pattern, flags string) (*regexp.Regexp, error) {
 		plain = *e
 	}
 	d := patternRewriter{pattern: pattern, itemStart: -1, nested: plain.Code == syntax.ErrInvalidRepeatSize}
-	if d.rewrite(); d.to.String() == pattern {
+	if d.rewrite(); d.output.String() == pattern {
 		return re, err
 	}
-	other, failed := regexp.Compile(flags + d.to.String())
+	other, failed := regexp.Compile(flags + d.output.String())
 	switch {
 	case failed == nil:
 		return other, nil
@@ -33,15 +33,15 @@ func compile(pattern, flags string) (*regexp.Regexp, error) {
 	return re, err
 }
 
-// patternRewriter rewrites one pattern.
+// patternRewriter rewrites one pattern for Go's engine.
 type patternRewriter struct {
 	pattern    string
-	to         strings.Builder
-	openGroups []int // start positions of the enclosing groups in to
-	itemStart  int   // start of the repeatable item in to; -1 means none
-	repeated   bool  // the item is already repeated
+	output     strings.Builder
+	openGroups []int // start positions of the enclosing groups, in output
+	itemStart  int   // start of the item that may be repeated, in output; -1 means none
+	repeated   bool  // the item already has a repetition
 
-	nested bool // nested counts exceed the limit
+	nested bool // the product of nested counts exceeds the limit of Go's engine
 }
 
 func (d *patternRewriter) rewrite() {
@@ -60,18 +60,18 @@ func (d *patternRewriter) rewrite() {
 			i = end
 		case '(':
 			end := groupStart(d.pattern, i)
-			d.openGroups = append(d.openGroups, d.to.Len())
-			d.to.WriteString(unnamedGroup(d.pattern[i : end+1]))
+			d.openGroups = append(d.openGroups, d.output.Len())
+			d.output.WriteString(unnamedGroup(d.pattern[i : end+1]))
 			d.itemStart, i = -1, end
 		case ')':
 			d.itemStart, d.repeated = -1, false
 			if n := len(d.openGroups) - 1; n >= 0 {
 				d.itemStart, d.openGroups = d.openGroups[n], d.openGroups[:n]
 			}
-			d.to.WriteByte(c)
+			d.output.WriteByte(c)
 		case '|':
 			d.itemStart = -1
-			d.to.WriteByte(c)
+			d.output.WriteByte(c)
 		case '*', '+', '?':
 			i = d.rewriteRepetition(d.pattern[i:i+1], i)
 		case '{':
@@ -87,40 +87,42 @@ func (d *patternRewriter) rewrite() {
 	}
 }
 
-// writeItem writes an item that may be repeated.
 func (d *patternRewriter) writeItem(text string) {
-	if len(text) == 1 && text[0]&0xc0 == 0x80 { // continuation byte of a character
-		d.to.WriteString(text)
+	// This is a continuation byte of a character.
+	if len(text) == 1 && text[0]&0xc0 == 0x80 {
+		d.output.WriteString(text)
 		return
 	}
-	d.itemStart, d.repeated = d.to.Len(), false
-	d.to.WriteString(text)
+	d.itemStart, d.repeated = d.output.Len(), false
+	d.output.WriteString(text)
 }
 
-// rewriteRepetition writes a repetition that ends at a position of the pattern, and returns its end, including a mark
-// for lazy matching.
+// rewriteRepetition writes the repetition op, which ends at byte end of the pattern. It returns the index of its last
+// byte, which may be a ? for lazy matching.
 func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 	if strings.HasPrefix(d.pattern[end+1:], "?") {
 		op, end = op+"?", end+1
 	}
 	if d.itemStart < 0 {
-		d.to.WriteString(op)
+		d.output.WriteString(op)
 		return end
 	}
-	all := d.to.String()
+	all := d.output.String()
 	before, item := all[:d.itemStart], all[d.itemStart:]
 	if d.repeated {
 		item = "(?:" + item + ")"
 	}
-	d.to.Reset()
-	d.to.WriteString(before + d.repetition(item, op))
+	d.output.Reset()
+	d.output.WriteString(before + d.repetition(item, op))
 	d.repeated = true
 	return end
 }
 
-// repetition writes an item with a repetition, in several steps if the count is too large for Go's engine.
+// repetition returns an item with a repetition. If the count is too large for Go's engine, it repeats the item several
+// times.
 func (d *patternRewriter) repetition(item, op string) string {
-	const most, longest = 1000, 1 << 12 // limit of one count; bytes of a pattern
+	// the maximum count, and the maximum length of the result in bytes
+	const most, longest = 1000, 1 << 12
 	step := most
 	if d.nested && strings.Contains(item, "{") {
 		step = 1
@@ -130,7 +132,8 @@ func (d *patternRewriter) repetition(item, op string) string {
 	least, err := strconv.Atoi(low)
 	limit := least
 	if ranged && high != "" {
-		limit, _ = strconv.Atoi(high) // digits, or a number that is too large anyway
+		// These are digits, or a number that is too large in any case.
+		limit, _ = strconv.Atoi(high)
 	}
 	if !isCount || err != nil || limit <= step || limit < least || limit/step*len(item) > longest {
 		return item + op
@@ -153,7 +156,7 @@ func (d *patternRewriter) repetition(item, op string) string {
 	return b.String() + ")"
 }
 
-// escape rewrites an escape for Go's engine.
+// escape converts an escape sequence to the syntax of Go's engine.
 func escape(text string) string {
 	switch {
 	case wordBoundaryEnd(text, 0) > 0:
@@ -164,8 +167,7 @@ func escape(text string) string {
 	return text
 }
 
-// unnamedGroup returns the start of a group without its name, because a repetition in
-// steps writes the group several times.
+// unnamedGroup removes the name from the opening of a group, because a repetition may write the group several times.
 func unnamedGroup(start string) string {
 	if strings.HasPrefix(start, "(?P<") || strings.HasPrefix(start, "(?<") && !strings.HasPrefix(start, "(?<=") && !strings.HasPrefix(start, "(?<!") {
 		return "("

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// patternError is an error in a regular expression with its position, in bytes of the
-// pattern as ripgrep reads it, inside a group.
+// patternError is an error in a regular expression. from and to are byte offsets in the pattern after ripgrep has added
+// groupOpening.
 type patternError struct {
 	from, to int
 	problem  string
@@ -21,8 +21,8 @@ type patternError struct {
 // groupOpening is the prefix that ripgrep adds to a pattern.
 const groupOpening = "(?:"
 
-// patternErrorText formats the error of a pattern as ripgrep does; empty means the pattern is valid. err is the error
-// of Go's engine. That engine accepts a brace without a count as a literal.
+// patternErrorText formats the error of a pattern as ripgrep does; empty means that the pattern is valid. err is the
+// error of Go's engine, which accepts a brace without a count as a literal.
 func patternErrorText(pattern string, err error) string {
 	whole := groupOpening + pattern + ")"
 	f := braceError(whole)
@@ -37,13 +37,15 @@ func patternErrorText(pattern string, err error) string {
 	return "regex parse error:\n" + f.pointAt(whole) + "error: " + f.problem
 }
 
-// braceError finds the first brace that is not a valid repetition.
+// braceError returns the error at the first brace that is not a valid repetition; nil means none.
 func braceError(source string) *patternError {
-	item := false // an item can be repeated
+	// The previous item can be repeated.
+	item := false
 	for i := 0; i < len(source); i++ {
 		switch source[i] {
 		case '\\':
-			if strings.HasPrefix(source[i+1:], "Q") { // Go's engine supports it
+			// Go's engine supports \Q, but ripgrep does not.
+			if strings.HasPrefix(source[i+1:], "Q") {
 				return &patternError{i, i + 2, "unrecognized escape sequence"}
 			}
 			i = cmp.Or(wordBoundaryEnd(source, i), escapeEnd(source, i))
@@ -70,7 +72,7 @@ func braceError(source string) *patternError {
 	return nil
 }
 
-// escapeEnd returns the last byte of the escape at i, including the braces of \p{…} and \x{…}.
+// escapeEnd returns the index of the last byte of the escape sequence at i, including the braces of \p{…} and \x{…}.
 func escapeEnd(source string, i int) int {
 	i = min(i+1, len(source)-1)
 	if strings.IndexByte("pPxuU", source[i]) >= 0 && strings.HasPrefix(source[i+1:], "{") {
@@ -81,7 +83,7 @@ func escapeEnd(source string, i int) int {
 	return i
 }
 
-// wordBoundaryEnd returns the last byte of a word boundary; 0 means none at i.
+// wordBoundaryEnd returns the index of the last byte of the word boundary at i; 0 means that i is not one.
 func wordBoundaryEnd(pattern string, i int) int {
 	for _, place := range []string{`\<`, `\>`, `\b{start}`, `\b{end}`, `\b{start-half}`, `\b{end-half}`} {
 		if strings.HasPrefix(pattern[i:], place) {
@@ -91,7 +93,7 @@ func wordBoundaryEnd(pattern string, i int) int {
 	return 0
 }
 
-// classEnd returns the last byte of the class at i.
+// classEnd returns the index of the last byte of the character class at i.
 func classEnd(source string, i int) int {
 	if strings.HasPrefix(source[i+1:], "^") {
 		i++
@@ -107,7 +109,7 @@ func classEnd(source string, i int) int {
 	return i
 }
 
-// groupStart returns the last byte of the opening of a group, with its name and flags.
+// groupStart returns the index of the last byte of the group opening at i, including its name and flags.
 func groupStart(source string, i int) int {
 	if strings.HasPrefix(source[i+1:], "?") {
 		if n := strings.IndexAny(source[i:], ":>)"); n > 0 {
@@ -117,7 +119,7 @@ func groupStart(source string, i int) int {
 	return i
 }
 
-// countEnd returns the last byte of the count in braces at i.
+// countEnd returns the index of the last byte of the count in braces at i, or the error in it.
 func countEnd(source string, i int) (end int, f *patternError) {
 	digits := func(at int) int {
 		at += len(source[at:]) - len(strings.TrimLeft(source[at:], " "))
@@ -169,10 +171,10 @@ func locateError(pattern, source string, err error) patternError {
 	}
 }
 
-// noLookaroundHint is ripgrep's error for syntax that only another engine supports.
+// noLookaroundHint is what ripgrep adds to an error about syntax that it supports only with PCRE2.
 const noLookaroundHint = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
 
-// groupError returns the error for a group that begins at from.
+// groupError returns the error of a group that begins at from.
 func groupError(from int, e *syntax.Error) patternError {
 	for _, look := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
 		if strings.HasPrefix(e.Expr, look) {
@@ -185,7 +187,7 @@ func groupError(from int, e *syntax.Error) patternError {
 	return patternError{from, from + 1, e.Code.String()}
 }
 
-// addSyntaxError returns the error for one part of a pattern.
+// addSyntaxError returns f with the problem that e describes.
 func addSyntaxError(f patternError, e *syntax.Error) patternError {
 	switch e.Code {
 	case syntax.ErrInvalidCharRange:
@@ -198,7 +200,7 @@ func addSyntaxError(f patternError, e *syntax.Error) patternError {
 	case syntax.ErrInvalidRepeatSize:
 		f.problem = "invalid repetition count range, the start must be <= the end"
 		if low, high, ranged := strings.Cut(strings.Trim(e.Expr, "{?}"), ","); !ranged || len(low) < len(high) || len(low) == len(high) && low <= high {
-			f.problem = "ripgrep counts so far, the simulated search does not"
+			f.problem = "ripgrep allows this count, but the simulated search does not"
 		}
 	case syntax.ErrInvalidEscape:
 		switch last := e.Expr[len(e.Expr)-1]; {
@@ -218,7 +220,7 @@ func addSyntaxError(f patternError, e *syntax.Error) patternError {
 	return f
 }
 
-// errorEnd returns the end of the first part of a pattern with this error.
+// errorEnd returns the length of the shortest prefix of a pattern that has this error.
 func errorEnd(pattern string, fault syntax.Error) int {
 	for k := range pattern {
 		_, size := utf8.DecodeRuneInString(pattern[k:])
@@ -230,7 +232,8 @@ func errorEnd(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-// unbalancedGroups returns the position of the unclosed group and of the unmatched closing parenthesis.
+// unbalancedGroups returns the positions of an unclosed group and of a closing parenthesis without a group; 0 means
+// none.
 func unbalancedGroups(source string) (unclosed, unopened int) {
 	var open []int
 	class := false
@@ -243,7 +246,8 @@ func unbalancedGroups(source string) (unclosed, unopened int) {
 		case c == '[':
 			class = true
 			if rest := strings.TrimPrefix(source[i+1:], "^"); strings.HasPrefix(rest, "]") {
-				i = len(source) - len(rest) // a literal bracket
+				// This bracket is a literal.
+				i = len(source) - len(rest)
 			}
 		case c == '(':
 			open = append(open, i)
@@ -256,7 +260,7 @@ func unbalancedGroups(source string) (unclosed, unopened int) {
 	return slices.Max(append(open, 0)), 0
 }
 
-// pointAt formats the pattern with marks below the error. The lines of a multi-line pattern are numbered.
+// pointAt formats a pattern with marks below the error. It numbers the lines of a multi-line pattern.
 func (f patternError) pointAt(source string) string {
 	if !strings.Contains(source, "\n") {
 		return "    " + source + "\n" + f.marks(source, 4, 0)
@@ -276,7 +280,7 @@ func (f patternError) pointAt(source string) string {
 	return b.String() + rule
 }
 
-// marks returns the marks below a line that begins at a position of the pattern.
+// marks returns the marks below a line of the pattern. start is the position of the line.
 func (f patternError) marks(line string, indent, start int) string {
 	if f.to == 0 {
 		return ""

@@ -30,7 +30,7 @@ type grepInput struct {
 	Multiline    bool         `json:"multiline"`
 }
 
-// grepSearch is one validated and compiled Grep call.
+// grepSearch is one valid Grep call with its compiled pattern.
 type grepSearch struct {
 	grepInput
 	root       string
@@ -40,7 +40,7 @@ type grepSearch struct {
 	finder     *Finder
 }
 
-// checkPath refuses paths that do not exist.
+// checkPath refuses a path that does not exist.
 func (f *Finder) checkPath(in grepInput) *protocol.ToolResult {
 	if _, err := os.Stat(f.options.Paths.Path(in.Path)); err != nil {
 		return new(tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.options.Paths.Dir()))
@@ -87,7 +87,7 @@ func isRepository(name string) bool {
 	return slices.Contains([]string{".git", ".svn", ".hg", ".bzr", ".jj", ".sl"}, name)
 }
 
-// splitGlobs splits a list of patterns at spaces, and at commas outside braces.
+// splitGlobs splits a list of globs at spaces. A glob without braces is also split at commas.
 func splitGlobs(list string) []string {
 	var out []string
 	for word := range strings.FieldsSeq(list) {
@@ -100,7 +100,7 @@ func splitGlobs(list string) []string {
 	return out
 }
 
-// matchGlob matches as ignore files do: a pattern without a slash matches at every depth.
+// matchGlob reports whether a glob matches a path as in ignore files: a glob without a slash matches at every depth.
 func matchGlob(pattern, rel string) bool {
 	name := rel
 	if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
@@ -110,7 +110,7 @@ func matchGlob(pattern, rel string) bool {
 	return ok && err == nil
 }
 
-// fileType returns the file patterns of a type; nil means unknown.
+// fileType returns the globs of a ripgrep file type; nil means unknown.
 func fileType(name string) []string {
 	if slices.Contains(strings.Fields("go java lua sql swift css csv dart zig txt toml proto json php"), name) {
 		return []string{"*." + name}

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxWholeFile = 256 << 10 // bytes read without offset and limit
+	maxWholeFile = 256 << 10 // maximum number of bytes that are read without offset and limit
 )
 
 type readInput struct {
@@ -30,7 +30,7 @@ type readInput struct {
 	AllowLarge bool         `json:"allow_large"`
 }
 
-// Read returns the tool that shows a file.
+// Read returns the tool that reads a file.
 func Read(f *Files) tool.Tool {
 	return tool.Tool{
 		Name: "Read", ReadOnly: true,
@@ -47,7 +47,7 @@ func Read(f *Files) tool.Tool {
 	}
 }
 
-// checkReadable refuses files that Read never opens.
+// checkReadable refuses binary formats and device files by their names.
 func checkReadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryFormats, " "+ext[1:]+" ") {
@@ -60,21 +60,22 @@ func checkReadable(_ context.Context, f *Files, in readInput) *protocol.ToolResu
 	return nil
 }
 
-// deviceFile matches files that never end, wait for input, or contain secrets.
+// deviceFile matches paths of files that never end, wait for input, or contain secrets.
 var deviceFile = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem|status|cmdline|maps)$`)
 })
 
-// binaryFormats are the extensions of formats that Read refuses. PDF files, images
-// and notebooks are handled separately.
+// binaryFormats lists the extensions of formats that Read refuses. PDF files, images and notebooks are handled
+// separately.
 const binaryFormats = " 3ds 7z a aac ai aiff apk app avi avif bin blend bmp bz2 class dat data db deb dll dmg doc docx dylib " +
 	"ear eot eps exe fig flac flv gz heic heif ico idx iso jar lib lz4 m4a m4v max mdb mkv mov mp3 mp4 mpeg mpg msi node " +
 	"npy npz numbers o obj odp ods odt ogg opus otf parquet pickle ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite " +
 	"sqlite3 swf tar tgz tif tiff ttf war wasm wav webm whl wma wmv woff woff2 xls xlsx xz z zip zst "
 
-// similarName returns a file whose name differs only in the extension.
-func similarName(path string) string {
-	entries, _ := os.ReadDir(filepath.Dir(path)) // without a directory there is no suggestion
+// similarNameHint suggests a file with the same name and another extension; "" means none.
+func similarNameHint(path string) string {
+	// An unreadable directory has no suggestion.
+	entries, _ := os.ReadDir(filepath.Dir(path))
 	stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	for _, e := range entries {
 		if name := e.Name(); name != filepath.Base(path) && strings.TrimSuffix(name, filepath.Ext(name)) == stem {
@@ -89,7 +90,7 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	data, err := readRegular(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.options.Paths.Dir(), similarName(path))
+		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.options.Paths.Dir(), similarNameHint(path))
 	case errors.Is(err, errDevice) && path == os.DevNull:
 		data = nil
 	case errors.Is(err, errDevice):
@@ -124,8 +125,8 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	return r
 }
 
-// ReadLines reads a file as the Read tool does, whether or not the session has that tool; 0 for first and lines
-// means the whole file. Edits may follow, as after a Read.
+// ReadLines reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
+// from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
 func (f *Files) ReadLines(ctx context.Context, path string, first, lines int) protocol.ToolResult {
 	in := readInput{FilePath: path}
 	if first > 0 {

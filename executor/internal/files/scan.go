@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-const maxSearched = 64 << 20 // bytes; larger files are skipped
+const maxSearched = 64 << 20 // in bytes; larger files are skipped
 
 // fileMatches is one file with at least one match.
 type fileMatches struct {
@@ -18,11 +18,10 @@ type fileMatches struct {
 	hits  []matchedLine
 }
 
-// matchedLine is a line with a match.
 type matchedLine struct {
-	number int      // number of the line, from 0
-	parts  []string // the matched texts, for -o
-	count  int      // matches that begin in the line
+	number int      // line number, from 0
+	parts  []string // the matching parts of the line, for -o
+	count  int      // number of matches that begin in this line
 }
 
 func (s *grepSearch) run(ctx context.Context) ([]fileMatches, error) {
@@ -32,7 +31,8 @@ func (s *grepSearch) run(ctx context.Context) ([]fileMatches, error) {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			return nil // unreadable files do not match
+			// Unreadable files do not match.
+			return nil
 		case d.IsDir():
 			if path != s.root && (isRepository(d.Name()) || s.finder.options.Access.IsHidden(path)) {
 				return fs.SkipDir
@@ -41,7 +41,7 @@ func (s *grepSearch) run(ctx context.Context) ([]fileMatches, error) {
 		case path != s.root && (!d.Type().IsRegular() || !s.matchesFilters(path) || s.finder.options.Access.IsHidden(path)):
 			return nil
 		}
-		if m, ok := s.file(path); ok {
+		if m, ok := s.searchFile(path); ok {
 			found = append(found, m)
 		}
 		return nil
@@ -74,7 +74,7 @@ func (s *grepSearch) matchesFilters(p string) bool {
 	return matched || !positive
 }
 
-func (s *grepSearch) file(path string) (fileMatches, bool) {
+func (s *grepSearch) searchFile(path string) (fileMatches, bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearched {
 		return fileMatches{}, false
@@ -87,14 +87,14 @@ func (s *grepSearch) file(path string) (fileMatches, bool) {
 	content := strings.ReplaceAll(string(data), "\r\n", "\n")
 	m.lines = strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	if s.Multiline {
-		m.hits = s.acrossLines(content, len(m.lines))
+		m.hits = s.searchText(content, len(m.lines))
 	} else {
-		m.hits = s.inLines(m.lines)
+		m.hits = s.searchLines(m.lines)
 	}
 	return m, len(m.hits) > 0
 }
 
-func (s *grepSearch) inLines(lines []string) []matchedLine {
+func (s *grepSearch) searchLines(lines []string) []matchedLine {
 	var hits []matchedLine
 	for i, l := range lines {
 		if !s.re.MatchString(l) {
@@ -109,7 +109,7 @@ func (s *grepSearch) inLines(lines []string) []matchedLine {
 	return hits
 }
 
-func (s *grepSearch) acrossLines(content string, lines int) []matchedLine {
+func (s *grepSearch) searchText(content string, lines int) []matchedLine {
 	var hits []matchedLine
 	line, counted := 0, 0
 	for _, m := range s.re.FindAllStringIndex(content, -1) {

@@ -12,20 +12,19 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// seenFiles holds the last content that the session saw of each file.
+// seenFiles records the last content of each file that the session has read or written.
 type seenFiles struct {
 	mu      sync.Mutex
 	byPath  map[string]seenContent
 	written []writtenFile // files in the order in which they were written
 }
 
-// seenContent is the content of a file at one moment.
 type seenContent struct {
 	digest   [sha256.Size]byte
-	wasShown bool // the model has seen all of it
+	wasShown bool // the model has seen the whole content
 }
 
-// writtenFile is a file that the session wrote, and that has not changed since.
+// writtenFile is a file that the session wrote and that is not known to have changed since.
 type writtenFile struct {
 	path     string
 	content  string
@@ -35,7 +34,7 @@ type writtenFile struct {
 // recordShown records that the model has seen the current content of a file.
 func (s *seenFiles) recordShown(path, content string) { s.record(path, content, true) }
 
-// record records the current content of a file that was read.
+// record records the current content of a file. shown is true if the model has seen all of it.
 func (s *seenFiles) record(path, content string, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,7 @@ func (s *seenFiles) set(path, content string, shown bool) {
 	s.written = slices.DeleteFunc(s.written, func(w writtenFile) bool { return w.path == path })
 }
 
-// recordWritten records the content of a file that the session wrote. [seenFiles.changes] reports when it changes.
+// recordWritten records the content of a file that the session wrote. [seenFiles.changes] reports later changes.
 func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	info, err := os.Stat(path)
 	s.mu.Lock()
@@ -58,8 +57,8 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	}
 }
 
-// lookup reports whether the session has read a file, whether the file is unchanged
-// since then, and whether the model has seen that content.
+// lookup reports whether the session has read a file, whether the file still has the same content, and whether the
+// model has seen that content.
 func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,10 +67,9 @@ func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	return read, current, current && was.wasShown
 }
 
-// Versions contains the modification times of files.
+// Versions contains modification times by path.
 type Versions map[string]time.Time
 
-// versions implements [Files.Versions].
 func (s *seenFiles) versions() Versions {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,10 +87,9 @@ type ChangedFile struct {
 	Path     string
 	Content  string // with "\n" between lines
 	Modified time.Time
-	Snippet  string // the changed lines with their numbers and neighbors
+	Snippet  string // the changed lines with their numbers and neighboring lines
 }
 
-// changes implements [Files.Changes].
 func (s *seenFiles) changes() []ChangedFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,17 +111,19 @@ func (s *seenFiles) changes() []ChangedFile {
 		if text := changedLines(strings.ReplaceAll(w.content, "\r\n", "\n"), content); text != "" {
 			all = append(all, ChangedFile{w.path, content, info.ModTime(), text})
 		}
-		defer s.set(w.path, string(data), true) // after the loop, because it removes the file from the list
+		// It runs after the loop, because it removes the file from the list.
+		defer s.set(w.path, string(data), true)
 	}
 	return all
 }
 
-// changedLines returns the changed lines of a text with their numbers and neighbors, as the real CLI shows them; "" if
-// only the last lines were removed and no line precedes them.
+// changedLines returns the changed lines of a text with their numbers and neighboring lines, as the real CLI shows
+// them. It returns "" if only the last lines were removed and no line precedes them.
 func changedLines(before, after string) string {
 	const (
 		neighbors = 8
-		longest   = 8192 // bytes
+		// bytes
+		longest = 8192
 	)
 	var regions []string
 	for _, h := range textdiff.Hunks(before, after, neighbors) {
@@ -143,7 +142,8 @@ func changedLines(before, after string) string {
 		return text
 	}
 	if end := strings.LastIndexByte(tool.Prefix(text, longest), '\n'); end > 0 {
-		return text[:end] + tool.TruncationNote(strings.Count(text[end:], "\n")) // only whole lines
+		// Only whole lines are shown.
+		return text[:end] + tool.TruncationNote(strings.Count(text[end:], "\n"))
 	}
 	return tool.Truncate(text, longest)
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	defaultHeadLimit = 250
-	maxColumns       = 500 // longer lines are omitted
+	maxColumns       = 500 // in bytes; longer lines are omitted
 )
 
 type grepOutput struct {
@@ -27,7 +27,7 @@ type grepOutput struct {
 	truncation
 }
 
-// filesOutput is the output of a search for file names.
+// filesOutput is the output of a search in the mode files_with_matches.
 type filesOutput struct {
 	Mode       string   `json:"mode"`
 	Filenames  []string `json:"filenames"`
@@ -36,13 +36,12 @@ type filesOutput struct {
 	truncation
 }
 
-// truncation describes what was omitted from a result.
 type truncation struct {
 	Limit  int `json:"appliedLimit,omitempty"`
 	Offset int `json:"appliedOffset,omitempty"`
 }
 
-// applyPage applies offset and head_limit and records what was applied.
+// applyPage returns the items that offset and head_limit select, and records both in out.
 func applyPage[T any](s *grepSearch, items []T, out *truncation) []T {
 	offset := max(0, int(s.Offset))
 	limit := defaultHeadLimit
@@ -58,7 +57,7 @@ func applyPage[T any](s *grepSearch, items []T, out *truncation) []T {
 	return items
 }
 
-// pagingNote describes the offset and limit that applyPage applied.
+// pagingNote describes the limit and offset that were applied; "" means none.
 func (a truncation) pagingNote() string {
 	var parts []string
 	if a.Limit > 0 {
@@ -93,7 +92,7 @@ func (s *grepSearch) withPaging(content, none string, out grepOutput) string {
 	return content
 }
 
-func (s *grepSearch) count(found []fileMatches) protocol.ToolResult {
+func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 	out := grepOutput{Mode: "count", NumFiles: len(found), Filenames: []string{}}
 	total := 0
 	var lines []string
@@ -150,24 +149,25 @@ func (s *grepSearch) hasContext() bool {
 	return s.Before > 0 || s.After > 0 || s.Around > 0 || s.Context > 0
 }
 
-// render formats the matching lines of one file with their context.
+// render formats the matching lines of one file, with the requested context.
 func (s *grepSearch) render(m fileMatches) []string {
 	before, after := s.Before, s.After
 	if around := max(s.Around, s.Context); around > 0 {
 		before, after = around, around
 	}
 	var out []string
-	next := 0 // first line not shown yet
+	// index of the first line that is not shown yet
+	next := 0
 	for i, h := range m.hits {
 		from := max(next, h.number-clamp(before))
 		if i > 0 && from > next && s.hasContext() {
 			out = append(out, "--")
 		}
 		for ; from < h.number; from++ {
-			out = append(out, s.line(m, from, "-", m.lines[from]))
+			out = append(out, s.formatLine(m, from, "-", m.lines[from]))
 		}
 		for _, l := range h.matchedTexts(m, s.OnlyMatching) {
-			out = append(out, s.line(m, h.number, ":", l))
+			out = append(out, s.formatLine(m, h.number, ":", l))
 		}
 		next = h.number + 1
 		last := min(h.number+clamp(after), len(m.lines)-1)
@@ -175,7 +175,7 @@ func (s *grepSearch) render(m fileMatches) []string {
 			last = min(last, m.hits[i+1].number-1)
 		}
 		for ; next <= last; next++ {
-			out = append(out, s.line(m, next, "-", m.lines[next]))
+			out = append(out, s.formatLine(m, next, "-", m.lines[next]))
 		}
 	}
 	return out
@@ -190,7 +190,7 @@ func (h matchedLine) matchedTexts(m fileMatches, onlyMatching bool) []string {
 	return slices.DeleteFunc(slices.Clone(h.parts), func(p string) bool { return p == "" })
 }
 
-func (s *grepSearch) line(m fileMatches, n int, separator, content string) string {
+func (s *grepSearch) formatLine(m fileMatches, n int, separator, content string) string {
 	var b strings.Builder
 	if !s.singleFile {
 		b.WriteString(m.name + separator)

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// maxFile bounds the size of a file that is read into memory.
+// maxFile is the maximum number of bytes of a file that is read.
 const maxFile = 1 << 30
 
-// readRegular reads a whole file; directories, devices and pipes are errors.
+// readRegular reads a whole file. It returns an error for directories, devices and pipes.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -56,13 +56,14 @@ func describeError(err error, op, path string) string {
 	return code + ", " + op + " '" + path + "'"
 }
 
-// writeFile writes a file. An existing file keeps its old content until the new one is on disk. It replaces the file by
-// a new one with the same mode and follows symbolic links; hard links keep the old content (as 2.1.329 does).
+// writeFile writes a file. It replaces an existing file by a new one with the same mode, so the old content stays until
+// the new one is complete. It follows symbolic links. Other hard links keep the old content (as with 2.1.329).
 func writeFile(path string, content []byte) error {
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.WriteFile(path, content, 0o644); err != nil {
-			_ = os.Remove(path) // remove an incomplete file
+			// The file may be incomplete.
+			_ = os.Remove(path)
 		}
 		return err
 	}
@@ -70,26 +71,30 @@ func writeFile(path string, content []byte) error {
 		return err
 	}
 	info, err := old.Stat()
-	_ = old.Close() // nothing was written
+	// Nothing was written.
+	_ = old.Close()
 	if err != nil {
 		return err
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return err
 	}
-	beside, err := os.CreateTemp(filepath.Dir(path), ".beside.*") // a random name, because one derived from the file's name may be too long
-	if errors.Is(err, fs.ErrPermission) {                         // the directory is not writable
+	// The name is random, because a name derived from that of the file may be too long.
+	newFile, err := os.CreateTemp(filepath.Dir(path), ".beside.*")
+	// The directory is not writable.
+	if errors.Is(err, fs.ErrPermission) {
 		return os.WriteFile(path, content, 0o644)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = beside.Write(content)
-	if err = errors.Join(err, beside.Chmod(info.Mode().Perm()), beside.Close()); err == nil {
-		err = os.Rename(beside.Name(), path)
+	_, err = newFile.Write(content)
+	if err = errors.Join(err, newFile.Chmod(info.Mode().Perm()), newFile.Close()); err == nil {
+		err = os.Rename(newFile.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(beside.Name()) // the error of writing is returned
+		// The error of writing is returned.
+		_ = os.Remove(newFile.Name())
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 )
 
 type readOutput struct {
-	Type string `json:"type"` // text, image, notebook, pdf
+	Type string `json:"type"` // text, image, notebook or pdf
 	File any    `json:"file"`
 }
 
@@ -57,7 +57,7 @@ func readText(path, content string, offset, most *tool.Number) protocol.ToolResu
 	return tool.Text(text, out)
 }
 
-// numberLines joins lines, each after its number.
+// numberLines joins lines. Each line follows its number and a tab.
 func numberLines(lines []string, first int) string {
 	var b strings.Builder
 	for i, line := range lines {
@@ -72,7 +72,7 @@ func numberLines(lines []string, first int) string {
 }
 
 const (
-	binaryProbe = 8 << 10 // bytes of a file that are searched for NUL
+	binaryProbe = 8 << 10 // number of bytes that are searched for NUL
 
 	nulBytesText     = "has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded NULs."
 	legacyBytesText  = "is not valid UTF-8: it uses a legacy encoding such as Windows-1252, Shift-JIS or GBK, or it is binary."
@@ -83,7 +83,7 @@ const (
 		"anyway, delete it first, then Write it."
 )
 
-// encodingProblem explains why Edit and Write must not replace a file's content; empty means they may.
+// encodingProblem explains why Edit and Write must not replace this content; empty means that they may.
 func encodingProblem(data []byte) string {
 	content := decodeText(data)
 	switch {
@@ -95,7 +95,7 @@ func encodingProblem(data []byte) string {
 	return ""
 }
 
-// decodeText decodes a text and removes its byte-order mark.
+// decodeText decodes UTF-8 or UTF-16, as its byte-order mark says, and removes that mark.
 func decodeText(data []byte) string {
 	var order binary.ByteOrder
 	switch {

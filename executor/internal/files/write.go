@@ -20,7 +20,7 @@ type writeInput struct {
 }
 
 type writeOutput struct {
-	Type            string          `json:"type"` // create, update
+	Type            string          `json:"type"` // create or update
 	FilePath        string          `json:"filePath"`
 	Content         string          `json:"content"`
 	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
@@ -38,7 +38,7 @@ func (o writeOutput) Abridged() any {
 func Write(f *Files) tool.Tool {
 	return tool.Tool{
 		Name:        "Write",
-		Description: "Writes a file, replacing what it held. Missing directories are made.",
+		Description: "Writes a file and replaces its content. Missing directories are created.",
 		Input: tool.Object(
 			tool.Required("file_path", tool.String("Path of the file")),
 			tool.Required("content", tool.String("The whole new content")),
@@ -55,7 +55,7 @@ func Write(f *Files) tool.Tool {
 	}
 }
 
-// checkWritable refuses files that Write cannot replace or that the session has not read.
+// checkWritable refuses a file that cannot be replaced, or with content that the session has not read.
 func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegular(path)
@@ -85,7 +85,8 @@ func write(ctx context.Context, f *Files, in writeInput) protocol.ToolResult {
 	if why := encodingProblem(old); why != "" {
 		return tool.Fail("File %s %s", why, notWrittenText)
 	}
-	created := len(old) == 0 // an empty file counts as new
+	// An empty file counts as new.
+	created := len(old) == 0
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return tool.Fail("%s", describeError(err, "mkdir", filepath.Dir(path)))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Number decodes any JSON number to an int: fractions are cut, large values are clamped.
+// Number is an integer in an input. Decoding removes fractions of JSON numbers and limits large values.
 type Number int
 
 const maxNumber = 1 << 40
@@ -27,7 +27,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Decode decodes a validated input.
+// Decode decodes an input. An empty input returns the zero value.
 func Decode[In any](raw json.RawMessage) (in In, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return in, nil
@@ -36,7 +36,7 @@ func Decode[In any](raw json.RawMessage) (in In, err error) {
 	return in, err
 }
 
-// TextOf returns a string, or a list of strings joined; empty for other values.
+// TextOf returns a JSON string, or the joined strings of a list; empty for other values.
 func TextOf(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -47,13 +47,13 @@ func TextOf(raw json.RawMessage) string {
 	return strings.Join(parts, "")
 }
 
-// Quote returns a JSON string; this cannot fail.
+// Quote returns s as a JSON string.
 func Quote(s string) json.RawMessage {
 	raw, _ := protocol.Marshal(s)
 	return raw
 }
 
-// NonNil returns the list, or an empty one for nil.
+// NonNil returns the list; an empty list for nil.
 func NonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -61,11 +61,11 @@ func NonNil[T any](s []T) []T {
 	return s
 }
 
-// escapePattern matches an escaped backslash, or one or more adjacent escapes \uXXXX.
+// escapePattern matches an escaped backslash, or a sequence of escapes \uXXXX.
 var escapePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
 
-// DecodeEscapes replaces \uXXXX in the strings of an input by the character, as the real CLI does, and reports
-// whether it changed one. An escaped backslash does not begin such an escape.
+// DecodeEscapes replaces \uXXXX in the strings of an input with the character, as the real CLI does. It reports whether
+// it changed the input. An escaped backslash does not begin such an escape.
 func DecodeEscapes(in *Keys) bool {
 	changed := false
 	for i, k := range *in {
@@ -79,7 +79,8 @@ func DecodeEscapes(in *Keys) bool {
 			}
 			var units []uint16
 			for part := range strings.SplitSeq(s[2:], `\u`) {
-				n, _ := strconv.ParseUint(part, 16, 16) // four hexadecimal digits
+				// These are four hexadecimal digits.
+				n, _ := strconv.ParseUint(part, 16, 16)
 				units = append(units, uint16(n))
 			}
 			return string(utf16.Decode(units))

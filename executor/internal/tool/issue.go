@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Issue is one problem of an input, in the form and key order of zod.
+// Issue is one problem of an input. Its JSON form has the keys of the validation library zod, which the real CLI uses.
 type Issue struct {
 	Expected  string   `json:"expected,omitempty"`
 	Format    string   `json:"format,omitempty"`
@@ -23,11 +23,11 @@ type Issue struct {
 	Path      []any    `json:"path"`
 	Message   string   `json:"message"`
 
-	received string // actual type, for invalid_type
+	received string // actual type, for the code invalid_type
 	order    order
 }
 
-// MarshalJSON writes the keys in the order of the issue's kind.
+// MarshalJSON writes the keys in the order that i.order selects.
 func (i Issue) MarshalJSON() ([]byte, error) {
 	type plain Issue
 	switch i.order {
@@ -56,12 +56,13 @@ const (
 	messageBeforePath
 )
 
-// CustomIssue returns an issue that no schema check produces.
+// CustomIssue returns an issue that is not about a type or limit of the schema.
 func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// WithMessageFirst puts the message before the path, as in issues from the check of a single key.
+// WithMessageFirst returns the issue with the message before the path. Issues from a check of a single key have this
+// order.
 func (i Issue) WithMessageFirst() Issue {
 	i.order = messageBeforePath
 	return i
@@ -74,7 +75,7 @@ func wrongType(want, format, got string, path []any) Issue {
 	}
 }
 
-// TooSmall returns the issue for a number, a string or a list below its minimum.
+// TooSmall returns the issue for a value below its minimum. origin is its type: "number", "string" or "array".
 func TooSmall(origin string, least int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path,
@@ -82,7 +83,7 @@ func TooSmall(origin string, least int, path []any) Issue {
 	}
 }
 
-// tooBig returns the issue for a value above its maximum.
+// tooBig returns the issue for a value above its maximum. origin is its type.
 func tooBig(origin string, maximum int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path,
@@ -107,12 +108,13 @@ func unitOf(origin string) string {
 	return ""
 }
 
-// InvalidInput returns the result for an input with issues; nil without any.
+// InvalidInput returns the result for an input with issues; nil if found is empty.
 func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
 	}
-	list, _ := json.MarshalIndent(found[:min(len(found), maxIssues)], "", "  ") // strings and numbers cannot fail
+	// Strings and numbers cannot fail.
+	list, _ := json.MarshalIndent(found[:min(len(found), maxIssues)], "", "  ")
 	list = []byte(htmlUnescaper.Replace(string(list)))
 	text := string(list)
 	if lines := issueSentences(found); len(lines) > 0 {
@@ -130,11 +132,11 @@ func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 // htmlUnescaper reverts the HTML escapes of encoding/json.
 var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
-// maxIssues limits the issues listed in one message.
+// maxIssues is the maximum number of issues in one message.
 const maxIssues = 20
 
-// issueSentences describes the issues that the model can fix immediately: missing values, unknown keys, wrong types.
-// Other issues are described only if there are such issues.
+// issueSentences describes missing values, unknown keys and wrong types. It describes other issues only in addition to
+// these.
 func issueSentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {
@@ -160,7 +162,7 @@ func issueSentences(found []Issue) []string {
 	return lines[:min(len(lines), maxIssues)]
 }
 
-// formatPath formats a path: todos[0].status.
+// formatPath formats a path, as in todos[0].status.
 func formatPath(path []any) string {
 	var b strings.Builder
 	for _, step := range path {

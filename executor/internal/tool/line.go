@@ -10,12 +10,13 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// The functions below analyse the text of a command line. They report nothing about a line that cannot be parsed.
+// The functions below analyze a command line without running it. They return false or "" for a line that they cannot
+// parse.
 
-// longSleepSeconds is the shortest sleep, in seconds, that is refused as the first command.
+// longSleepSeconds is the minimum sleep that is refused as the first command.
 const longSleepSeconds = 25
 
-// DescribeLongSleep describes a command that begins with a long sleep; empty means it does not.
+// DescribeLongSleep returns a description of a command line that begins with a long sleep; empty for other commands.
 func DescribeLongSleep(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || !BeginsWithSleep(command) || len(script.Commands) == 0 || len(script.Commands[0].Args) != 2 {
@@ -36,7 +37,7 @@ func DescribeLongSleep(command string) string {
 	return first.Text + " followed by: " + strings.Join(texts, " ")
 }
 
-// BeginsWithSleep reports whether the command begins with a sleep, so that moving it to the background is useless.
+// BeginsWithSleep reports whether the first command is a sleep. Such a command line is not moved to the background.
 func BeginsWithSleep(command string) bool {
 	for line := range strings.Lines(command) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -46,7 +47,7 @@ func BeginsWithSleep(command string) bool {
 	return false
 }
 
-// PrintsNothing reports that the command is not expected to print anything.
+// PrintsNothing reports whether all commands are known to print nothing if they succeed.
 func PrintsNothing(command string) bool {
 	script, err := shellcmd.Parse(command)
 	if err != nil || len(script.Commands) == 0 {
@@ -57,17 +58,17 @@ func PrintsNothing(command string) bool {
 	})
 }
 
-// editsInPlace matches the commands that Claude Code treats as editors of files (observed with 2.1.330): sed with an
-// option i, options such as --fix, formatters, and scripts of a package that are named after them.
+// editsInPlace matches commands that Claude Code treats as editors of files (observed with 2.1.330): sed with the
+// option i, options such as --fix, formatters, and package scripts with such a name.
 var editsInPlace = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`sed\b.*\s-[A-Za-z]*i|--(fix|write|in-place)|(^|\s)(black|isort|rustfmt|swiftformat)\b|` +
 		`\b(cargo (fmt|fix)|(go|terraform|dprint) fmt|ruff format)\b|\b(run|pnpm|yarn)\s+(format|fix|lint:fix)\b`)
 })
 
-// EditsInPlace reports whether Claude Code expects that a command changes existing files.
+// EditsInPlace reports whether Claude Code expects a command to change existing files.
 func EditsInPlace(command string) bool { return editsInPlace().MatchString(command) }
 
-// PrintedFile returns the file whose content the command prints unchanged, as in "cat FILE"; empty means none.
+// PrintedFile returns the file that the command prints completely, as in "cat FILE"; empty means none.
 func PrintedFile(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || script.IsOpaque || len(script.Commands) != 1 || len(script.Redirects) > 0 {
@@ -80,8 +81,8 @@ func PrintedFile(command string) string {
 	return args[1]
 }
 
-// ViewedFile returns the file that the command prints parts of, as in "head -n 3 FILE"
-// or "grep -n x FILE"; empty means none (observed with 2.1.329).
+// ViewedFile returns the file of which the command prints parts, as in "head -n 3 FILE" or "grep -n x FILE"; empty
+// means none (observed with 2.1.329).
 func ViewedFile(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || script.IsOpaque || len(script.Commands) != 1 || len(script.Redirects) > 0 || len(script.Commands[0].Redirects) > 0 {
@@ -102,7 +103,8 @@ func ViewedFile(command string) string {
 	switch args[0] {
 	case "cat", "head", "tail":
 	case "grep", "sed":
-		want = 2 // a pattern or a script comes first
+		// A pattern or a script precedes the file.
+		want = 2
 	default:
 		return ""
 	}
@@ -120,7 +122,7 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// ExitCodeMeaning explains exit codes of the last command that are not failures.
+// ExitCodeMeaning returns the meaning of an exit code of the last command that is not a failure; empty for a failure.
 func ExitCodeMeaning(command string, code int) string {
 	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
 		return ""

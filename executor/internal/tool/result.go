@@ -9,32 +9,32 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Result is the result of a tool, with other events to show around it.
+// Result is the result of a tool, with events to show before and after it.
 type Result struct {
 	protocol.ToolResult
 	EventsBefore, EventsAfter []protocol.Event
 }
 
-// ResultOf returns a result without other events.
+// ResultOf returns a result without events.
 func ResultOf(r protocol.ToolResult) Result { return Result{ToolResult: r} }
 
-// Text returns a successful result.
+// Text returns a successful result with a text for the model and a structured output.
 func Text(s string, output any) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: s}, Output: output}
 }
 
-// Refuse returns the result of a valid call that is not possible: the model sees
-// the text in tags, hosts see "Error: …".
+// Refuse returns the error result of a valid call that is not possible. The model sees the text in tags, and hosts see
+// "Error: …".
 func Refuse(format string, args ...any) protocol.ToolResult {
 	r := protocol.UsageError(fmt.Sprintf(format, args...))
 	r.Output = "Error: " + fmt.Sprintf(format, args...)
 	return r
 }
 
-// maxError bounds the text of a failure; the middle of a longer text is omitted.
+// maxError is the maximum number of characters of a failure. The middle of a longer text is omitted.
 const maxError = 10_000
 
-// Fail returns the result of a tool that failed while it ran.
+// Fail returns the error result of a tool that failed while it ran.
 func Fail(format string, args ...any) protocol.ToolResult {
 	text := fmt.Sprintf(format, args...)
 	if runes := []rune(text); len(runes) > maxError {
@@ -45,12 +45,12 @@ func Fail(format string, args ...any) protocol.ToolResult {
 	return protocol.ErrorResult(text)
 }
 
-// NeedsResult returns the result of a call that only a scenario can answer.
+// NeedsResult returns the error result of a call that only a scenario can answer. reason follows the name of the tool.
 func NeedsResult(name, reason string) protocol.ToolResult {
 	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, reason)
 }
 
-// FormatSize formats a number of bytes: 12KB, 1.5MB.
+// FormatSize formats a number of bytes, as in 12KB or 1.5MB.
 func FormatSize(n int) string {
 	f := float64(n) / 1024
 	if f < 1 {
@@ -64,7 +64,7 @@ func FormatSize(n int) string {
 	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + units[i]
 }
 
-// Prefix returns at most the first n bytes of a text, without a part of a character.
+// Prefix returns at most n bytes of a text, without splitting a character.
 func Prefix(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -75,7 +75,7 @@ func Prefix(s string, n int) string {
 	return s[:n]
 }
 
-// Truncate is [Prefix] with a remark about the lines that are missing.
+// Truncate is [Prefix] with a note about the number of lines that are missing.
 func Truncate(s string, n int) string {
 	kept := Prefix(s, n)
 	if len(kept) == len(s) {
@@ -84,5 +84,5 @@ func Truncate(s string, n int) string {
 	return kept + TruncationNote(strings.Count(s[len(kept):], "\n")+1)
 }
 
-// TruncationNote returns the note that lines lines are missing from here on.
+// TruncationNote returns a note that this number of lines is missing.
 func TruncationNote(lines int) string { return fmt.Sprintf("\n\n... [%d lines truncated] ...", lines) }

@@ -7,20 +7,20 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Schema describes one value of a tool's input. Both the JSON schema that clients
-// see and the validation are derived from it.
+// Schema describes one value of a tool's input. The JSON schema that clients see and the validation are derived from
+// it.
 type Schema struct {
 	Type          string // JSON type; "" means any
 	Description   string
 	Enum          []string
 	Items         *Schema    // schema of the items of an array
-	Properties    []Property // properties of an object, in the order shown
-	AllowsUnknown bool       // an object that may have other keys
+	Properties    []Property // properties of an object, in the order of the JSON schema
+	AllowsUnknown bool       // an object may have other keys
 	Min           int        // minimum number of items or characters
 	Max           int        // maximum number of items or characters; 0 means no limit
-	NonNegative   bool       // a number that must not be negative
-	URL           bool       // a string that must be a URL
-	EmptyMessage  string     // message for an empty string; "" means it may be empty
+	NonNegative   bool       // a number must not be negative
+	URL           bool       // a string must be a URL
+	EmptyMessage  string     // error message for an empty string; "" means that a string may be empty
 }
 
 // Property is one key of an object.
@@ -30,8 +30,6 @@ type Property struct {
 	Schema
 }
 
-// Constructors for tool definitions.
-
 // Object returns the schema of an object with these keys and no others.
 func Object(props ...Property) Schema { return Schema{Type: "object", Properties: props} }
 
@@ -40,7 +38,7 @@ func OpenObject(props ...Property) Schema {
 	return Schema{Type: "object", Properties: props, AllowsUnknown: true}
 }
 
-// NonEmpty returns the schema of a string that must not be empty, with the message for an empty one.
+// NonEmpty returns the schema of a string that must not be empty. refusal is the error message for an empty string.
 func NonEmpty(desc, refusal string) Schema {
 	return Schema{Type: "string", Description: desc, EmptyMessage: refusal}
 }
@@ -51,7 +49,7 @@ func Required(name string, s Schema) Property { return Property{Name: name, Requ
 // Optional returns an optional key.
 func Optional(name string, s Schema) Property { return Property{Name: name, Schema: s} }
 
-// String returns the schema of a string, or of an enumeration.
+// String returns the schema of a string. If enum is not empty, only its values are valid.
 func String(desc string, enum ...string) Schema {
 	return Schema{Type: "string", Description: desc, Enum: enum}
 }
@@ -70,8 +68,8 @@ func List(desc string, items Schema) Schema {
 	return Schema{Type: "array", Description: desc, Items: &items}
 }
 
-// AppendJSON writes the JSON schema with its keys in a stable order. It avoids
-// reflection, because every run lists all tools.
+// AppendJSON appends the JSON schema with its keys in a stable order. It does not use reflection, because every run
+// lists all tools.
 func (s Schema) AppendJSON(b []byte) []byte {
 	start := append(b, '{')
 	b = start
@@ -166,7 +164,8 @@ func appendString(b []byte, s string) []byte {
 	if !strings.ContainsFunc(s, needsEscape) {
 		return append(append(append(b, '"'), s...), '"')
 	}
-	quoted, _ := protocol.Marshal(s) // a string cannot fail
+	// Encoding a string cannot fail.
+	quoted, _ := protocol.Marshal(s)
 	return append(b, quoted...)
 }
 

@@ -19,26 +19,26 @@ import (
 // ShellOptions configure a Shell. CWD is required.
 type ShellOptions struct {
 	CWD string // initial directory; absolute
-	// Dirs are other directories that the shell may stay in.
+	// Dirs are other directories that the shell may change to.
 	Dirs    []string
-	Environ []string // environment of the commands ("K=V"); PWD is added
-	// Script is shell code that runs before each command, in its shell. If it
-	// fails, the command does not run. Nil means none.
+	Environ []string // environment of commands ("K=V"); PWD is added
+	// Script returns shell code that runs before each command, in the command's shell. If it fails, the command does
+	// not run. Nil means no code.
 	Script func() string
 }
 
-// Shell is the shell of one session. Its methods may be called from many goroutines.
+// Shell runs the commands of one session. Many goroutines may call its methods.
 type Shell struct {
 	options ShellOptions
 
 	mu             sync.Mutex
-	startDir       string // the directory that the shell returns to
-	dir            string // the directory of the next command
+	startDir       string // directory to which the shell returns if it may not change to another one
+	dir            string // directory of the next command
 	backgroundJobs []*proc.Job
 	closed         bool
 }
 
-// NewShell creates a shell. It starts nothing and touches no file.
+// NewShell creates a shell. It starts no process and accesses no file.
 func NewShell(o ShellOptions) *Shell { return &Shell{options: o, startDir: o.CWD, dir: o.CWD} }
 
 // Dir returns the current directory.
@@ -48,8 +48,7 @@ func (s *Shell) Dir() string {
 	return s.dir
 }
 
-// Path returns the absolute form of a path. Relative paths are relative to the current directory, and "~/" is the home
-// directory.
+// Path returns an absolute path. A relative path is relative to the current directory, and "~/" is the home directory.
 func (s *Shell) Path(p string) string {
 	p = strings.TrimSpace(p)
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
@@ -63,18 +62,18 @@ func (s *Shell) Path(p string) string {
 	return filepath.Join(s.Dir(), p)
 }
 
-// Getenv returns a variable of the environment of commands; of duplicates the last counts.
+// Getenv returns an environment variable of commands. If it occurs several times, the last value counts.
 func (s *Shell) Getenv(key string) string { return proc.Getenv(s.options.Environ, key) }
 
-// SetRoot changes the current directory to dir and the root directory to root.
+// SetRoot sets the current directory to dir, and the directory to which the shell returns to root.
 func (s *Shell) SetRoot(root, dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.startDir, s.dir = root, dir
 }
 
-// Close ends the background processes of finished commands. Running commands must be stopped by their callers. It may
-// be called more than once; a closed shell starts no commands.
+// Close stops the background processes of finished commands. Callers must stop running commands. Close may be called
+// more than once. A closed shell starts no command.
 func (s *Shell) Close() {
 	s.mu.Lock()
 	left := s.backgroundJobs
@@ -85,27 +84,27 @@ func (s *Shell) Close() {
 	}
 }
 
-// ShellCommand is a command that is running or has exited. Its caller waits for Done or calls Stop, then calls
-// ExitCode once and, if the output is no longer needed, RemoveOutput.
+// ShellCommand is a command that runs or has exited. Its caller waits for Done or calls Stop. It then calls End once,
+// and Close, or Discard if the output is no longer needed.
 type ShellCommand struct {
 	shell  *Shell
 	job    *proc.Job
 	output *os.File
-	dir    string // directory in which the command ended; "" means unknown
+	dir    string // directory at the end of the command; "" means unknown
 }
 
-// cwdFD is the descriptor on which a command reports the directory it ended in: above the numbers that commands use,
-// below those that bash uses for process substitution.
+// cwdFD is the file descriptor to which a command writes its directory at the end. It is greater than the numbers that
+// commands use, and less than those that bash uses for process substitution.
 const cwdFD = 40
 
-// shellWrapper runs the texts in $3 and $1 as a script, once its input reports that a guard is running. After a
-// successful script it writes the directory to the file $2. It is one line, because messages of the shell count lines
-// from it.
+// shellWrapper runs the scripts $3 and $1, after its standard input has reported that a guard process runs. If they
+// succeed, it writes the current directory to the file $2. It is one line, because the shell counts lines in messages
+// from there.
 const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
-// Start runs a command line in the shell's directory. Its output goes to the file
-// output, which is created; empty means a private file. ctx bounds only the start.
+// Start runs a command line in the shell's directory. It creates the file output, to which the command writes; empty
+// means a temporary file. ctx limits only the start.
 func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, error) {
 	if err := checkSystem(runtime.GOOS); err != nil {
 		return nil, err
@@ -113,7 +112,7 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, 
 	if s.isClosed() {
 		return nil, errors.New("the session is closed")
 	}
-	file, err := create(output)
+	file, err := createOutput(output)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +120,7 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, 
 	if s.options.Script != nil {
 		script = s.options.Script()
 	}
-	job, err := run(ctx, s.command(), file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
+	job, err := startWrapper(ctx, s.command(), file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
 	if err != nil {
 		file.Close()
 		return nil, err
@@ -135,11 +134,12 @@ func (s *Shell) isClosed() bool {
 	return s.closed
 }
 
-// Stream runs a command line to its end, independently of the shell's state: it starts in the current directory and
-// does not change it. Its output is written to w as it arrives; standard error is returned. When ctx ends, the
-// command and all its processes end.
+// Stream runs a command line until it exits. It starts in the current directory and does not change it. Standard output
+// is written to w as it arrives, and errs is standard error. If ctx is cancelled, the command and all its processes are
+// stopped.
 func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
-	const most = 1 << 20 // limit of standard error
+	// limit of standard error in bytes
+	const most = 1 << 20
 	o := proc.RunOptions{Command: s.command(), Tee: w, Limit: most}
 	var res proc.Result
 	for _, sh := range shells() {
@@ -151,7 +151,7 @@ func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int,
 	return exitCode(res.Exit), string(res.Stderr), err
 }
 
-// checkSystem returns an error on a system where commands cannot report the directory in which they ended.
+// checkSystem returns an error on systems on which commands cannot report their directory.
 func checkSystem(goos string) error {
 	if goos == "windows" {
 		return errors.New(`the Bash tool needs Linux or macOS; on Windows give the call a canned result: tool_calls = [{ tool = "Bash", input = {…}, result = "…" }]`)
@@ -159,10 +159,11 @@ func checkSystem(goos string) error {
 	return nil
 }
 
-// shells lists the shells, in the order to try them.
+// shells returns the names of shells, in the order in which they are tried.
 func shells() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
-// command returns the command of a new shell, in the last directory if that still exists.
+// command returns a command in the current directory or, if that no longer exists, in the directory to which the shell
+// returns.
 func (s *Shell) command() proc.Command {
 	s.mu.Lock()
 	dir, root := s.dir, s.startDir
@@ -173,8 +174,8 @@ func (s *Shell) command() proc.Command {
 	return proc.Command{Env: append(slices.Clone(s.options.Environ), "PWD="+dir), Dir: dir}
 }
 
-// run starts the wrapper with the first available shell.
-func run(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
+// startWrapper starts shellWrapper in the first available shell.
+func startWrapper(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
 	for _, sh := range shells() {
 		c.Path, c.Args = sh, append([]string{"-c", shellWrapper, "/bin/bash"}, args...)
 		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, NoteFD: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
@@ -184,12 +185,13 @@ func run(ctx context.Context, c proc.Command, output *os.File, args ...string) (
 	return job, err
 }
 
-// create creates a file for appended output.
-func create(path string) (*os.File, error) {
+// createOutput creates a file to which output is appended.
+func createOutput(path string) (*os.File, error) {
 	if path == "" {
 		file, err := os.CreateTemp("", "claudeless-")
 		if err == nil {
-			_ = os.Remove(file.Name()) // processes that have opened it can still use it
+			// Processes that have opened it can still use it.
+			_ = os.Remove(file.Name())
 		}
 		return file, err
 	}
@@ -199,30 +201,32 @@ func create(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
 }
 
-// Done is closed when the command has exited.
+// Done returns a channel that is closed when the command has exited.
 func (c *ShellCommand) Done() <-chan struct{} { return c.job.Done() }
 
-// Stop ends the command and all processes that it has started.
+// Stop kills the command and all processes that it has started.
 func (c *ShellCommand) Stop() { c.job.Stop() }
 
 // Output returns the first limit bytes of the output so far.
 func (c *ShellCommand) Output(limit int64) string {
-	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // read as much as possible
+	// An error ends the output.
+	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit))
 	return string(data)
 }
 
-// End waits for the end of the command and returns its exit code. Processes that
-// the command has started run until the shell is closed.
+// End waits until the command exits and returns its exit code. Processes that the command started in the background run
+// until the shell is closed.
 func (c *ShellCommand) End() int {
 	exit, note, left := c.job.Leave()
-	c.dir = strings.TrimSuffix(string(note), "\n") // empty: the command failed or replaced the shell
+	// It is empty if the command failed or replaced the shell.
+	c.dir = strings.TrimSuffix(string(note), "\n")
 	if left && !c.shell.addBackgroundJob(c.job) {
 		c.job.Stop()
 	}
 	return exitCode(exit)
 }
 
-// addBackgroundJob stores the background processes of a finished command and drops those that have exited. It returns
+// addBackgroundJob stores the background processes of a finished command, and drops those that have exited. It returns
 // false if the shell is closed.
 func (s *Shell) addBackgroundJob(job *proc.Job) bool {
 	s.mu.Lock()
@@ -234,17 +238,17 @@ func (s *Shell) addBackgroundJob(job *proc.Job) bool {
 	return true
 }
 
-// Close closes the output file without removing it.
+// Close closes the output file and keeps it.
 func (c *ShellCommand) Close() { c.output.Close() }
 
-// Discard removes the output.
+// Discard closes and removes the output file.
 func (c *ShellCommand) Discard() {
 	c.output.Close()
-	_ = os.Remove(c.output.Name()) // the file may no longer exist
+	// The file may no longer exist.
+	_ = os.Remove(c.output.Name())
 }
 
-// exitCode returns the exit code that the real CLI shows: 1 if a signal killed the shell itself, and a special code
-// for SIGTERM (observed with 2.1.329).
+// exitCode returns the exit code that the real CLI shows: 144 for SIGTERM, 1 for other signals (observed with 2.1.329).
 func exitCode(e proc.Exit) int {
 	switch e.Signal {
 	case "":
@@ -255,9 +259,9 @@ func exitCode(e proc.Exit) int {
 	return 1
 }
 
-// Follow changes the shell's directory to the one in which the command ended, if the shell may be there. Otherwise
-// the shell returns to its root, and reset is true. A failed command changes nothing. Call Follow only for commands
-// for which the session has waited.
+// Follow changes the shell's directory to that at the end of the command, if the shell may change to it. Otherwise the
+// shell returns to its root and reset is true. A failed command changes nothing. Call Follow only for commands that did
+// not run in the background.
 func (c *ShellCommand) Follow() (reset bool) {
 	if c.dir == "" {
 		return false

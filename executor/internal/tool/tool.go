@@ -1,7 +1,8 @@
-// Package tool defines a built-in tool: its description, the schema of its input, and the function that runs a call.
+// Package tool defines what a built-in tool is: a description, the schema of its input, and the function that runs a
+// call.
 //
-// Inputs are decoded and validated here, so a tool only sees valid input.
-// Validation errors become results with the wording of the real CLI.
+// It decodes and validates inputs, so a tool receives only valid input. Its error results have the wording of the real
+// CLI.
 package tool
 
 import (
@@ -13,26 +14,26 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tool is one built-in tool, bound to its state.
+// Tool is one built-in tool with its state.
 type Tool struct {
 	Name, Description string
 	ReadOnly          bool
 	Input             Schema
 	Run               Run
-	// Check finds out, before permissions are asked, whether a valid call is impossible; nil means no check.
+	// Check refuses a valid call that is not possible, before permissions are checked; nil means no check.
 	Check Check
-	// Prepare changes an input before it is shown and reports whether it did; nil means no change.
+	// Prepare changes an input before it is shown. It reports whether it changed the input; nil means no change.
 	Prepare func(*Keys) bool
-	// RenameAliases renames alternative keys that models tend to use to the keys of the tool, and reports whether it
-	// did; note is appended to a successful result. It runs before the input is validated, and the shown call is
-	// unchanged. Nil means no aliases.
+	// RenameAliases renames keys that models tend to use to the keys of the tool. It reports whether it changed the
+	// input, and returns a note that is appended to a successful result. It runs before validation and does not change
+	// the shown call. Nil means no aliases.
 	RenameAliases func(*Keys) (note string, changed bool)
 }
 
 type (
 	// Run runs a call with valid input.
 	Run func(context.Context, protocol.ToolUse) Result
-	// Check refuses an input; nil means accepted.
+	// Check returns the result for a refused input; nil means that the input is accepted.
 	Check func(context.Context, json.RawMessage) *protocol.ToolResult
 	// Keys are the keys of an input, in order.
 	Keys = plainjson.Object
@@ -44,14 +45,14 @@ type Clock interface {
 	NewID() string
 }
 
-// Definition returns the tool as a session lists it.
+// Definition returns the tool as it is listed in a session.
 func (t Tool) Definition() protocol.Tool {
 	return protocol.Tool{
 		Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly,
 	}
 }
 
-// Prepared returns an input after Prepare. An input that is not an object is unchanged.
+// Prepared returns an input after t.Prepare. An input that is not an object is unchanged.
 func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	if t.Prepare == nil {
 		return input
@@ -67,7 +68,8 @@ func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	return out
 }
 
-// WithAliases returns an input with the tool's own keys, and the note to append to a successful result.
+// WithAliases returns an input with the keys of the tool instead of aliases, and a note to append to a successful
+// result.
 func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note string) {
 	if t.RenameAliases == nil {
 		return input, ""
@@ -95,7 +97,7 @@ func RenameStringKey(in *Keys, from, to string) bool {
 	return RenameKey(in, from, to)
 }
 
-// DropKeys removes keys from an input and reports whether there were any.
+// DropKeys removes keys from an input. It reports whether any existed.
 func DropKeys(in *Keys, names ...string) bool {
 	before := len(*in)
 	*in = in.Without(names...)
@@ -105,7 +107,7 @@ func DropKeys(in *Keys, names ...string) bool {
 // IsText reports whether a value is a string.
 func IsText(raw json.RawMessage) bool { return plainjson.TypeOf(raw) == "string" }
 
-// RenameKey renames a key, if it exists and the new name is unused, and reports whether it did.
+// RenameKey renames a key if it exists and the new name is not used. It reports whether it renamed the key.
 func RenameKey(in *Keys, from, to string) bool {
 	if in.Get(from) == nil || in.Get(to) != nil {
 		return false
@@ -118,12 +120,12 @@ func RenameKey(in *Keys, from, to string) bool {
 	return true
 }
 
-// TypedRun creates a Run function from a function of the tool's state and the decoded input.
+// TypedRun creates a [Run] from a function that takes the state of the tool and the decoded input.
 func TypedRun[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
 	return TypedWithEvents(state, func(ctx context.Context, state S, in In) Result { return ResultOf(f(ctx, state, in)) })
 }
 
-// TypedWithEvents is TypedRun for tools that return additional events.
+// TypedWithEvents is [TypedRun] for tools that return additional events.
 func TypedWithEvents[S, In any](state S, f func(context.Context, S, In) Result) Run {
 	return func(ctx context.Context, call protocol.ToolUse) Result {
 		in, err := Decode[In](call.Input)
@@ -134,15 +136,15 @@ func TypedWithEvents[S, In any](state S, f func(context.Context, S, In) Result) 
 	}
 }
 
-// TypedWithCall is TypedRun for tools that need the call itself.
+// TypedWithCall is [TypedRun] for tools that need the call itself.
 func TypedWithCall[S, In any](state S, f func(context.Context, S, protocol.ToolUse, In) protocol.ToolResult) Run {
 	return func(ctx context.Context, call protocol.ToolUse) Result {
 		return TypedRun(state, func(ctx context.Context, state S, in In) protocol.ToolResult { return f(ctx, state, call, in) })(ctx, call)
 	}
 }
 
-// TypedCheck creates a Check function from a function of the tool's state and the decoded input. Input that cannot be
-// decoded is accepted, because the validation reports it.
+// TypedCheck creates a [Check] from a function that takes the state of the tool and the decoded input. It accepts input
+// that cannot be decoded, because the validation reports it.
 func TypedCheck[S, In any](state S, f func(context.Context, S, In) *protocol.ToolResult) Check {
 	return func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
 		in, err := Decode[In](raw)

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Validate returns the result for an invalid input, nil for a valid one. The model
-// reads sentences; hosts get the issues in the form of the real CLI's validator.
+// Validate returns the result for an invalid input; nil for a valid one. The text for the model consists of sentences.
+// Hosts receive the issues in the format of the real CLI's validator.
 func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 	raw := call.Input
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -27,7 +27,7 @@ func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 	return InvalidInput(call.Name, s.issues([]any{}, raw))
 }
 
-// issues validates a value; nil means the value is missing.
+// issues returns the issues of a value. A nil value is missing.
 func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	got, want := plainjson.TypeOf(raw), s.Type
 	if want == "integer" {
@@ -62,7 +62,8 @@ func isWhole(raw json.RawMessage) bool {
 
 func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
 	var items []json.RawMessage
-	_ = json.Unmarshal(raw, &items) // raw was checked to be an array
+	// Its type was checked before.
+	_ = json.Unmarshal(raw, &items)
 	var found []Issue
 	if s.Items != nil {
 		for i, item := range items {
@@ -96,14 +97,15 @@ func (s Schema) textIssues(path []any, value string) []Issue {
 	return found
 }
 
-// isURL reports whether a text is a URL with a scheme, and with a host if the scheme needs one.
+// isURL reports whether a text is a URL with a scheme. http and https also need a host.
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && (u.Host != "" || u.Scheme != "http" && u.Scheme != "https")
 }
 
 func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
-	value, _ := plainjson.Parse(raw) // raw was checked to be an object
+	// Its type was checked before.
+	value, _ := plainjson.Parse(raw)
 	var found []Issue
 	known := make(map[string]bool, len(s.Properties))
 	for _, p := range s.Properties {
