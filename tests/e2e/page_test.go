@@ -5,6 +5,7 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -88,6 +89,13 @@ func TestEditedRun(t *testing.T) {
 	p.wait(`[...document.querySelectorAll("#history dl ins")].map(e => e.textContent.trim()).join("|") === '"command": "echo two",|"timeout": 12345|three'`)
 	if got := p.text(`#history [data-field="after"]`); got != "result changed" {
 		t.Errorf("after the call: %q", got)
+	}
+	// The time of the call does not include its pauses (C5).
+	call := d.rest("GET", "/api/calls?limit=1&function_name=Bash", nil)["calls"].([]any)[0].(object)
+	seconds := func(key string) float64 { return call[key].(float64) }
+	took := fmt.Sprintf(", %.0f ms", 1000*(seconds("completed_at")-seconds("started_at")-seconds("paused_for")))
+	if got := p.text(`#history [data-field="at"]`); seconds("paused_for") < 0.001 || !strings.HasSuffix(got, took) {
+		t.Errorf("the page shows %q, want %q after a pause of %v s", got, took, seconds("paused_for"))
 	}
 	p.wait(`document.title === "claudeless debug" && !document.querySelector("[data-pause-id]")`)
 }

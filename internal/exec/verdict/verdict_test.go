@@ -2,11 +2,13 @@ package verdict_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios"
@@ -141,6 +143,21 @@ func TestConduct(t *testing.T) {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// C16 knows all 18 events at which a hook can block: exit code 1 is probably meant to block.
+func TestConductOfHooks(t *testing.T) {
+	blocking := strings.Fields("PreToolUse PostToolUse PostToolUseFailure PostToolBatch UserPromptSubmit UserPromptExpansion Stop SubagentStop PreCompact " +
+		"PreModelSwitch PermissionRequest TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult ConfigChange WorktreeCreate")
+	for _, event := range claudecode.HookEvents() {
+		for code, want := range map[int]bool{1: slices.Contains(blocking, event.Name), 3: false, 126: true, 127: true} {
+			failure := fmt.Sprintf(`{"type":"hook_non_blocking_error","hookName":%q,"hookEvent":%[1]q,"exitCode":%d}`, event.Name, code)
+			found := findingIDs(judge(t, setupLines+turnLines+`{"type":"attachment","attachment":`+failure+"}\n"+closedLines))
+			if (len(found) == 1 && found[0] == "C16 warn") != want || len(found) > 1 {
+				t.Errorf("%s with exit code %d: findings %v", event.Name, code, found)
+			}
+		}
 	}
 }
 
