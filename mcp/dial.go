@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -148,8 +149,9 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 			Stderr: d.log.Stderr(),
 		}, nil
 	case typeHTTP, typeSSE:
-		if d.cfg.URL == "" && d.cfg.Type == typeHTTP {
-			return nil, errors.New("url is empty")
+		if u, err := url.Parse(d.cfg.URL); err != nil || u.Scheme == "" {
+			const text = "'url' is not a valid URL. Update the server's config and reconnect."
+			return nil, &connection.DialError{Reason: text, Wire: text}
 		}
 		return d.remoteTarget(ctx), nil
 	case typeSDK:

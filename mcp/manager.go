@@ -11,10 +11,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/claudeless/claudeless/mcp/oauth"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -148,6 +150,13 @@ func (m *Manager) findServer(name string) (*server, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnknownServer, name)
+}
+
+func (m *Manager) openServer(server string) (*server, error) {
+	if m.isClosed() {
+		return nil, ErrClosed
+	}
+	return m.findServer(server)
 }
 
 // Connect connects a server that is not connected, also a disabled or failed one, and waits for the outcome. It returns
@@ -347,3 +356,74 @@ const (
 	maxListWait  = 2 * time.Second
 	maxFreshWait = 300 * time.Millisecond
 )
+
+// BeginLogin begins a login to a remote server. It waits in the background until the user has approved it, or the server or
+// the manager is closed. redirectURI is where the browser is sent then; empty means a port that is open until the login ends.
+// After a login that ended without an error, the server is connected again.
+func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oauth.Login, error) {
+	s, err := m.openServer(name)
+	if err != nil {
+		return nil, err
+	}
+	client := s.cfg.Expand(m.options).OAuthClient(m.options)
+	var at net.Listener
+	if redirectURI == "" {
+		if at, redirectURI, err = client.Listen(ctx); err != nil {
+			return nil, err
+		}
+	}
+	l, err := client.Login(ctx, redirectURI, "")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil && (m.closed || !m.started) {
+		err = ErrClosed
+	}
+	if err != nil {
+		if at != nil {
+			_ = at.Close()
+		}
+		return nil, err
+	}
+	s.login.Store(l)
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m.tasks.Go(func() { // returns when the login has ended or the server is closed
+		select {
+		case <-s.done:
+		case <-l.Ended():
+		}
+		stop()
+	})
+	m.tasks.Go(func() { // returns soon after ctx is cancelled
+		if l.Wait(ctx, at, 0) == nil {
+			_ = m.Reconnect(context.WithoutCancel(ctx), name) // the status contains the error
+		}
+	})
+	return l, nil
+}
+
+// PendingLogin returns the latest login to a server if it still waits for the user; nil means none.
+func (m *Manager) PendingLogin(server string) *oauth.Login {
+	s, err := m.openServer(server)
+	if err != nil {
+		return nil
+	}
+	l := s.login.Load()
+	if l == nil {
+		return nil
+	}
+	select {
+	case <-l.Ended():
+		return nil
+	default:
+		return l
+	}
+}
+
+// Logout removes the tokens of a remote server. A connection stays open.
+func (m *Manager) Logout(server string) error {
+	s, err := m.openServer(server)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Expand(m.options).OAuthClient(m.options).Logout()
+}

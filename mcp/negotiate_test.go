@@ -85,7 +85,7 @@ func TestFallback(t *testing.T) {
 		status int
 		want   State
 	}{
-		{404, StateConnected}, {405, StateConnected}, {400, StateConnected}, {415, StateConnected}, {429, StateFailed}, {500, StateFailed}, {403, StateNeedsAuth},
+		{404, StateConnected}, {405, StateConnected}, {400, StateConnected}, {415, StateConnected}, {429, StateFailed}, {500, StateFailed}, {403, StateFailed},
 	} {
 		status.Store(int32(test.status))
 		gets.Store(0)
@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 	taken.Close()
 	var debug logBuffer
 	m := start(t, Options{Servers: []ServerConfig{{Name: "s", Type: "http", URL: "http://" + address + "/mcp"}}, Debug: &debug, Pauses: Pauses{Retry: time.Millisecond}})
-	if st := m.Servers()[0]; st.State != StateFailed || st.Error != `Post "http://`+address+`/mcp": dial tcp `+address+`: connect: connection refused` {
+	if st := m.Servers()[0]; st.State != StateFailed || st.Error != "ECONNREFUSED: Unable to connect. Is the computer able to access the url?" {
 		t.Errorf("%s: %s", st.State, st.Error)
 	}
 	tries := func() int { return strings.Count(debug.String(), "failed: ") }

@@ -67,13 +67,6 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[s
 // requestLimit bounds requests other than calls; a shorter call timeout bounds them too.
 const requestLimit = 60 * time.Second
 
-func (m *Manager) openServer(server string) (*server, error) {
-	if m.isClosed() {
-		return nil, ErrClosed
-	}
-	return m.findServer(server)
-}
-
 // withConnection runs request with the connection of a server, within requestLimit.
 func (m *Manager) withConnection(ctx context.Context, server string, request func(ctx context.Context, c *connection.Conn) error) error {
 	s, err := m.openServer(server)

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claudeless/claudeless/mcp/internal/connection"
+	"github.com/claudeless/claudeless/mcp/oauth"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -100,8 +102,9 @@ type server struct {
 	cfg           ServerConfig // immutable: a changed configuration is a new server
 	configuredBy  string       // the source that set it in SetServers; "" means configured; guarded by Manager.mu
 	stateRequests chan stateRequest
-	cancel        context.CancelFunc // ends run
-	done          chan struct{}      // closed when run has returned and everything is shut down
+	cancel        context.CancelFunc          // ends run
+	done          chan struct{}               // closed when run has returned and everything is shut down
+	login         atomic.Pointer[oauth.Login] // the latest one; nil means none
 
 	mu            sync.Mutex
 	current       status

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -305,6 +306,9 @@ func (c *Client) flowError(err error) error {
 			}
 		}
 		return errors.New(excerpt([]byte(text)))
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	}
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return failed.Err

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -10,24 +11,34 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
 // Login is a login that waits for the user. The user opens URL, and the authorization server redirects the browser to
-// RedirectURI. Finish receives the query of this redirect.
+// RedirectURI. Finish receives the query of this redirect; Wait waits for End.
 type Login struct {
 	URL         string
 	RedirectURI string
+	State       string // is in the URL and in the query of the redirect
 
-	client          *Client
-	flow            *flow
-	handler         *transport.OAuthHandler
-	state, verifier string
-	scopes          []string
+	client   *Client
+	flow     *flow
+	handler  *transport.OAuthHandler
+	verifier string
+	scopes   []string
+	ending   sync.Once
+	ended    chan struct{}
+	outcome  error // valid after ended is closed
 }
+
+// waitLimit is how long a login waits for the user (observed with 2.1.330).
+const waitLimit = 5 * time.Minute
 
 // CheckSupport finds the authorization server of the server; the error explains why a login is impossible. After that,
 // an earlier refusal of the server is forgotten.
@@ -87,14 +98,16 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	if err != nil {
 		return nil, err
 	}
-	l := &Login{RedirectURI: redirectURI, client: c, flow: f, scopes: scopes, handler: c.newHandler(f, id, secret, redirectURI, scopes)}
-	if l.state, err = transport.GenerateState(); err != nil {
+	l := &Login{
+		RedirectURI: redirectURI, client: c, flow: f, scopes: scopes, handler: c.newHandler(f, id, secret, redirectURI, scopes), ended: make(chan struct{}),
+	}
+	if l.State, err = transport.GenerateState(); err != nil {
 		return nil, err
 	}
 	if l.verifier, err = transport.GenerateCodeVerifier(); err != nil {
 		return nil, err
 	}
-	l.URL, err = l.handler.GetAuthorizationURL(ctx, l.state, transport.GenerateCodeChallenge(l.verifier))
+	l.URL, err = l.handler.GetAuthorizationURL(ctx, l.State, transport.GenerateCodeChallenge(l.verifier))
 	return l, c.flowError(err)
 }
 
@@ -142,15 +155,21 @@ func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, sco
 		return c.options.Config.ClientID, c.ClientSecret(), nil
 	case c.credentials.ClientID != "" && c.credentials.Issuer == f.issuer() && c.credentials.RedirectURI == redirectURI:
 		return c.credentials.ClientID, c.credentials.ClientSecret, nil
-	case f.metadata.ClientDocument:
+	case f.metadata.ClientDocument && isDocumented(redirectURI):
 		return clientMetadataURL, "", nil
 	}
 	return c.options.register(ctx, f, redirectURI, scopes)
 }
 
+// isDocumented reports whether the client metadata document of the real CLI contains a redirect URI, with any port.
+func isDocumented(redirectURI string) bool {
+	u, err := url.Parse(redirectURI)
+	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname()) && u.Path == "/callback"
+}
+
 // IsAnswer reports whether a redirect with this query belongs to this login.
 func (l *Login) IsAnswer(q url.Values) bool {
-	return (q.Has("code") || q.Has("error")) && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.state)) == 1
+	return (q.Has("code") || q.Has("error")) && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.State)) == 1
 }
 
 // Finish completes the login with the query that came to the redirect URI, and stores the credentials.
@@ -161,12 +180,12 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	switch issuer := l.flow.issuer(); {
 	case !l.IsAnswer(q):
 		return cliError("OAuth state mismatch - possible CSRF attack")
+	case q.Has("error"):
+		return errors.New(excerpt([]byte(transport.OAuthError{ErrorCode: q.Get("error"), ErrorDescription: q.Get("error_description")}.Error())))
 	case q.Has("iss") && q.Get("iss") != issuer:
 		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerpt([]byte(q.Get("iss")))))
 	case !q.Has("iss") && l.flow.metadata.SendsIssuer:
-		return fmt.Errorf("the response does not contain the authorization server (iss), although %q announces that its responses do", issuer)
-	case q.Has("error"):
-		return errors.New(excerpt([]byte(transport.OAuthError{ErrorCode: q.Get("error"), ErrorDescription: q.Get("error_description")}.Error())))
+		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received undefined", issuer))
 	}
 	unlock, err := c.options.Store.lock()
 	if err != nil {
@@ -224,43 +243,79 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Listen serves the redirect URI until ctx is cancelled. It calls answer with the query of each request that belongs
-// to the login, and shows the returned error in the browser. After ctx is cancelled, it still sends pages for which a
-// browser is waiting. When Listen returns, the port is closed.
-func (l *Login) Listen(ctx context.Context, at net.Listener, answer func(url.Values) error) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'")
-		if !l.IsAnswer(r.URL.Query()) {
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><p>This is not the login that is waiting.</p>")
-			return
+// Listen opens the port for the redirect of a login: the configured port, the port of an earlier login, or any port.
+func (c *Client) Listen(ctx context.Context) (at net.Listener, redirectURI string, err error) {
+	var config net.ListenConfig
+	listen := func(port string) bool {
+		at, err = config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+		return err == nil
+	}
+	if port := c.options.Config.CallbackPort; port > 0 {
+		if !listen(strconv.Itoa(port)) {
+			return nil, "", fmt.Errorf("cannot listen on the callback port %d: %w", port, err)
 		}
-		if answer(r.URL.Query()) != nil {
-			fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><h1>Authentication failed</h1><p>Close this tab and log in again.</p>")
-			return
+	} else if u, invalid := url.Parse(c.RedirectURI()); invalid != nil || !isDocumented(c.RedirectURI()) || !listen(u.Port()) {
+		if !listen("0") {
+			return nil, "", err
 		}
+	}
+	return at, fmt.Sprintf("http://localhost:%d/callback", at.Addr().(*net.TCPAddr).Port), nil
+}
+
+// End makes Wait return err; only the first call counts.
+func (l *Login) End(err error) {
+	l.ending.Do(func() {
+		l.outcome = err
+		close(l.ended)
+	})
+}
+
+// Ended is closed when the login has ended.
+func (l *Login) Ended() <-chan struct{} { return l.ended }
+
+// Wait returns the outcome of the login. Until then it serves the redirect URI at a port, if at is not nil, and shows the
+// outcome in the browser. limit is how long it waits for the user; 0 means as long as the real CLI. When Wait returns, the
+// port is closed.
+func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) error {
+	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(limit, waitLimit), cliError("Authentication timeout"))
+	defer stop()
+	if at != nil {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) { l.showOutcome(ctx, w, r.URL.Query()) })
+		server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
+		go func() { l.End(server.Serve(at)) }() // returns after Shutdown
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPage) // for a page that a browser waits for
+			defer cancel()
+			if server.Shutdown(ctx) != nil {
+				_ = server.Close()
+			}
+		}()
+	}
+	select {
+	case <-l.ended:
+	case <-ctx.Done():
+		l.End(context.Cause(ctx))
+	}
+	return l.outcome
+}
+
+// showOutcome completes the login with the query of the redirect and shows a page.
+func (l *Login) showOutcome(ctx context.Context, w http.ResponseWriter, q url.Values) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'")
+	if !l.IsAnswer(q) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><p>This is not the login that is waiting.</p>")
+		return
+	}
+	err := l.Finish(ctx, q)
+	if err != nil {
+		fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><h1>Authentication failed</h1><p>Close this tab and log in again.</p>")
+	} else {
 		fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><h1>Authentication successful</h1><p>You can close this tab.</p>")
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(closed)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPage)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close()
-		}
-	})
-	err := server.Serve(at)
-	if !stop() {
-		<-closed
 	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
+	l.End(err)
 }
 
 // Probe sends the server a request without credentials and returns the WWW-Authenticate header of its refusal; it is

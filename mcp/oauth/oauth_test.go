@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -239,36 +238,33 @@ func TestLogin_N30N32N35(t *testing.T) {
 	}
 }
 
-// TestListen_N30 checks that the browser gets its page even though the login ends when the redirect has been answered.
-func TestListen_N30(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// TestWait_N30 checks that the browser gets its page even though the login ends when the redirect has been answered, and that
+// the port is closed then.
+func TestWait_N30(t *testing.T) {
+	c := NewClient(Options{})
+	at, redirect, err := c.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, end := context.WithCancel(t.Context())
-	login, served := &Login{state: "s"}, make(chan error, 1)
-	go func() {
-		served <- login.Listen(ctx, listener, func(url.Values) error {
-			end()
-			for { // until the port is closed
-				c, err := net.Dial("tcp", listener.Addr().String())
-				if err != nil {
-					return nil
-				}
-				c.Close()
-			}
-		})
-	}()
-	resp, err := http.Get("http://" + listener.Addr().String() + "/callback?code=c&state=s")
-	if err != nil {
-		t.Fatal(err)
+	login, outcome := &Login{State: "s", client: c, flow: &flow{state: &discovery{}}, ended: make(chan struct{})}, make(chan error, 1)
+	go func() { outcome <- login.Wait(t.Context(), at, 0) }()
+	for _, visit := range [][2]string{{"error=denied&state=other", "This is not the login"}, {"error=denied&state=s", "Authentication failed"}} {
+		resp, err := http.Get(redirect + "?" + visit[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(page), visit[1]) {
+			t.Errorf("%s: page %q, %v", visit[0], page, err)
+		}
 	}
-	defer resp.Body.Close()
-	if page, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(page), "Authentication successful") {
-		t.Errorf("page %q, %v", page, err)
+	if err := <-outcome; err == nil || err.Error() != "OAuth error: denied" {
+		t.Errorf("outcome %v", err)
 	}
-	if err := <-served; err != nil {
-		t.Error(err)
+	if conn, err := net.Dial("tcp", at.Addr().String()); err == nil {
+		conn.Close()
+		t.Error("the port is still open")
 	}
 }
 
@@ -429,7 +425,7 @@ func TestRefused_N34(t *testing.T) {
 		{"foreign resource", func(s *authServer) { s.resource = map[string]any{"resource": "https://victim.example/mcp"} }, "Protected resource https://victim.example[redacted] does not match"},
 		{"no registration", func(s *authServer) { s.metadata = map[string]any{"registration_endpoint": nil} }, "Incompatible auth server: does not support dynamic client registration"},
 		{"wrong issuer in the answer", func(s *authServer) { s.answer = url.Values{"iss": {s.URL + "/"}} }, "Issuer mismatch in authorization response (RFC 9207): expected"},
-		{"no issuer in the answer", func(s *authServer) { s.answer = url.Values{"iss": nil} }, "does not contain the authorization server (iss)"},
+		{"no issuer in the answer", func(s *authServer) { s.answer = url.Values{"iss": nil} }, ", received undefined"},
 		{"wrong state", func(s *authServer) { s.answer = url.Values{"state": {"other"}} }, "OAuth state mismatch"},
 		{"denied", func(s *authServer) {
 			s.answer = url.Values{"code": nil, "error": {"access_denied"}, "error_description": {"no"}}

@@ -167,9 +167,9 @@ func handlerFor(subtype string) (handler, bool) {
 		"mcp_set_servers":        {run: mcpSetServers, slow: true},
 		"mcp_call":               {run: mcpCall, slow: true},
 		"mcp_read_resource":      {run: mcpReadResource, slow: true},
-		"mcp_authenticate":       {run: mcpAuthenticate},
-		"mcp_clear_auth":         {run: mcpClearAuth},
-		"mcp_oauth_callback_url": {run: mcpCallbackURL},
+		"mcp_authenticate":       {run: mcpAuthenticate, slow: true},
+		"mcp_clear_auth":         {run: mcpClearAuth, slow: true},
+		"mcp_oauth_callback_url": {run: mcpCallbackURL, slow: true},
 		"seed_read_state":        {run: acceptWithoutEffect}, // only NotebookEdit requires an earlier Read, and the Read must belong to this session
 	}
 	h, ok := table[subtype]

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -20,6 +20,7 @@ type serverStatus struct {
 	Error      string          `json:"error,omitempty"`
 	Config     *serverConfig   `json:"config,omitempty"` // nil means the server is inside the host
 	Transport  string          `json:"transport"`
+	URLHost    string          `json:"urlHost,omitempty"`
 	Scope      string          `json:"scope"`
 	Source     string          `json:"source"`
 	Tools      []serverTool    `json:"tools,omitzero"`
@@ -74,6 +75,9 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 		out.Config = &serverConfig{Type: kind, Command: st.Config.Command, Args: st.Config.Args, URL: st.Config.URL}
 		if kind == "stdio" && out.Config.Args == nil {
 			out.Config.Args = []string{}
+		}
+		if u, err := url.Parse(st.Config.URL); err == nil {
+			out.URLHost = u.Host
 		}
 	case st.Status == "failed":
 		out.Scope = "user"
@@ -130,13 +134,22 @@ func mcpReconnect(ctx context.Context, r *requestServer, in request) (control.An
 	case st.Config.Type == "sdk":
 		return control.Answer{}, &control.HostError{Text: "SDK servers should be handled in print.ts"}
 	}
-	for range 2 { // a server that requires a login is asked twice (observed with 2.1.330)
-		err = r.session.Servers().Reconnect(ctx, name)
-		if st, _ := r.server(name); err == nil || st.Status != needsAuth {
-			return control.Answer{}, err
+	return control.Answer{}, r.reconnect(ctx, name)
+}
+
+// reconnect connects a server again. A server that requires a login is asked twice (observed with 2.1.330).
+func (r *requestServer) reconnect(ctx context.Context, name string) error {
+	for range 2 {
+		err := r.session.Servers().Reconnect(ctx, name)
+		st, _ := r.server(name)
+		switch {
+		case err == nil || st.WireError == "" && st.Status != needsAuth:
+			return err
+		case st.Status != needsAuth:
+			return &control.HostError{Text: st.WireError}
 		}
 	}
-	return control.Answer{}, &control.HostError{Text: "Server status: " + needsAuth}
+	return &control.HostError{Text: "Server status: " + needsAuth}
 }
 
 func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
@@ -233,40 +246,6 @@ func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 		}
 	}
 	return mcp.ServerStatus{}, false
-}
-
-// mcpAuthenticate does not log in, because claudeless opens no browser. The messages about servers without a login have
-// the texts of the real CLI.
-func mcpAuthenticate(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	return control.Answer{}, r.refuseLogin(in, "Server type %q does not support OAuth authentication", "stdio")
-}
-
-// mcpClearAuth does not forget a login, because hosts cannot log in.
-func mcpClearAuth(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	return control.Answer{}, r.refuseLogin(in, "Cannot clear auth for server type %q", "undefined")
-}
-
-// refuseLogin returns the error of a request to log in or out: the server is unknown, has a URL (not supported), or has
-// no login. kind is the type that the error contains for a server that runs as a process.
-func (r *requestServer) refuseLogin(in request, format, kind string) error {
-	name, _ := plainjson.StringValue(in.keys["serverName"])
-	st, err := r.server(name)
-	switch {
-	case err != nil:
-		return err
-	case st.Config.URL != "":
-		return unsupported(in.Subtype)
-	}
-	if st.Config.Type != "" && st.Config.Type != "stdio" {
-		kind = st.Config.Type
-	}
-	return &control.HostError{Text: fmt.Sprintf(format, kind)}
-}
-
-// mcpCallbackURL responds that no login waits for its callback.
-func mcpCallbackURL(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
-	name, _ := plainjson.StringValue(in.keys["serverName"])
-	return control.Answer{}, &control.HostError{Text: "No active OAuth flow for server: " + name}
 }
 
 func mcpReadResource(ctx context.Context, r *requestServer, in request) (control.Answer, error) {

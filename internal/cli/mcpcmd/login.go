@@ -2,16 +2,12 @@ package mcpcmd
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/proc"
@@ -19,16 +15,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/oauth"
 )
 
-// loginWait is how long a login waits for the user (observed with 2.1.330).
-const loginWait = 5 * time.Minute
-
 // autoRedirect is the redirect URI of a login without a browser. No server listens at this address.
 const autoRedirect = "http://localhost:3118/callback"
-
-// timeoutError is the error of a login that was not finished, with the text of the real CLI.
-type timeoutError string
-
-func (e timeoutError) Error() string { return string(e) }
 
 func runLogin(ctx context.Context, o *Options, words []string) error {
 	noBrowser, auto := false, false
@@ -55,7 +43,7 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 	if auto {
 		err = autoLogin(ctx, client, server)
 	} else {
-		err = o.browserLogin(ctx, client, server, noBrowser)
+		err = o.browserLogin(ctx, client, noBrowser)
 	}
 	if err != nil {
 		return errorf("Couldn't complete authentication for %q: %v", name, err)
@@ -73,7 +61,7 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	}
 	redirect := autoRedirect
 	if port := server.OAuth.CallbackPort; port > 0 {
-		redirect = redirectURI(port)
+		redirect = fmt.Sprintf("http://localhost:%d/callback", port)
 	} else if strings.HasPrefix(client.RedirectURI(), "http://localhost:") {
 		redirect = client.RedirectURI()
 	}
@@ -92,13 +80,11 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	return l.Finish(ctx, answer)
 }
 
-func redirectURI(port int) string { return fmt.Sprintf("http://localhost:%d/callback", port) }
-
 // setupError returns the error of a login that could not begin, with the text of the real CLI.
 func setupError(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
 
 // browserLogin logs in with the browser of the user, who may also paste the redirect URL.
-func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfig, noBrowser bool) error {
+func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrowser bool) error {
 	if err := client.CheckSupport(ctx); err != nil {
 		return setupError(err)
 	}
@@ -109,16 +95,16 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, server
 		}
 		return errors.New("this isn't an interactive terminal. Re-run in one — e.g. `ssh -t` — and paste the redirect URL when prompted." + hint)
 	}
-	listener, err := listenForRedirect(ctx, server.OAuth.CallbackPort, client.RedirectURI())
+	listener, redirect, err := client.Listen(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // after the login no further connection is accepted
-	l, err := client.Login(ctx, redirectURI(listener.Addr().(*net.TCPAddr).Port), "")
+	defer func() { _ = listener.Close() }() // if the login cannot begin
+	l, err := client.Login(ctx, redirect, "")
 	if err != nil {
 		return setupError(err)
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(o.LoginWait, loginWait), timeoutError("Authentication timeout"))
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	intro := "Visit this URL to authorize:"
 	if !noBrowser {
@@ -126,73 +112,23 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, server
 		o.openBrowser(ctx, l.URL)
 	}
 	fmt.Fprintf(o.Stdout, "%s\n  %s\n\nWaiting for authorization… (^C to cancel)\n", intro, l.URL)
-	err = o.awaitAnswer(ctx, l, listener)
+	go o.readAnswers(ctx, l) // returns after its read, or when the process exits
+	err = l.Wait(ctx, listener, o.LoginWait)
 	fmt.Fprintln(o.Stdout)
 	return err
 }
 
-// awaitAnswer completes a login with the first answer to it, from the browser or from the terminal.
-func (o *Options) awaitAnswer(ctx context.Context, l *oauth.Login, listener net.Listener) error {
-	ctx, stop := context.WithCancel(ctx)
-	served, done := make(chan error, 1), make(chan error, 1)
-	finish := func(q url.Values) error {
-		err := l.Finish(ctx, q)
-		select {
-		case done <- err:
-		default: // another answer was first
-		}
-		return err
-	}
-	go func() { // returns when ctx is cancelled
-		defer close(served)
-		served <- l.Listen(ctx, listener, finish)
-	}()
-	defer func() {
-		for range served { // until the listener is closed
-		}
-	}()
-	defer stop()
-	go o.readAnswers(l, finish) // returns after its read, or when the process exits
-	select {
-	case err := <-done:
-		return err
-	case err := <-served:
-		served <- nil
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // readAnswers reads pasted redirect URLs from the terminal until one answers the login.
-func (o *Options) readAnswers(l *oauth.Login, finish func(url.Values) error) {
+func (o *Options) readAnswers(ctx context.Context, l *oauth.Login) {
 	lines := bufio.NewScanner(o.Stdin)
 	fmt.Fprint(o.Stdout, "Or paste the redirect URL here: ")
 	for lines.Scan() {
 		if at, err := url.Parse(strings.TrimSpace(lines.Text())); err == nil && l.IsAnswer(at.Query()) {
-			_ = finish(at.Query()) // the login reports the error
+			l.End(l.Finish(ctx, at.Query()))
 			return
 		}
 		fmt.Fprint(o.Stdout, "That doesn't look like a redirect URL for this sign-in — paste the full address from the browser page this sign-in opened.\nOr paste the redirect URL here: ")
 	}
-}
-
-// listenForRedirect opens the port for the redirect: the configured port, the port of an earlier login, or any port.
-func listenForRedirect(ctx context.Context, port int, earlier string) (net.Listener, error) {
-	var c net.ListenConfig
-	if port > 0 {
-		listener, err := c.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			return nil, fmt.Errorf("cannot listen on the callback port %d: %w", port, err)
-		}
-		return listener, nil
-	}
-	if u, err := url.Parse(earlier); err == nil && u.Port() != "" {
-		if listener, err := c.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", u.Port())); err == nil {
-			return listener, nil
-		}
-	}
-	return c.Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
 // openBrowser runs the program of the variable BROWSER in the background until ctx is cancelled. Without it the user

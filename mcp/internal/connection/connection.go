@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
@@ -227,6 +228,8 @@ func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
 		return c.timeoutError
 	case errors.As(err, &rpc):
 		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
+	case c.IsRemote() && errors.Is(err, syscall.ECONNREFUSED):
+		err = errRefused
 	case errors.Is(err, ErrClosed) || c.IsLost():
 		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this wait is short
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), Wire: ErrClosed.Error()}

@@ -155,17 +155,18 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *roundTripper) refusalError(resp *http.Response, headers map[string]string) *DialError {
 	text := fmt.Sprintf("HTTP %d: authorization required", resp.StatusCode)
 	value := headers["Authorization"]
-	if value == "" || resp.StatusCode != http.StatusUnauthorized || t.requestHeaders.renewer != nil {
+	if value == "" || t.requestHeaders.renewer != nil {
 		return &DialError{Reason: text, Wire: text, NeedsAuth: true}
 	}
 	const longest = 300
 	detail, _ := io.ReadAll(io.LimitReader(resp.Body, longest)) // a part of the body is enough
-	wire := "Server rejected the configured Authorization header (HTTP 401). Check that the token is valid for this MCP endpoint — " +
-		"OAuth fallback is disabled when headers.Authorization is set."
+	text = fmt.Sprintf("Server rejected the configured Authorization header (HTTP %d). Check that the token is valid for this MCP endpoint — "+
+		"OAuth fallback is disabled when headers.Authorization is set.", resp.StatusCode)
+	f := &DialError{Reason: text, Wire: text}
 	if len(detail) > 0 {
-		wire += " Error detail: " + strings.ReplaceAll(string(detail), value[strings.LastIndexByte(value, ' ')+1:], "[hidden]")
+		f.Reason += " Error detail: " + strings.ReplaceAll(string(detail), value[strings.LastIndexByte(value, ' ')+1:], "[hidden]")
 	}
-	return &DialError{Reason: wire, Wire: wire}
+	return f
 }
 
 func isUnauthorized(resp *http.Response) bool {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -43,7 +44,11 @@ func (e *endpoint) openSSE(lifetime, limit context.Context, to Remote, b *transp
 	if limit.Err() != nil {
 		err = limit.Err()
 	}
-	if isTransient(err) {
+	transient := isTransient(err)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		err = fmt.Errorf("SSE error: %w", errRefused)
+	}
+	if transient {
 		err = &DialError{Reason: err.Error(), Wire: err.Error(), IsTransient: true}
 	}
 	return nil, err
@@ -61,11 +66,8 @@ func (t *sseClient) open(ctx context.Context, to Remote, base *transportBase) er
 	}
 	context.AfterFunc(ctx, func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
-		err := fmt.Errorf("HTTP %d from the event stream", resp.StatusCode)
-		if resp.StatusCode < http.StatusInternalServerError {
-			return &DialError{Reason: err.Error(), Wire: err.Error()}
-		}
-		return err
+		text := fmt.Sprintf("SSE error: Non-200 status code (%d)", resp.StatusCode)
+		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), Wire: text, IsTransient: resp.StatusCode >= http.StatusInternalServerError}
 	}
 	events := &eventReader{in: bufio.NewReader(newNormalizedEvents(resp.Body)), limit: to.MaxMessage}
 	var first event

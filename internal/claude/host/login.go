@@ -1,0 +1,131 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// pendingLogin is the answer to mcp_authenticate.
+type pendingLogin struct {
+	URL              string `json:"authUrl"`
+	NeedsUser        bool   `json:"requiresUserAction"`
+	CallbackExpected bool   `json:"callbackExpected"`
+	Scheme           string `json:"redirectScheme"` // localhost, or custom for the URI of the request
+	State            string `json:"state"`
+	Port             int    `json:"callbackPort,omitempty"`
+}
+
+// mcpAuthenticate begins a login to a server. If the authorization server refuses the redirect URI of the request, a port on
+// this machine is used.
+func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+	st, err := r.remoteServer(in, "Server type %q does not support OAuth authentication", "stdio")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	if st.Status == "disabled" {
+		return control.Answer{}, &control.HostError{Text: "MCP server " + st.Name + " is disabled — enable it (mcp_toggle) before authenticating"}
+	}
+	redirect, _ := plainjson.StringValue(in.keys["redirectUri"])
+	refusal := &control.RefusalError{}
+	if string(in.keys["redirectUriOnly"]) == "true" {
+		refusal.Code = "mcp_redirect_uri_unusable"
+		if refusal.Text = "redirectUriOnly is set and the request names no redirectUri."; redirect == "" {
+			return control.Answer{}, refusal
+		}
+	}
+	l, err := r.session.Servers().BeginLogin(ctx, st.Name, redirect)
+	if err != nil && redirect != "" && refusal.Code == "" {
+		redirect = ""
+		l, err = r.session.Servers().BeginLogin(ctx, st.Name, redirect)
+	}
+	if err != nil {
+		refusal.Text = oneLine("SDK auth failed: " + err.Error())
+		return control.Answer{}, refusal
+	}
+	out := pendingLogin{URL: l.URL, NeedsUser: true, CallbackExpected: true, Scheme: "custom", State: l.State}
+	u, err := url.Parse(l.RedirectURI)
+	if err == nil && redirect == "" {
+		out.Scheme = u.Hostname()
+		out.Port, err = strconv.Atoi(u.Port())
+	}
+	return control.Answer{Payload: out}, err
+}
+
+// mcpCallbackURL completes the latest login to a server with the URL to which the user was redirected. The host connects the
+// server itself afterwards.
+func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+	name, _ := plainjson.StringValue(in.keys["serverName"])
+	if _, err := r.server(name); err != nil || r.session.Servers().PendingLogin(name) == nil {
+		return control.Answer{}, &control.HostError{Text: "No active OAuth flow for server: " + name}
+	}
+	l := r.session.Servers().PendingLogin(name)
+	var query url.Values
+	answer, _ := plainjson.StringValue(in.keys["callbackUrl"])
+	if at, err := url.Parse(answer); err == nil {
+		query = at.Query()
+	}
+	switch {
+	case !query.Has("code") && !query.Has("error"):
+		return control.Answer{}, &control.HostError{Text: "Invalid callback URL: missing authorization code. Please paste the full redirect URL including the code parameter."}
+	case !l.IsAnswer(query):
+		return control.Answer{}, &control.HostError{Text: "Callback URL not accepted: it belongs to a different sign-in attempt (OAuth state mismatch) or carries no authorization code. " +
+			"The sign-in in progress is still waiting; submit the redirect URL from its own browser page."}
+	}
+	if err := l.Finish(ctx, query); err != nil {
+		l.End(err)
+		return control.Answer{}, &control.HostError{Text: oneLine(err.Error())}
+	}
+	l.End(errSubmitted)
+	return control.Answer{}, nil
+}
+
+// errSubmitted ends a login whose answer the host has submitted.
+var errSubmitted = errors.New("the host has submitted the answer")
+
+// mcpClearAuth forgets the login to a server and connects to the server without it.
+func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+	st, err := r.remoteServer(in, "Cannot clear auth for server type %q", "undefined")
+	if err == nil {
+		err = r.session.Servers().Logout(st.Name)
+	}
+	if err != nil {
+		return control.Answer{}, err
+	}
+	if st.Status != "disabled" {
+		_ = r.reconnect(ctx, st.Name) // the status contains the error
+	}
+	return control.Answer{Payload: struct{}{}}, nil
+}
+
+// remoteServer returns the server of a request, which must have a URL. kind is the type that the error contains for a server
+// that runs as a process.
+func (r *requestServer) remoteServer(in request, format, kind string) (mcp.ServerStatus, error) {
+	name, _ := plainjson.StringValue(in.keys["serverName"])
+	st, err := r.server(name)
+	if err == nil && st.Config.URL == "" {
+		if st.Config.Type != "stdio" {
+			kind = cmp.Or(st.Config.Type, kind)
+		}
+		err = &control.HostError{Text: fmt.Sprintf(format, kind)}
+	}
+	return st, err
+}
+
+// oneLine shortens a text as the real CLI does, and removes its quotes.
+func oneLine(text string) string {
+	const longest = 200
+	runes := []rune(strings.Join(strings.Fields(strings.ReplaceAll(text, `"`, " ")), " "))
+	if len(runes) > longest {
+		return string(runes[:longest]) + "…"
+	}
+	return string(runes)
+}
