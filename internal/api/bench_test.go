@@ -24,7 +24,7 @@ func (d *discardResponse) Header() http.Header         { return d.header }
 func (d *discardResponse) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discardResponse) WriteHeader(int)             {}
 
-// request is a body that is sent repeatedly.
+// serveBody benchmarks one POST /v1/messages with this body.
 func serveBody(b *testing.B, server http.Handler, body []byte) {
 	b.Helper()
 	b.ReportAllocs()

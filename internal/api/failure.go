@@ -61,7 +61,7 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	case scenarios.FailSpendLimit:
 		code = "enforced_spend_limit_reached"
 	case scenarios.FailAuthError, scenarios.FailOutOfCredits, scenarios.FailPromptTooLong:
-		if !x.IsClaudeCode() || fail.Type != scenarios.FailAuthError { // it retries after a 401, like the simulated claude
+		if !x.IsClaudeCode() || fail.Type != scenarios.FailAuthError { // Claude Code retries after a 401, like the simulated claude
 			h.Set("X-Should-Retry", "false")
 		}
 	default:

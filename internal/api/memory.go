@@ -59,12 +59,12 @@ type lastConversation struct {
 
 // historyRoot is a history that began a session or continued it after a cut.
 type historyRoot struct {
-	firstGroup history.Digest // key of its first group
+	firstGroup history.Digest // key of the first group of the history
 	// After the history was cut: the state that the groups before the last one represent; nil means the beginning.
 	state    *state
 	cutAfter history.Digest // key of the group before the last one, if the history was cut
 	retryKey history.Digest // key of a history that repeats a failed request; zero means none
-	failures int            // number of its failures
+	failures int            // number of failures of that request
 }
 
 // scriptKey identifies the script of a sub-agent by the first prompt that it will receive.

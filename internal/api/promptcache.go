@@ -40,7 +40,7 @@ func (m *promptCache) Lookup(r *history.Request, now time.Time) cacheUsage {
 	s := cacheUsage{Uncached: prefixes[len(prefixes)-1].Size}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	last := -1 // mark
+	last := -1 // index of the last prefix with a cache mark
 	for i, p := range prefixes {
 		if p.CacheTTL == 0 || p.Size < minPrefixBytes {
 			continue

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Differences between neighbouring versions, as measured.
+// TestProfile checks the measured differences between neighbouring versions.
 func TestProfile(t *testing.T) {
 	tests := []struct {
 		version         string

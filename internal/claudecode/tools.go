@@ -5,7 +5,7 @@ import "slices"
 // Class is a group of tools that permission rules treat in the same way.
 type Class int
 
-// The classes.
+// The classes of tools.
 const (
 	ClassAsk   Class = iota // unknown tool: ask
 	ClassFree               // never asks

@@ -202,7 +202,7 @@ func overHTTP(t *testing.T, url string) mcpPeer {
 type stdioStreams struct {
 	in    *io.PipeWriter
 	out   *bufio.Scanner
-	ended chan struct{} // closed when the debugger has read in to its end
+	ended chan struct{} // closed when the debugger has read all of in
 }
 
 func (s *stdioStreams) attach(sys *process.System) {

@@ -24,7 +24,7 @@ type runner func(ctx context.Context, s *process.System, words []string) error
 
 type commandEntry struct {
 	name, usage, help string
-	inClaude          bool // the real CLI also has it
+	inClaude          bool // the real CLI also has the command
 	run               runner
 }
 

@@ -58,8 +58,8 @@ func (c *versionCmd) Run(s *process.System) error {
 type versionReport struct {
 	Claude   string   `json:"claude"`
 	Measured bool     `json:"measured"`
-	Missing  []string `json:"missing"`    // differences of newer versions that are played anyway
-	Unplayed []string `json:"not_played"` // known, and nevertheless played as in newer versions
+	Missing  []string `json:"missing"`    // features that newer versions have and this version lacks
+	Unplayed []string `json:"not_played"` // known behaviour of the version that is not simulated
 }
 
 func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error {

@@ -73,8 +73,8 @@ type interactiveRun struct {
 	clock          atomic.Int64 // seconds that have passed
 }
 
-// startInteractive starts claude on a fake terminal with a scenario. prepare may write files
-// and change the process before.
+// startInteractive starts claude on a fake terminal with a scenario. prepare may write files and change the process
+// before.
 func startInteractive(t *testing.T, scenario string, prepare func(r *interactiveRun, s *process.System), args ...string) *interactiveRun {
 	t.Helper()
 	if args == nil {
@@ -291,8 +291,7 @@ func TestInteractiveRule(t *testing.T) {
 	r.wait("Do you want to proceed?")
 }
 
-// TestInteractiveInterrupt: Esc before the first reply returns the prompt, and the queue can be
-// taken back.
+// TestInteractiveInterrupt: Esc before the first reply returns the prompt, and the queue can be taken back.
 func TestInteractiveInterrupt(t *testing.T) {
 	r := startInteractive(t, talkScenario, nil)
 	r.wait("? for shortcuts")

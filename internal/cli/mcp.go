@@ -36,7 +36,7 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 		return toolserver.Serve(ctx, toolserver.Options{CWD: plan.CWD, Environ: plan.Environ, Clock: plan.Clock, Profile: plan.Profile, In: s.Stdin, Out: s.Stdout})
 	case ctx.Err() != nil:
 		if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok && sig.Signal == syscall.SIGINT {
-			return &process.ExitError{Code: 128 + int(syscall.SIGINT)} // an interrupted turn is not a failure, but this is
+			return &process.ExitError{Code: 128 + int(syscall.SIGINT)} // an interrupted `claude mcp` is a failure, unlike an interrupted turn
 		}
 		return process.SignalOr(ctx, ctx.Err())
 	case errors.As(err, &verbatim) && verbatim.Text == "":

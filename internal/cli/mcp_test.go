@@ -69,8 +69,8 @@ func TestMCPFile(t *testing.T) {
 }
 
 // A refused request: 401 with a configured Authorization header is a failure, 403 means that the server needs
-// authorization (observed with 2.1.330). The run continues with a warning, --strict-mcp-config ends it, and the header is never
-// shown.
+// authorization (observed with 2.1.330). The run continues with a warning, --strict-mcp-config ends it, and the header
+// is never shown.
 func TestMCPUnauthorized(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))

@@ -32,7 +32,7 @@ type call struct {
 	pausedTime time.Duration // time for which the call was paused before it ran
 	record     *Record       // set when the call is over
 	pause      *pause        // nil means not paused
-	size       int           // bytes of its values
+	size       int           // bytes of the call's values
 }
 
 // calls holds the calls that have started and are not completed.

@@ -272,7 +272,7 @@ func TestRecordTellsThePause(t *testing.T) {
 		h := newHub(t)
 		setBreakpoint(t, h, BreakpointChange{Name: "Bash", After: new("go")})
 		b := startCall(t, h, "Bash", `{}`)
-		time.Sleep(3 * time.Second) // of the bubble
+		time.Sleep(3 * time.Second) // on the fake clock of synctest
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{Action: "continue"}); err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func TestCloseEndsPauses(t *testing.T) {
 		if err := <-failed; code(err) != CodeClosed {
 			t.Errorf("waiting caller: %v", err)
 		}
-		for range sub.C { // ends
+		for range sub.C { // until the channel is closed
 		}
 		if _, err := h.Start(t.Context(), Call{Tool: "Bash", Client: ClientRun}); code(err) != CodeClosed {
 			t.Errorf("a call after Close: %v", err)

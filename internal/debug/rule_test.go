@@ -82,7 +82,7 @@ func TestRules(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"never": 0, "broken": -1, "once": 0, "all": -1, "failed": -1}, left); diff != "" {
 		t.Error(diff)
 	}
-	if !h.BreakpointSet.HasLimitedRule("Bash") || !h.BreakpointSet.HasLimitedRule("Read") { // of "never"
+	if !h.BreakpointSet.HasLimitedRule("Bash") || !h.BreakpointSet.HasLimitedRule("Read") { // because of the rule "never"
 		t.Error("which tools count")
 	}
 	for _, r := range []Rule{{Tools: []string{"["}}, {Tools: []string{"a"}, When: "nosuch"}} {

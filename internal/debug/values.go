@@ -30,7 +30,7 @@ func (in JSONInput) Input() json.RawMessage { return in.JSON }
 // Truncated replaces an object that is too large.
 func (in JSONInput) Truncated() Values { return JSONInput{TruncationMarker(in.JSON, in.CID), in.CID} }
 
-// MarshalJSON writes the input, also under the name that other callers use for arguments.
+// MarshalJSON writes the input as input and, like the arguments of older clients, as pretty_kwargs.
 func (in JSONInput) MarshalJSON() ([]byte, error) {
 	pretty := in.JSON
 	if pretty == nil {
@@ -66,7 +66,7 @@ func NewProcess(pid int, started float64) Process {
 type PauseInfo struct {
 	Phase        Phase    `json:"phase,omitempty"`
 	Reason       string   `json:"pause_reason,omitempty"` // breakpoint, exception
-	Breakpoint   string   `json:"breakpoint,omitempty"`   // name of the breakpoint that stopped it
+	Breakpoint   string   `json:"breakpoint,omitempty"`   // name of the breakpoint that stopped the call
 	Capabilities []Action `json:"capabilities,omitempty"` // actions that the caller supports
 }
 
@@ -161,7 +161,7 @@ type Action string
 const (
 	ActionContinue Action = "continue"
 	ActionModify   Action = "modify"  // another input, or another result after the call
-	ActionSkip     Action = "skip"    // the tool does not run; the result is given
+	ActionSkip     Action = "skip"    // the tool does not run; the call returns the given result
 	ActionRaise    Action = "raise"   // the call fails
 	ActionReplace  Action = "replace" // another tool runs
 	ActionAbandon  Action = "abandoned"
@@ -185,7 +185,7 @@ type Record struct {
 	ExtraFields json.Marshaler // additional members; nil means none
 
 	breakpoints []string // breakpoints that matched the call when it completed
-	size        int      // bytes of its values
+	size        int      // bytes of the call's values
 }
 
 // Ending describes how a call ended.
@@ -195,7 +195,7 @@ type Ending struct {
 	Source      string  `json:"source,omitempty"`
 	Server      string  `json:"server,omitempty"`
 	Action      Action  `json:"action,omitempty"`       // decision before the call
-	AfterAction Action  `json:"after_action,omitempty"` // decision after it
+	AfterAction Action  `json:"after_action,omitempty"` // decision after the call
 	CompletedAt float64 `json:"completed_at"`
 	// PausedSeconds is how long the call was paused.
 	PausedSeconds float64  `json:"paused_for,omitempty"`

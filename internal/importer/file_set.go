@@ -69,7 +69,7 @@ func (k *FileSet) Discard() {
 	}
 	_ = k.temp.Remove()
 	if k.createdDir != "" {
-		_ = os.Remove(k.createdDir) // fails if it is not empty
+		_ = os.Remove(k.createdDir) // fails if the directory is not empty
 	}
 }
 

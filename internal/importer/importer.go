@@ -34,7 +34,7 @@ type Options struct {
 	RivalDir string
 
 	ExactPatterns  bool // patterns match whole prompts
-	LinkResults    bool // reply text refers to the results that it repeats
+	LinkResults    bool // reply texts contain templates for the results that they repeat
 	KeepThinking   bool // keep the model's thinking
 	KeepFiles      bool // write the files that the session read, and let Read calls run
 	KeepBigResults bool // keep results of more than 200 KB in full

@@ -86,7 +86,7 @@ func (c *Case) readArchive(src []byte) (problems diag.List) {
 	return problems
 }
 
-// splitNumber splits a name such as argv.2; without a number it is 1.
+// splitNumber splits a name such as argv.2 into name and number. The number is 1 if the name has none.
 func splitNumber(name string) (of string, n int) {
 	if of, digit, ok := strings.Cut(name, "."); ok && len(digit) == 1 && digit[0] >= '1' && digit[0] <= '9' {
 		return of, int(digit[0] - '0')
@@ -135,7 +135,7 @@ func (c *Case) readFile(f *file) (problems diag.List) {
 		}
 	default:
 		d := f.archivePosition(diag.Diagnostic{Message: "unknown file in a case"})
-		d.Pos.Line-- // the line with its name
+		d.Pos.Line-- // the line with the name of the file
 		d.Hint = diag.NameHint(f.name, fileNames())
 		if d.Hint == "" {
 			d.Hint = "a case has " + strings.Join(fileNames(), ", ") + ", and files below cwd/ and home/"

@@ -33,7 +33,7 @@ type KnownDifference struct {
 	Version string `toml:"version"`
 	// Reason is shown to users.
 	Reason string `toml:"reason,required"`
-	// Issue refers to a description.
+	// Issue is a link to a description of the difference.
 	Issue string `toml:"issue"`
 	// Since is the version of the real CLI, or the date, since which it is known.
 	Since string `toml:"since,required"`

@@ -6,7 +6,7 @@ func TestBoundedMap(t *testing.T) {
 	m := NewBoundedMap[int, string](2)
 	for i, v := range []string{"a", "b", "c", "d", "e"} {
 		m.Put(i, v)
-		if i > 0 { // used again and again
+		if i > 0 { // entry 1 is read after each Put, so it stays
 			if v, ok := m.Get(1); i > 0 && (!ok || v != "b") {
 				t.Fatalf("after %d: %q, %t", i, v, ok)
 			}

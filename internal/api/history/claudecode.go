@@ -173,7 +173,7 @@ func addedText(text string) string {
 	return text
 }
 
-// noticeText returns the notification itself, as scenarios see it.
+// noticeText returns the text between the tags <task-notification>, against which scenarios match.
 func noticeText(text string) string {
 	const begin, end = "<task-notification>", "</task-notification>"
 	if from := strings.Index(text, begin); from >= 0 {

@@ -331,8 +331,8 @@ func TestAnswerInSeveralMessages(t *testing.T) {
 	}
 }
 
-// Scenarios can match the first pieces of a prompt alone, and then the other pieces.
-func TestPieces(t *testing.T) {
+// A rule can match the first content blocks of a prompt alone, and another rule the other blocks.
+func TestBlocksOfAPrompt(t *testing.T) {
 	g := messageGroups(t, object{"role": "user", "content": []any{text("a\n"), text("b\n"), text("c")}})
 	whole := g[0].Steps[0]
 	head, tail := whole.FirstBlocks(1), whole.WithoutBlocks(1)

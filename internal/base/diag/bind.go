@@ -317,7 +317,7 @@ type field struct {
 	nonEmpty bool // the string must not be empty
 	enum     []string
 	aliases  []string // wrong keys that users often write instead
-	inside   []string // keys that users often write next to it although they belong inside it
+	inside   []string // keys that users often write next to this table although they belong inside it
 	min, max *float64
 }
 

@@ -30,7 +30,7 @@ func (p Position) String() string {
 type Diagnostic struct {
 	Pos     Position `json:"position"`
 	Message string   `json:"message"`
-	Hint    string   `json:"hint,omitempty"`   // what to do about it; "" means no hint
+	Hint    string   `json:"hint,omitempty"`   // how to fix the problem; "" means no hint
 	Source  string   `json:"source,omitempty"` // the text of the line, without its end
 	Warning bool     `json:"warning,omitempty"`
 }

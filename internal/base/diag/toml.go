@@ -90,7 +90,8 @@ func (s *tomlScanner) scan() {
 	}
 }
 
-// enterLevel enters a nesting level and returns false if the limit is exceeded, which replaces any other problem.
+// enterLevel enters a nesting level. It returns false and reports tooDeep instead of any earlier problem if the limit
+// is exceeded.
 func (s *tomlScanner) enterLevel() bool {
 	if s.depth++; s.tableDepth+s.depth <= maxDepth {
 		return true

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/earlysignal"
 )
 
-// A signal that arrives before its handler is registered waits for it, in order of arrival (A9). Without the
-// subscription at the start it would end this process.
+// Signals that arrive before their handler is registered are kept, and the handler gets them in order of arrival (A9).
+// Without the subscription at the start of the program, such a signal would kill this process.
 func TestReceived(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if err := syscall.Kill(syscall.Getpid(), sig); err != nil {

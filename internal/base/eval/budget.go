@@ -33,7 +33,7 @@ type sharedLimitKey struct{}
 
 // sharedLimit is the limit that the templates of one answer share.
 type sharedLimit struct {
-	remaining    atomic.Int64 // number of bytes that they may still write
+	remaining    atomic.Int64 // number of bytes that the templates may still write
 	mu           sync.Mutex
 	missingPaths []string // paths without a value
 }

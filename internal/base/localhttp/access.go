@@ -121,7 +121,7 @@ func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	return !g.OwnOriginOnly && isLocalOrigin(origin)
 }
 
-// IsOwnOrigin reports whether a request comes from a page of this server, or from a program.
+// IsOwnOrigin reports whether a request comes from a page of this server, or has no Origin because a program sent it.
 func IsOwnOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

@@ -20,7 +20,7 @@ func (e *SlowBodyError) Error() string {
 	return fmt.Sprintf("the body arrives too slowly: only %d bytes were received in time", e.Read)
 }
 
-// minBodyRate is the minimum rate, in bytes per second, after the first period.
+// minBodyRate is the minimum rate, in bytes per second, at which a body must arrive after the first period.
 const minBodyRate = 64 << 10
 
 // limitBodyTime rejects slow bodies: the body must arrive within first, and after that at minBodyRate.

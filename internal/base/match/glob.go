@@ -22,7 +22,7 @@ func Glob(pattern string) (Text, error) {
 
 type glob struct {
 	pattern       string
-	hasDoubleStar bool // it has `**/`, which also matches an empty text
+	hasDoubleStar bool // the glob contains `**/`, which also matches an empty text
 }
 
 func (g glob) match(s string) (Captures, bool) {

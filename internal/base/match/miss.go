@@ -13,7 +13,7 @@ type MismatchPoint struct {
 	// Want is the part of the pattern that does not match at this position; empty means that the pattern ended before the
 	// text.
 	Want string
-	// Pattern is the whole pattern; Want is its end.
+	// Pattern is the whole pattern. Want is the part of it that did not match.
 	Pattern string
 }
 

@@ -138,7 +138,7 @@ func rustEscape(s string) string {
 	return ""
 }
 
-// rustFlag checks the text after "(?".
+// rustFlag describes the first flag in the text after "(?" that only Rust supports; empty means none.
 func rustFlag(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {

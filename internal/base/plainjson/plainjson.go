@@ -62,7 +62,7 @@ func Normalize(v any) any {
 	return v
 }
 
-// Indented formats a value with two spaces a level and a final newline.
+// Indented returns a value as JSON, indented by two spaces, with a final newline.
 func Indented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

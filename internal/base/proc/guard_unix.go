@@ -25,7 +25,7 @@ test $s = KILL || sleep 0.5; done 2>/dev/null; rm -rf -- "$1"`
 // guard is a shell process that cleans up if this program is killed. The zero guard does nothing.
 type guard struct {
 	shell *os.Process
-	input *os.File // its input; the kernel closes it when this program exits
+	input *os.File // input of the shell; the kernel closes it when this program exits
 	ended chan struct{}
 }
 

@@ -59,7 +59,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	}
 	j.pid = cmd.Process.Pid
 	j.guard = startExternalGuard(j.pid)
-	_, _ = input.WriteString("\n") // it may already have exited
+	_, _ = input.WriteString("\n") // the job may already have exited
 	input.Close()
 	return j, nil
 }

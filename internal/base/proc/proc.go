@@ -341,7 +341,7 @@ func closedWithin(done <-chan struct{}, d time.Duration) bool {
 // Exit is the exit status of a process.
 type Exit struct {
 	Code   int    // exit status; 128 + number for a signal
-	Signal string // "killed", "terminated"…; empty means it exited
+	Signal string // "killed", "terminated"…; empty means the process exited
 }
 
 // String returns "exit status 3" or "signal: killed".

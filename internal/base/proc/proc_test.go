@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 	case "exit3":
 		fmt.Fprintln(os.Stderr, "fatal: boom")
 		os.Exit(3)
-	case "deaf": // reads to the end of its input
+	case "deaf": // ignores the end of its input
 		time.Sleep(time.Hour)
-	case "stubborn": // and to SIGTERM
+	case "stubborn": // ignores the end of its input and SIGTERM
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
 		time.Sleep(time.Hour)

@@ -41,7 +41,7 @@ type Result struct {
 	Stdout, Stderr []byte
 	Truncated      bool // a stream was longer than Limit
 	Exit           Exit
-	TimedOut       bool   // it was killed because of Timeout
+	TimedOut       bool   // the command was killed because of Timeout
 	Note           []byte // what the command wrote to NoteFD, at most 4 KB
 }
 
@@ -136,8 +136,8 @@ func noteOf(noteFile *os.File) []byte {
 	return left[:n]
 }
 
-// waitWithTimeout waits until a command exits and terminates it after its timeout. It reports whether Timeout was the
-// reason.
+// waitWithTimeout waits until a command exits and terminates it after Timeout. It reports whether the command was
+// terminated because of Timeout.
 func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
 	if o.Timeout > 0 {

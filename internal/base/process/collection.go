@@ -20,7 +20,7 @@ func DelayCollection(size int64) {
 func gcPercent(size int64) int {
 	const (
 		smallest = 400
-		largest  = 1600 // 64 MiB of heap: a bigger file is collected while it is read
+		largest  = 1600 // lets the heap grow to 64 MiB; while a bigger file is loaded, the collector runs
 		perMiB   = 400
 	)
 	return int(min(smallest+size*perMiB>>20, largest))

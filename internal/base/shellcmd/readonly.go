@@ -192,7 +192,8 @@ var knownFormat = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
 })
 
-// hasUnknownFormat looks for a format that may be an alias in the configuration of git.
+// hasUnknownFormat reports whether an argument selects a format that is not built into git. Such a format may be an
+// alias in the configuration of git.
 func hasUnknownFormat(args []string) bool {
 	for i, a := range args {
 		name, value, assigned := strings.Cut(a, "=")

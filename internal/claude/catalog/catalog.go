@@ -54,10 +54,10 @@ type Agent struct {
 	Model       string          `json:"model"`
 	MaxTurns    int             `json:"maxTurns"`
 	Background  *bool           `json:"background"`
-	Isolation   string          `json:"isolation"`      // "worktree" means that it works in a separate git worktree
-	Mode        string          `json:"permissionMode"` // permission mode of its calls; empty or unknown means the mode of the session
-	Hooks       json.RawMessage `json:"hooks"`          // hooks that are active while it runs, as in settings files; nil means none
-	Skills      []string        `json:"skills"`         // skills that are loaded before its prompt
+	Isolation   string          `json:"isolation"`      // "worktree" means that the agent works in a separate git worktree
+	Mode        string          `json:"permissionMode"` // permission mode of the agent's calls; empty or unknown means the mode of the session
+	Hooks       json.RawMessage `json:"hooks"`          // hooks that are active while the agent runs, as in settings files; nil means none
+	Skills      []string        `json:"skills"`         // skills that are loaded before the agent's prompt
 	Source      string          `json:"-"`              // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
 }
 
@@ -74,8 +74,8 @@ type Command struct {
 	Dir       string // directory of a skill; empty means a command
 	// Title is a second name, from the front matter of a skill.
 	Title string
-	Tools []string // tools that it may use without permission questions
-	Model string   // model that runs it; empty means the model of the session
+	Tools []string // tools that the command may use without permission questions
+	Model string   // model that runs the command; empty means the model of the session
 	// RunsInAgent is true if it runs in a sub-agent of the kind Agent. If Agent is empty or unknown, the kind is
 	// general-purpose.
 	RunsInAgent bool

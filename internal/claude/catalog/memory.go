@@ -15,7 +15,7 @@ import (
 
 // MemoryOptions specify where to find instruction files.
 type MemoryOptions struct {
-	UserDir string // the state directory; empty means it has no instruction files
+	UserDir string // the state directory; empty means that the user has no instruction files
 	CWD     string // absolute
 	Home    string // home directory for ~; empty means ~ is not expanded
 	// Project includes the files of the project, and Local the user's private files for the project.
@@ -28,7 +28,7 @@ type MemoryOptions struct {
 type Memory struct {
 	Path   string
 	Type   string // User, Project, Local
-	Parent string // file that imports it; empty means it is not imported
+	Parent string // file that imports this file; empty means none
 	Text   string // content without front matter and comments
 	Raw    string // the unchanged content; empty means the same as Text
 	Rule   bool   // the file is in a rules directory

@@ -226,7 +226,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 				}
 			}
 		}}
-		go func() { // ends when the peer has read it
+		go func() { // returns when the peer has read the line
 			_, _ = io.WriteString(host, `{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}`+"\n")
 			<-connected
 			host.Close()
@@ -240,8 +240,8 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 	}
 }
 
-// Requests of a parked handshake are answered from it, once.
-func TestParked(t *testing.T) {
+// Requests that a stored handshake covers are answered from it, once.
+func TestStoredHandshakes(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	var g hostServers
 	g.storeHandshakes(map[string]Handshake{

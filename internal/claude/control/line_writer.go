@@ -32,7 +32,7 @@ type lineWriter struct {
 	closed  bool
 	holds   int   // number of holders that keep turns from writing
 	haltErr error // error if turns may no longer write
-	err     error // error of w; nothing is written after it
+	err     error // first error of w; nothing is written after an error
 }
 
 // queuedLine is a line, or a function that writes several.

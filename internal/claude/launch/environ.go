@@ -147,8 +147,8 @@ func toolTimeout(sys *process.System, s Scenario) time.Duration {
 	return timeoutFor(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
 }
 
-// serverEnviron returns the environment of MCP servers. If the run has several processes, the environment also marks
-// them as servers.
+// serverEnviron returns the environment of MCP servers. In a run of several processes, a variable marks them as MCP
+// servers.
 func serverEnviron(sys *process.System, environ []string) []string {
 	if sys.Getenv("CLAUDELESS_RUN") == "" {
 		return environ

@@ -211,7 +211,7 @@ func ruleOrigin(p *Plan, r permission.Rule) string {
 	return r.Source
 }
 
-// knownTool reports whether a rule may refer to an existing tool. MCP tools and patterns always may.
+// knownTool reports whether the tool of a rule exists. It returns true for MCP tools and patterns.
 func knownTool(rule string) bool {
 	text := claudecode.ParseRuleText(rule)
 	name := text.Tool

@@ -93,8 +93,8 @@ type Identity struct {
 // Scenario is the scripted model.
 type Scenario struct {
 	*scenarios.Scenario
-	Name    string // as given; empty means that it was found by its default name
-	Path    string // path of its file; empty means that it is not from a file
+	Name    string // name of the scenario as given; empty means that the default file was found
+	Path    string // path of the scenario file; empty means that the scenario is not from a file
 	Engine  scenarios.EngineOptions
 	Failure *scenarios.Failure // failure of every request; nil means that the scenario decides
 }
@@ -124,7 +124,7 @@ type Servers struct {
 	Configs         []mcp.ServerConfig        // servers that are started
 	InHost          []mcp.ServerConfig        // servers inside the host, which are reachable only after initialize
 	Errors          []protocol.MCPServerError // entries that were skipped
-	Client          mcp.Options               // options for connecting to them, without callbacks
+	Client          mcp.Options               // options for connecting to the servers, without callbacks
 	Required        bool                      // the run fails if one of them is missing
 	NoPluginServers bool                      // --strict-mcp-config: servers of plugins are not added
 }
@@ -132,7 +132,7 @@ type Servers struct {
 // Model is the model at start.
 type Model struct {
 	Requested string // requested by a flag or by the agent that the session runs as; empty means not set
-	Name      string // at start
+	Name      string // name of the model at start
 	// IsExplicit is true if a flag, an agent or the environment selected the model. Otherwise a resumed session keeps
 	// its own.
 	IsExplicit bool
@@ -161,7 +161,7 @@ type Limits struct {
 	MaxRetries        int             // -1 means none
 	RetryScale        float64         // factor for the waits between retries; 1 means as in the real CLI
 	ResponseDelay     time.Duration   // wait before the first reply to every prompt
-	Pace              claudecode.Pace // minimum times
+	Pace              claudecode.Pace // minimum durations of the start and of each answer
 	StopBlockCap      int
 	ContextWindow     int    // tokens to which a conversation may grow; 0 means the model's limit
 	NoAutoCompact     bool   // a full conversation is not compacted

@@ -35,7 +35,7 @@ type background struct {
 // tempDir is a directory that is removed at the end of the run.
 type tempDir struct {
 	once sync.Once
-	dir  *proc.TempDir // nil means that it does not exist yet
+	dir  *proc.TempDir // nil means that the directory does not exist yet
 }
 
 // newBackground prepares agents and tasks. It starts nothing.

@@ -126,7 +126,7 @@ func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage
 	all := mcp.ServerChange{Errors: map[string]string{}}
 	for _, source := range []string{"dynamic", "sdk"} {
 		limit := ctx
-		if source == "sdk" { // they are reachable only after the host has received its response
+		if source == "sdk" { // servers inside the host are reachable only after the host has received its response
 			limit = cancelledContext(ctx)
 			v.dynamic.hostConnecting.Store(true)
 		}

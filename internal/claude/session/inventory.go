@@ -154,7 +154,7 @@ func (v *inventory) isHidden(t protocol.Tool) bool {
 	return false
 }
 
-// isDisallowed reports whether --disallowedTools names a tool without content.
+// isDisallowed reports whether --disallowedTools contains the bare name of a tool, without parentheses.
 func (v *inventory) isDisallowed(name string) bool { return slices.Contains(v.plan.Disallowed, name) }
 
 // toolListing holds the options that decide which built-in tools a session lists.
@@ -263,9 +263,9 @@ func allowedOptionalTools(o toolListing) []string {
 	for _, rule := range o.Allowed {
 		name := claudecode.ParseRuleText(rule).Tool
 		switch {
-		case name == "TodoWrite" || slices.Contains(taskTools(), name): // the session has this one of the two
+		case name == "TodoWrite" || slices.Contains(taskTools(), name): // a session has either TodoWrite or the Task tools
 			list = append(list, taskListTools(o)...)
-		case name == "Glob" || name == "Grep": // they are added together
+		case name == "Glob" || name == "Grep": // Glob and Grep are added together
 			list = append(list, "Glob", "Grep")
 		case slices.Contains(optionalTools(), name):
 			list = append(list, name)

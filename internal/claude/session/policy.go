@@ -143,7 +143,7 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 	switch {
 	case ctx.Err() != nil:
 		return protocol.PermissionAnswer{}, ctx.Err()
-	case err != nil: // its server has disconnected
+	case err != nil: // the server of the tool has disconnected
 		return protocol.PermissionAnswer{Undecided: true}, nil
 	case result.IsError:
 		return protocol.PermissionAnswer{AskFailure: result.Content.Plain(), CallFailed: true}, nil

@@ -62,8 +62,8 @@ type servers struct {
 // dynamicServers are the servers that are added after the start: servers inside the host, and servers of plugins that
 // the host requests.
 type dynamicServers struct {
-	settled        chan struct{} // closed when the servers of the start have settled
-	err            error         // their error; read it only after settled is closed
+	settled        chan struct{} // closed when every server of the start has connected or failed
+	err            error         // why the start failed; read it only after settled is closed
 	hostConnecting atomic.Bool   // servers of the host may still be connecting
 
 	mu            sync.Mutex // guards the following fields

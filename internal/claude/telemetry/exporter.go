@@ -22,7 +22,7 @@ type exporter struct {
 // newExporter prepares an exporter; it connects when it sends.
 func newExporter(t Target, signal string) *exporter {
 	transport := &http.Transport{}
-	if t.Protocol == grpc { // HTTP/2 without TLS; with TLS both sides agree on it
+	if t.Protocol == grpc { // without TLS, HTTP/2 must be set; with TLS both sides negotiate it
 		transport.Protocols = &http.Protocols{}
 		transport.Protocols.SetHTTP2(true)
 		transport.Protocols.SetUnencryptedHTTP2(true)

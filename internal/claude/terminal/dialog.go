@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// State is the state of an interactive claude. The values are the names of screens in package state.
+// State is the state of an interactive claude. The values are the names of screens in internal/screens/book.
 type State string
 
 // The states in which the screen asks a question.
@@ -90,7 +90,7 @@ type dialog struct {
 	toolDescription []string // rows that describe the tool
 	// isOverlay makes the dialog fill a full screen. The rows between body and question are empty.
 	isOverlay     bool
-	overlayHeight int // overlayHeight of an overlay; 0 means as many rows as needed
+	overlayHeight int // rows of the overlay; 0 means as many as needed
 }
 
 // dialogOwner handles the answer to a dialog.

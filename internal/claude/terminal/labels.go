@@ -21,7 +21,7 @@ const (
 )
 
 // labels holds the texts of a version's screen that programs look for: option labels and footer hints. They are
-// anchors (package anchors). All other text on the screen is defined in this package or comes from captured pages.
+// anchors (see package book). All other text on the screen is defined in this package or comes from captured pages.
 type labels struct {
 	anchors []book.Anchor
 	pages   *pages // captured pages with the full labels; nil means none

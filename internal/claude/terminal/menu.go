@@ -115,7 +115,7 @@ func (m *menu) press(k keyName) (completed string, handled bool) {
 	case keyTab:
 		return m.matches[m.selected].name + " ", true
 	case keyEnter:
-		return m.matches[m.selected].name, false // and is sent
+		return m.matches[m.selected].name, false // the command is sent at once
 	default:
 		return "", false
 	}

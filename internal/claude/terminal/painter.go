@@ -14,7 +14,7 @@ type painter struct {
 	title      string
 
 	lastRows             []string // all rows of a full screen, otherwise the live rows
-	cursorRow, cursorCol int      // position of the cursor in last
+	cursorRow, cursorCol int      // position of the cursor in lastRows
 }
 
 const (

@@ -83,7 +83,7 @@ type frame struct {
 	settledRows          []string // rows that no longer change, which the inline renderer lets scroll away
 	liveRows             []string
 	bottomIndex          int  // index in liveRows of the rows at the bottom of a full screen; -1 means none
-	cursorRow, cursorCol int  // position of the cursor in live
+	cursorRow, cursorCol int  // position of the cursor in liveRows
 	blankTop             bool // the first row of a full screen is empty if not all rows fit
 }
 

@@ -252,7 +252,7 @@ func TestStructured(t *testing.T) {
 			s.call(1, c.tool, `{}`)
 			s.resume(s.paused().PauseID, debug.ResumeRequest{Action: "skip", FakeResult: raw(value)})
 			s.resume(s.paused().PauseID, debug.ResumeRequest{})
-			if strings.HasPrefix(value, "[") { // made up, a list is its JSON
+			if strings.HasPrefix(value, "[") { // a list that the debugger set as the result is shown as its JSON
 				s.next()
 			} else {
 				check("skip")

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// M19, M21, M34, S35, C46–C52 from the view of a user or a script.
+// Requirements M19, M21, M34, S35 and C46–C52, as a user or a script sees them.
 func TestClient(t *testing.T) {
 	b := newTestHome(t)
 	b.add("resources")

@@ -109,8 +109,7 @@ func (b *testHome) steps(all []step) {
 	}
 }
 
-// cli-observed 6 (mcp add, get, list, remove), S6 and C8–C12 (names,
-// duplicates).
+// cli-observed 6 (mcp add, get, list, remove), S6 and C8–C12 (names, duplicates).
 func TestConfigure(t *testing.T) {
 	b := newTestHome(t)
 	b.steps([]step{

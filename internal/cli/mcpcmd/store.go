@@ -109,7 +109,7 @@ func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if scope == scopeProject {
-		return doc.WriteFile(path, "", 0o644) // the real CLI writes it without a newline
+		return doc.WriteFile(path, "", 0o644) // the real CLI writes the file without a final newline
 	}
 	return doc.WriteFile(path, "\n", 0o600)
 }

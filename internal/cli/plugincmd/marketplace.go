@@ -65,7 +65,7 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 		return plugin{}, false
 	}
 	p.folder = filepath.Join(m.dir, source)
-	_, own := readChecked(manifestFile(p.folder)) // the entry of the marketplace can replace it
+	_, own := readChecked(manifestFile(p.folder)) // the entry of the marketplace can replace the manifest
 	version, _ := plainjson.StringValue(own.Get("version"))
 	p.version = cmp.Or(version, p.Version, "unknown")
 	return p, true

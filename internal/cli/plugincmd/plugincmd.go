@@ -282,7 +282,7 @@ func (c *command) install(name string) error {
 		}
 		m, err := c.marketplaceNamed(f.Key)
 		if err != nil {
-			continue // another marketplace may have it
+			continue // another marketplace may have the plugin
 		}
 		if p, ok := m.plugin(short); ok {
 			return c.installFrom(m, p)

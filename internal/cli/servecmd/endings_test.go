@@ -103,7 +103,7 @@ func serveInBubble(t *testing.T, src string) (p *pipeListener, journal *journalB
 	}
 }
 
-// send sends a request that announces more bytes than it sends.
+// send sends a request without its last bytes: its Content-Length is larger than the body by missing.
 func send(t *testing.T, c net.Conn, text string, missing int) {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":"m","max_tokens":100000,"stream":true,"messages":[{"role":"user","content":%q}]}`, text)
@@ -184,7 +184,7 @@ func TestServerEnds(t *testing.T) {
 			send(t, c, text, missing)
 			return c
 		}
-		reader := bufio.NewReader(begin("slow", 0)) // reads the beginning, then no more: the server's writes wait
+		reader := bufio.NewReader(begin("slow", 0)) // reads only the beginning, so the server's writes block
 		if _, err := reader.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ const (
 func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
-	access := localhttp.Access{OwnOriginOnly: true} // pages cannot use it: it sends no CORS headers
+	access := localhttp.Access{OwnOriginOnly: true} // the server sends no CORS headers, so pages of other origins cannot use it
 	if !localhttp.IsLoopback(c.Addr) {
 		access = localhttp.Access{OwnOriginOnly: true, Token: c.Token, TokenHeader: "X-Api-Key"}
 	}

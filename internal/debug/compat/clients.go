@@ -69,7 +69,7 @@ func (in request) items() []*Item {
 		all = append(all, in.Target)
 	}
 	for name, it := range in.Kwargs {
-		if it == nil { // null, which is refused
+		if it == nil { // the argument is null; an empty item is refused
 			it = &Item{}
 			in.Kwargs[name] = it
 		}

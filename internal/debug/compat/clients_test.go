@@ -74,7 +74,7 @@ func TestForeignLease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(24 * time.Hour) // time of the bubble's clock
+		time.Sleep(24 * time.Hour) // on the fake clock of synctest
 		if len(h.Paused()) != 1 {
 			t.Error("the pause ended without a poll")
 		}
@@ -113,7 +113,7 @@ func TestForeignPauseEnds(t *testing.T) {
 			if d, _, err := h.Wait(t.Context(), b.PauseID); err != nil || d.Action != debug.ActionAbandon {
 				t.Errorf("failed %v: %+v, %v", failed, d, err)
 			}
-			time.Sleep(5*time.Minute + time.Second) // time of the bubble's clock
+			time.Sleep(5*time.Minute + time.Second) // on the fake clock of synctest
 			if len(h.Paused()) != 0 {
 				t.Errorf("failed %v: the pause stays", failed)
 			}

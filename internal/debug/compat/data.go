@@ -46,12 +46,12 @@ func (d *CallData) Input() json.RawMessage {
 		Kwargs json.RawMessage   `json:"kwargs"`
 	}{nonNil(d.PrettyArgs), d.kwargs()})
 	if err != nil {
-		return nil // cannot happen: they are JSON
+		return nil // cannot happen: all values are JSON
 	}
 	return raw
 }
 
-// Size returns the bytes that it occupies.
+// Size returns the size of the values of the call in bytes.
 func (d *CallData) Size() int {
 	n := len(d.PrettyTarget) + len(d.PrettyKwargs)
 	if d.Target != nil {

@@ -27,7 +27,7 @@ func (c *Clients) storeOptionalItem(it Item, shown json.RawMessage) (*Item, json
 	if err := c.storeItem(it); err != nil {
 		return nil, nil, err
 	}
-	it.Data = nil // the store already contains it
+	it.Data = nil // the store already contains the data
 	if _, err := c.hub.Value(it.CID); err == nil || len(shown) == 0 {
 		shown = PrettyItem(c.hub.Store(), it)
 	}
@@ -89,7 +89,7 @@ const maxResendItems = 10_000
 // a value is stored under the digest of the received bytes.
 type resendSet struct {
 	mu    sync.Mutex
-	known map[string]struct{} // process and CID
+	known map[string]struct{} // keys consist of process and CID
 	order []string
 }
 

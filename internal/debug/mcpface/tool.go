@@ -90,7 +90,7 @@ func (a arguments) number(name string) *float64 { return argument[float64](a, na
 func argument[T any](a arguments, name string) *T {
 	var v *T
 	if raw, ok := a[name]; !ok || json.Unmarshal(raw, &v) != nil {
-		return nil // the argument was checked, so it is missing
+		return nil // the types of the arguments were checked before, so the argument is missing
 	}
 	return v
 }

@@ -65,7 +65,7 @@ func (r *Reaper) Stop() {
 func reap(own []int) {
 	for _, pid := range childrenOf(os.Getpid()) {
 		if !slices.Contains(own, pid) && HasEnded(pid) {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // another goroutine may have collected it
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // another goroutine may have collected the process
 		}
 	}
 }

@@ -152,7 +152,7 @@ func bringUp(name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // no data was written to it
+	defer func() { _ = unix.Close(fd) }() // no data was written to fd
 	ifr, err := unix.NewIfreq(name)
 	if err != nil {
 		return err
@@ -165,8 +165,8 @@ func bringUp(name string) error {
 // BringUpLoopback brings up the loopback interface of this process's network namespace.
 func BringUpLoopback() error { return bringUp("lo") }
 
-// ServeName creates a name resolve to 127.0.0.1 in this process's network namespace, where no other name has an address.
-// Closing the server ends it.
+// ServeName makes a name resolve to 127.0.0.1 in this process's network namespace, where no other name has an address.
+// Closing the server ends this.
 func ServeName(name string) (io.Closer, error) {
 	r := newResolver()
 	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
@@ -214,7 +214,7 @@ func addAddress(name string, addr netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // no data was written to it
+	defer func() { _ = unix.Close(fd) }() // no data was written to fd
 	if err := unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}

@@ -188,8 +188,8 @@ func execveat(value string) error {
 	return errno
 }
 
-// reapOrphans adopts three grandchildren, one of them its own, and prints which are waited for. They start before the
-// reaper does, which would also wait for their parents.
+// reapOrphans adopts three orphans and starts a Reaper that must not wait for one of them. It prints which of them the
+// reaper waited for. The orphans start before the reaper, because it would also wait for their parents.
 func reapOrphans() error {
 	Adopt()
 	orphan := func() (process, *os.File, error) { // a process whose parent has ended; it ends when the file is closed
@@ -223,7 +223,7 @@ func reapOrphans() error {
 		return func() { unsubscribed++ }
 	}, []int{int(own)})
 	endEarly.Close()
-	for early.parent() != 0 { // until it is waited for
+	for early.parent() != 0 { // until the reaper has waited for it
 		runtime.Gosched()
 	}
 	endOwn.Close()
@@ -299,7 +299,7 @@ func play(t *testing.T, role string, links int, attr *syscall.SysProcAttr, args 
 	return p
 }
 
-// rest returns the rest of the output, when the process has ended.
+// rest waits until the process has exited and returns the rest of its output.
 func (p *player) rest(t *testing.T) string {
 	t.Helper()
 	all, err := io.ReadAll(p.out)
@@ -347,7 +347,7 @@ func needsWatch(t *testing.T) {
 	}
 }
 
-// realScript writes a program of a real claude that prints its arguments.
+// realScript writes a script that is recognised as a real claude and prints its arguments.
 func realScript(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -409,7 +409,7 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// A command that is watched by an outer run is polled.
+// A command that an outer run already watches is polled instead.
 func TestEnterTwice(t *testing.T) {
 	needsWatch(t)
 	script := realScript(t, "cli.js")
@@ -436,7 +436,7 @@ func TestEnterTwice(t *testing.T) {
 	}
 }
 
-// A process that cannot be watched says why, and does not become the command.
+// A process that cannot be watched reports the reason and does not run the command.
 func TestEnterFails(t *testing.T) {
 	for _, tt := range []struct {
 		name string

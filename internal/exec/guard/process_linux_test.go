@@ -180,7 +180,7 @@ func TestDialled(t *testing.T) {
 	}
 }
 
-// The process at the other end of a connection is found in the connection table, first in that of the run's network.
+// Peer finds the process at the other end of a connection. It reads the connection table of the run's network first.
 func TestPeer(t *testing.T) {
 	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
 		ln, err := net.Listen("tcp", network)
@@ -393,14 +393,14 @@ func TestPoller(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { in.Close(); _ = cmd.Wait() }() // it ends with its input
+	defer func() { in.Close(); _ = cmd.Wait() }() // the process exits at the end of its input
 	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 		t.Fatal(err)
 	}
 	want = append(want, found(cmd, binary))
 	last.Stop()
 	last.Stop()
-	p.Stop() // scans no more
+	p.Stop() // no scan runs after Stop
 	var got []string
 	for _, b := range l.Breaches() {
 		got = append(got, fmt.Sprint(b.PID, " ", b.Text))

@@ -31,7 +31,7 @@ func isVendor(host string) bool {
 // isVendorAddr reports whether an address with a port is in a network used by Anthropic alone, unlike networks of
 // clouds.
 func isVendorAddr(addr string) bool {
-	at, _ := netip.ParseAddrPort(addr) // on an error it is the zero address, which no network contains
+	at, _ := netip.ParseAddrPort(addr) // on an error, at is the zero address, which no network contains
 	for _, own := range []string{"160.79.104.0/21", "2607:6bc0::/48"} {
 		if netip.MustParsePrefix(own).Contains(at.Addr().Unmap()) {
 			return true

@@ -110,7 +110,7 @@ func (w *watch) start(n *Network, files []*os.File) error {
 		if w.NoNetwork && w.notifications == nil {
 			return errNestedStrict
 		}
-		table, err := os.Open(process(w.PID).file("net/tcp")) // it shows the namespace even after the process has exited
+		table, err := os.Open(process(w.PID).file("net/tcp")) // the table shows the namespace even after the process has exited
 		if err == nil {
 			w.Log.setConnectionTable(table)
 			err = w.listen(n, files)
@@ -163,7 +163,7 @@ func (n *Network) Close() {
 	w := n.w
 	w.poller.Stop()
 	for _, s := range w.servers {
-		_ = s.Close() // no data was written to it
+		_ = s.Close() // no data was written to s
 	}
 	for _, f := range []*os.File{w.wake[1], w.link} {
 		f.Close()
@@ -245,7 +245,7 @@ func resolveAt(caller process, fd uint64, path string) string {
 // decideConnect decides about a connection to a socket address.
 func (w *watch) decideConnect(caller process, raw []byte) unix.Errno {
 	if len(raw) < 2 {
-		return 0 // the kernel itself rejects it
+		return 0 // the kernel rejects the call
 	}
 	var at netip.AddrPort
 	switch family := binary.NativeEndian.Uint16(raw); {

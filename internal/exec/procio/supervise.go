@@ -37,7 +37,7 @@ type supervisor struct {
 	judgesItself bool   // the process checks its own set-up
 	realCacheDir string // directory of the real claude's logs; empty means claude is simulated
 	wrapper      *Wrapper
-	watched      *process.System // sys seen through the wrapper
+	watched      *process.System // sys with the streams of the wrapper
 	file         *os.File
 	journal      *journal.Journal // nil means none
 	temp         *proc.TempDir    // directory of a temporary journal; nil means that the journal is kept

@@ -83,7 +83,7 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	}
 	failure := streamFault(procio.FaultByName(o.Setup.Fault))
 	s := o.System
-	cwd, _ := s.Getwd() // expressions can be evaluated without it
+	cwd, _ := s.Getwd() // expressions can also be evaluated without a working directory
 	return api.New(api.Options{
 		Scenario: scenario, Clock: processClock{s}, Capture: a.capture,
 		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure, Run: true,

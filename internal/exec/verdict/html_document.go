@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// documentation is where the pages about findings, expectations and exit codes are.
+// documentation is the URL of the pages about findings, expectations and exit codes.
 const documentation = "https://github.com/claudeless/claudeless/blob/main/docs/"
 
 type document struct {
@@ -41,8 +41,8 @@ type problem struct {
 	Link   string       // link to the documentation; empty means none
 	// Anchors are the runs and events that show it, one for each time that it was found.
 	Anchors []string
-	Count   int  // number of times that it was found
-	Open    bool // the page shows its details at once
+	Count   int  // number of times that the problem was found
+	Open    bool // the page shows the details at once
 }
 
 func buildDocument(in HTMLInput) document {

@@ -36,7 +36,7 @@ type Report struct {
 type Terminal struct {
 	// Screens counts the distinct screens that were visible for some time.
 	Screens int `json:"screens"`
-	// States are the states of claude that they show, in the order of their first appearance.
+	// States are the states of claude on the recorded screens, in the order of their first appearance.
 	States  []string `json:"states"`
 	Dialogs []Dialog `json:"dialogs"`
 	// LostKeys counts keys that were sent while nothing was reading.
@@ -74,7 +74,7 @@ type Expectation struct {
 type Unmatched struct {
 	Prompt  string   `json:"prompt"`
 	Nearest []string `json:"nearest"`
-	// Rule is a rule in TOML that would answer it.
+	// Rule is a rule in TOML that would answer the prompt.
 	Rule string `json:"rule"`
 	// File is the scenario to which the rule should be added; empty means none.
 	File string `json:"-"`

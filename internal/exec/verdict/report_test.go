@@ -120,7 +120,7 @@ func TestExitCode(t *testing.T) {
 }
 
 // The set-up findings that fail a run are its errors and the expectations that were not met.
-func TestStrictOfAReport(t *testing.T) {
+func TestSetUpFindings(t *testing.T) {
 	r := reports()["bad"]
 	r.Findings = append(r.Findings, verdict.Finding{ID: "S01", Level: "error", Text: "x"})
 	var got []string

@@ -19,7 +19,7 @@ import (
 // AnswerPlaceholder is the response in a rule of [MissingRule], until the user replaces it.
 const AnswerPlaceholder = "write the answer here"
 
-// MissingRule returns a rule for an unmatched prompt in TOML.
+// MissingRule returns a rule, in TOML, that matches a prompt.
 func MissingRule(prompt string) string {
 	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.Quote(prompt), tomltext.Quote(AnswerPlaceholder))
 }

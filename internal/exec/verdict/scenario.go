@@ -273,8 +273,8 @@ type sequence struct {
 	positions []diag.Position // positions of the turns
 }
 
-// parseRuleName parses the name of a rule: -1 for a rule outside [[responses]], and for the turn of a rule's own
-// response.
+// parseRuleName parses the name of a rule. rule is -1 for a rule outside [[responses]]. turn is -1 for the first
+// response of a rule.
 func parseRuleName(name string) (rule, turn int) {
 	name, turns, _ := strings.Cut(name, ".")
 	rule, ok := indexOf(name, "responses[")

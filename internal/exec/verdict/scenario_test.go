@@ -99,7 +99,7 @@ func TestScenarioFindings(t *testing.T) {
 	}
 }
 
-// S05 for a process that a signal ended.
+// S05 is reported for a process that a signal ended.
 func TestCutShort(t *testing.T) {
 	const (
 		text   = `{"type":"run","argv":["claude","-p"],"cwd":"/w","env":{},"settings":[],"scenario":"s","scenario_file":"","model":"m","permission_mode":"default"}` + "\n"

@@ -120,10 +120,10 @@ type process struct {
 	Run
 	entries             []journal.Entry
 	start               *journal.Start
-	setup               *journal.Run // nil means it had no session
+	setup               *journal.Run // nil means the process had no session
 	exit                *journal.Exit
 	startedAt           time.Time
-	ended               time.Time // time of its last line
+	ended               time.Time // time of the process's last line
 	results             []*journal.Result
 	host                []*journal.Host
 	usesControlProtocol bool // driven over the control protocol

@@ -132,7 +132,7 @@ func (w *trafficWriter) addGroups(t *trafficConversation, groups []history.Group
 	t.groups = len(groups)
 }
 
-// assistantOf returns an assistant message that only a later history contains.
+// assistantOf builds the assistant message of a group in the history of a later request.
 func assistantOf(g history.Group) wireMessage {
 	var m wireMessage
 	if g.Text != "" {

@@ -97,7 +97,7 @@ func (c *Call) Text() string {
 type KnownDecision struct {
 	// Group of the call; empty means any.
 	Group string `toml:"group"`
-	// Call is its text: see [Call.Text].
+	// Call is the text of the call, see [Call.Text].
 	Call string `toml:"call,required" empty:"no"`
 	// Reason explains the difference.
 	Reason string `toml:"reason,required" empty:"no"`

@@ -21,7 +21,7 @@ type Status string
 const (
 	StatusSame        Status = "same"
 	StatusLooser      Status = "looser"   // claudeless allows a call about which the real CLI asks, or does not deny a call that the real CLI denies
-	StatusStricter    Status = "stricter" // the opposite
+	StatusStricter    Status = "stricter" // claudeless asks about a call that the real CLI allows, or denies a call that the real CLI does not deny
 	StatusKnown       Status = "known"    // looser or stricter for a known reason
 	StatusNotCompared Status = "not compared"
 )

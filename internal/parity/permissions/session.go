@@ -98,7 +98,7 @@ type Outcome struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// event holds the fields of a session event that are used here.
+// event contains the fields of a session event that [Judge] needs.
 type event struct {
 	Type    string `json:"type"`
 	Message struct {

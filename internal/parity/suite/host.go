@@ -19,7 +19,7 @@ type host struct {
 
 	position     int    // number of lines processed so far
 	id           string // id of the request that the last wait received
-	rpc          string // the id of its MCP message
+	rpc          string // id of the MCP message in that request
 	input        json.RawMessage
 	requestCount int
 }

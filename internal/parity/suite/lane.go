@@ -139,7 +139,7 @@ func CheckIsolation(ctx context.Context, s *process.System, self string, words .
 // unroutedPackets returns the number of packets that the kernel could not route. In a network with only loopback, these
 // are attempts to reach an outside address.
 func unroutedPackets() int {
-	table, _ := os.ReadFile("/proc/self/net/snmp") // other systems do not count them
+	table, _ := os.ReadFile("/proc/self/net/snmp") // only Linux counts unroutable packets
 	var names []string
 	for line := range strings.Lines(string(table)) {
 		words := strings.Fields(line)

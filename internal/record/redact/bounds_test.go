@@ -113,7 +113,7 @@ func TestEncodedWords(t *testing.T) {
 	}
 }
 
-// The decodeString form of an encoded word.
+// TestDecode decodes words in each encoding.
 func TestDecode(t *testing.T) {
 	for word, want := range map[string]string{
 		"a%20b": "a b", "a%2": "", "%ff%fe": "", "YSBi": "a b", "YSBiYw==": "a bc", "YWI_Pw": "", "YWI/Pw": "ab??", "AAECAwQF": "", "YQpi": "a\nb", "Y": "",

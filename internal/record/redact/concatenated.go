@@ -91,8 +91,8 @@ func removeSeams(s string) (plain string, at []int) {
 	return string(b), at
 }
 
-// PrivateKeyFilter removes private keys from a text that is processed line by line. Secrets within one line are found
-// elsewhere.
+// PrivateKeyFilter removes private keys from a text that is processed line by line. [Finder] finds the secrets within
+// one line.
 type PrivateKeyFilter struct{ inKey bool }
 
 var keyEdges = sync.OnceValue(func() [2]*regexp.Regexp {

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// The corpus plants secrets that are made from the rules themselves: each rule's
-// expression is turned into texts that it matches. Nothing in this file is a
-// secret or looks like one to a scanner.
+// The corpus plants secrets that are generated from the rules: each rule's expression is turned into texts that it
+// matches. Nothing in this file is a secret or looks like one to a scanner.
 
 // generate generates a text that matches an expression.
 func generate(r *rand.Rand, re *syntax.Regexp, b *strings.Builder) {

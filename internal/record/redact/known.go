@@ -86,7 +86,7 @@ type knownValues struct {
 
 type encodedForm struct {
 	kind     string
-	wholeRun bool // if it is found inside a base64 text, the whole text is redacted
+	wholeRun bool // a base64 text that contains the value is redacted completely
 }
 
 func newKnownValues(environ, values []string) knownValues {

@@ -78,7 +78,7 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 		v.Anchors = append(v.Anchors, Anchor{Page: p.FullName(), State: p.State, Row: lastRow(p) - row, Label: label, Selected: selected})
 	}
 	for _, p := range byImportance(pages) {
-		if p.Kind() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool { // a key has changed the selection
+		if p.Kind() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool { // otherwise a key has changed the selection
 			return q.Tape == p.Tape && q.State == p.State && q.Offset < p.Offset
 		}) {
 			for _, o := range p.Options {

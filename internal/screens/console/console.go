@@ -50,7 +50,7 @@ type Console struct {
 	o           Options
 	pair        emulator.Pair
 	recorder    *recorder
-	followsSize bool          // it always has the size of this program's terminal
+	followsSize bool          // the terminal of the console always has the size of this program's terminal
 	keys        *os.File      // the terminal in raw mode; nil means none
 	savedState  *term.State   // terminal state before raw mode
 	output      chan struct{} // closed after the last output; nil means not connected

@@ -26,7 +26,7 @@ func newMask(o redact.Options, values []string) *mask {
 }
 
 func (m *mask) remember(secret string) {
-	const most = 10_000 // fragments
+	const most = 10_000 // maximum number of fragments
 	for i := 0; i+fragmentLength <= len(secret) && len(m.known) < most; i++ {
 		m.known[secret[i:i+fragmentLength]] = true
 	}

@@ -92,7 +92,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// Megabytes of the worst output leave the memory of an emulator bounded.
+// An emulator uses little memory even for megabytes of the worst output.
 func TestMemoryIsBounded(t *testing.T) {
 	const size = 2 << 20
 	for _, c := range []struct{ name, begin, repeated string }{

@@ -141,5 +141,5 @@ func (p *Program) Exit() proc.Exit { return p.attached.Exit() }
 // which sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
 	p.attached.Stop(grace)
-	_ = p.pair.Close() // it is no longer used
+	_ = p.pair.Close() // the program has exited, so an error has no effect
 }

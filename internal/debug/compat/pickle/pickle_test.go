@@ -38,8 +38,8 @@ func TestRepr(t *testing.T) {
 	}
 }
 
-// Every opcode of protocol 4, as Python's pickletools documents it. Nothing is ever called: a reducer is shown as the call that
-// Python would make.
+// TestReadOpcodes decodes every opcode of protocol 4, as Python's pickletools documents it. Nothing is ever called: a
+// reducer is shown as the call that Python would make.
 func TestReadOpcodes(t *testing.T) {
 	tests := map[string]string{
 		"\x80\x04N.":    "None",
