@@ -241,7 +241,7 @@ func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *pro
 	_, inside := s.currentWorktree()
 	trees := s.git.List(ctx, w.Top)
 	i := slices.IndexFunc(trees, func(o gitworktree.Worktree) bool { return o.Path == target })
-	managed := gitworktree.Dir(w.Top)
+	managed := gitworktree.WorktreesDir(w.Top)
 	switch {
 	case i == 0:
 		return no("%s is the main working tree, not a linked worktree.", target)

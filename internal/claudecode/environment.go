@@ -76,7 +76,7 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 
 type environmentCondition func(Environment) bool
 
-func withTelemetry(e Environment) bool { return e.AllowsTelemetry }
+func hasTelemetry(e Environment) bool { return e.AllowsTelemetry }
 
 func withOAuth(e Environment) bool { return e.Credential == OAuthToken }
 
@@ -85,17 +85,17 @@ func hasDesignTools(e Environment) bool {
 	return e.AllowsTraffic && (e.Credential != OAuthToken || !e.UsesDefaultURL)
 }
 
-func withoutSubscription(e Environment) bool {
+func lacksSubscription(e Environment) bool {
 	return e.Credential != OAuthToken || !e.UsesDefaultURL
 }
 
 // environmentConditions lists the tools and plugins that depend on the environment. All others are always available.
 func environmentConditions() map[string]environmentCondition {
 	return map[string]environmentCondition{
-		"cc-plugin-telemetry": withTelemetry,
+		"cc-plugin-telemetry": hasTelemetry,
 		"DesignSync":          hasDesignTools,
 		"RemoteTrigger":       withOAuth,
-		"WebFetch":            withoutSubscription,
+		"WebFetch":            lacksSubscription,
 	}
 }
 

@@ -27,7 +27,7 @@
 //	events       Subscribe
 //
 // Other gates are [ScriptedGate], whose decisions come from a scenario, and rest.Client. [ServerManager] connects external
-// MCP servers. The subpackages are rest (the HTTP routes), mcpface (the MCP server) and compat (older clients).
+// MCP servers. The subpackages are rest (the HTTP routes), mcpserver (the MCP server) and compat (older clients).
 //
 // Errors are *[Error] with a code of the wire format. Events are delivered through bounded queues: a slow observer
 // loses events, receives their number, and does not delay others.

@@ -77,7 +77,7 @@ var accountHome = sync.OnceValue(func() *regexp.Regexp {
 // their form.
 func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 	h := &Redactor{}
-	p := redact.Personal{Hosts: []string{hostOf(place.Environ)}}
+	p := redact.Personal{Hosts: []string{hostName(place.Environ)}}
 	environ := slices.Clone(place.Environ)
 	homes := []string{place.Home}
 	for _, s := range sessions {
@@ -106,7 +106,7 @@ func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 	return h
 }
 
-func hostOf(environ []string) string {
+func hostName(environ []string) string {
 	if name := proc.Getenv(environ, "HOSTNAME"); name != "" {
 		return name
 	}

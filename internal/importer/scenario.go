@@ -209,8 +209,8 @@ func (w *scenarioWriter) writeMessages(prefix string, messages []*session.Messag
 		if !w.options.KeepThinking {
 			blocks = slices.DeleteFunc(slices.Clone(blocks), func(b session.Block) bool { return b.Thinking })
 		}
-		if isSimple(blocks) {
-			w.writeSimple(prefix, blocks)
+		if isInStepOrder(blocks) {
+			w.writeInOrder(prefix, blocks)
 			w.rememberResults(prefix, blocks)
 			continue
 		}
@@ -232,8 +232,8 @@ func (w *scenarioWriter) writeMessages(prefix string, messages []*session.Messag
 	}
 }
 
-// isSimple reports whether the blocks are in the order in which a step writes them.
-func isSimple(blocks []session.Block) bool {
+// isInStepOrder reports whether the blocks are in the order in which a step writes them.
+func isInStepOrder(blocks []session.Block) bool {
 	stage := 0
 	for _, b := range blocks {
 		at := 2
@@ -251,7 +251,7 @@ func isSimple(blocks []session.Block) bool {
 	return true
 }
 
-func (w *scenarioWriter) writeSimple(prefix string, blocks []session.Block) {
+func (w *scenarioWriter) writeInOrder(prefix string, blocks []session.Block) {
 	for _, b := range blocks {
 		switch {
 		case b.Call != nil:

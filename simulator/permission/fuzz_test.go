@@ -16,9 +16,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// words of the grammar. Words in angle brackets are replaced by random choices until none is left. Only a name could
-// lead out of the private directory, and no word is a path that exists on this machine. The programs are touch and
-// programs that only read.
+// commandGrammar returns the words of a grammar by name. Words in angle brackets are replaced by random choices until
+// none is left. Only a name could lead out of the private directory, and no word is a path that exists on this machine.
+// The programs are touch and programs that only read.
 func commandGrammar() map[string][]string {
 	return map[string][]string{
 		"line": {

@@ -342,7 +342,6 @@ func TestLineShapes(t *testing.T) {
 	}
 }
 
-// compareShape checks keys: `key?` is optional, "*" any.
 // lastLine returns the uuid of the last line that later lines may follow.
 func lastLine(t *testing.T, path string) any {
 	t.Helper()
@@ -355,6 +354,7 @@ func lastLine(t *testing.T, path string) any {
 	return nil
 }
 
+// compareShape checks keys: `key?` is optional, "*" any.
 func compareShape(t *testing.T, at string, shape, got line) {
 	t.Helper()
 	if _, free := shape["*"]; free {
@@ -596,7 +596,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// recordPrompt returns the text that lists of sessions show.
+// lastPrompt returns the text that lists of sessions show.
 func lastPrompt(t *testing.T, s *transcript.Transcript) (last any) {
 	t.Helper()
 	for _, l := range readLines(t, s.Path()) {

@@ -83,7 +83,7 @@ var packageTable = []packageRow{
 	{0, "mcp/oauth", "OAuth logins of MCP servers: the flow and the credential store", "internal/base/plainjson"},
 	{1, "mcp/internal/connection", "one live connection to a server: transport, client, handshake, running requests, pings", "internal/base/plainjson internal/base/proc"},
 	{4, "internal/debug/compat", "the older breakpoint clients: their values, calls, expressions, routes and pages", "simulator/protocol internal/debug internal/base/cas internal/debug/compat/pickle internal/base/plainjson"},
-	{4, "internal/debug/mcpface", "the breakpoint debugger as an MCP server", "simulator/protocol executor fixtures/wire internal/debug internal/debug/compat"},
+	{4, "internal/debug/mcpserver", "the breakpoint debugger as an MCP server", "simulator/protocol executor fixtures/wire internal/debug internal/debug/compat"},
 	{4, "internal/debug/rest", "the breakpoint debugger over HTTP: its routes, and their client", "internal/base/match internal/base/localhttp internal/debug internal/debug/compat internal/base/plainjson simulator/protocol"},
 	{2, "internal/cli/plugincmd", "claude plugin: plugins and marketplaces in local directories", "internal/base/plainjson"},
 	{2, "internal/cli/mcpcmd", "claudeless mcp: configure, inspect and call servers", "simulator/protocol internal/base/argv internal/base/diag internal/base/plainjson internal/base/proc mcp mcp/oauth"},
@@ -114,7 +114,7 @@ var packageTable = []packageRow{
 	{4, "internal/claude/session", "one assembled session: servers, policy, hooks, toolbox, records and background work, each owning its state", "internal/claude/telemetry executor executor/builtin internal/claude/catalog internal/claude/checkpoint internal/base/clock internal/debug internal/debug/rest internal/record/journal internal/claude/launch internal/cli/mcpcmd internal/claudecode internal/base/proc internal/base/process internal/record/redact mcp scenarios simulator simulator/agent simulator/command simulator/hook simulator/layer simulator/outputschema simulator/permission simulator/protocol simulator/settings simulator/slash simulator/task simulator/transcript internal/base/gitworktree internal/exec/procio internal/exec/gate"},
 	{5, "internal/claude/host", "requests of an SDK host to a session: parsed and answered", "internal/claude/checkpoint internal/claude/control internal/base/plainjson internal/claude/launch internal/claude/output internal/claudecode internal/base/process internal/claude/session mcp simulator simulator/hook simulator/permission simulator/protocol simulator/settings simulator/slash simulator/task"},
 	{5, "internal/claude/terminal", "a session on a terminal: keys, screen and dialogs; consumes the events of the session", "internal/base/clock internal/base/plainjson internal/base/process internal/base/textdiff internal/claude/launch internal/claude/session internal/claudecode internal/record/journal internal/screens/book mcp simulator/protocol simulator/task"},
-	{5, "internal/cli/debugcmd", "claudeless debug: the breakpoint server, the hook of any agent CLI, the proxy in front of an MCP server", "internal/debug internal/debug/rest internal/debug/mcpface internal/base/proc internal/base/process internal/base/localhttp mcp simulator/protocol"},
+	{5, "internal/cli/debugcmd", "claudeless debug: the breakpoint server, the hook of any agent CLI, the proxy in front of an MCP server", "internal/debug internal/debug/rest internal/debug/mcpserver internal/base/proc internal/base/process internal/base/localhttp mcp simulator/protocol"},
 	{3, "internal/cli/toolserver", "claude mcp serve: the built-in tools as an MCP server", "executor/builtin fixtures/wire internal/claudecode simulator/protocol"},
 	{3, "internal/cli/servecmd", "the command serve, and its recording proxy", "internal/base/clock internal/record/journal internal/api internal/base/process internal/base/localhttp scenarios"},
 	{5, "internal/cli/filecmd", "the commands for files of our formats: check, fixture", "fixtures fixtures/clone fixtures/wire internal/base/diag internal/base/process internal/base/localhttp internal/record/journal executor/builtin internal/exec/verdict mcp scenarios"},
@@ -147,8 +147,8 @@ var thirdParty = map[string]string{
 	"github.com/creack/pty":                    "internal/screens/emulator",
 	"github.com/google/uuid":                   "internal/base/process internal/base/clock scenarios simulator/transcript",
 	"github.com/rogpeppe/go-internal":          "mcp/oauth",
-	"github.com/mark3labs/mcp-go":              "mcp mcp/oauth mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface", // the last: as a peer in tests
-	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures executor/builtin simulator/outputschema scenarios internal/debug/mcpface",    // the last two: in tests
+	"github.com/mark3labs/mcp-go":              "mcp mcp/oauth mcp/internal/connection fixtures/clone fixtures internal/debug/mcpserver", // the last: as a peer in tests
+	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures executor/builtin simulator/outputschema scenarios internal/debug/mcpserver",    // the last two: in tests
 	"github.com/tailscale/hujson":              "mcp",
 	"golang.org/x/oauth2":                      "mcp/oauth",
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",

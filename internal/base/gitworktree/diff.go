@@ -55,7 +55,7 @@ func (s *Differ) Diff(changes []Change) *Diff {
 		d.ChangedFiles = append(d.ChangedFiles, c.Path)
 		f := FileDiff{FilePath: c.Path, Created: c.IsCreated, Deleted: c.IsDeleted, Hunks: textdiff.Hunks(c.Before, c.After, diffContext)}
 		if isFirst {
-			f.asGit()
+			f.convertToGitForm()
 		}
 		if lines, size := f.size(); c.IsText && !c.OnlyMode && lines <= longest && size < maxDiffBytes {
 			d.Files = append(d.Files, f)
@@ -69,9 +69,9 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	return d
 }
 
-// asGit changes the hunks to the form of git: a side without lines starts at line 0, and a missing line end has no
+// convertToGitForm changes the hunks to the form of git: a side without lines starts at line 0, and a missing line end has no
 // remark.
-func (f *FileDiff) asGit() {
+func (f *FileDiff) convertToGitForm() {
 	for i := range f.Hunks {
 		h := &f.Hunks[i]
 		if h.OldLines == 0 {

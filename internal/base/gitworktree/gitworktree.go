@@ -62,8 +62,8 @@ func (g Git) output(ctx context.Context, dir string, args ...string) ([]byte, er
 	return res.Stdout, err
 }
 
-// Dir returns the directory of the named worktrees of a repository.
-func Dir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
+// WorktreesDir returns the directory of the named worktrees of a repository.
+func WorktreesDir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
 // Top returns the top directory of the repository that contains a directory; outside a repository it returns an error.
 func (g Git) Top(ctx context.Context, dir string) (string, error) {
@@ -94,7 +94,7 @@ func CheckName(name string) string {
 // Add creates the worktree that o describes, or reuses it if it exists. Its errors are worded as in the real CLI.
 func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 	name := strings.ReplaceAll(o.Name, "/", "+")
-	w := Worktree{Top: o.Top, Path: filepath.Join(Dir(o.Top), name), Branch: "worktree-" + name}
+	w := Worktree{Top: o.Top, Path: filepath.Join(WorktreesDir(o.Top), name), Branch: "worktree-" + name}
 	from := "HEAD"
 	if remote, err := g.run(ctx, w.Top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
 		from = remote
@@ -136,7 +136,7 @@ func (g Git) copyIncluded(ctx context.Context, w Worktree) error {
 	}
 	also := strings.Split(ignored, "\x00")
 	for file := range strings.SplitSeq(named, "\x00") {
-		if file == "" || !slices.Contains(also, file) || isInside(Dir(w.Top), filepath.Join(w.Top, file)) {
+		if file == "" || !slices.Contains(also, file) || isInside(WorktreesDir(w.Top), filepath.Join(w.Top, file)) {
 			continue
 		}
 		if err := copyFile(filepath.Join(w.Top, file), filepath.Join(w.Path, file)); err != nil {

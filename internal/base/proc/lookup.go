@@ -11,7 +11,7 @@ import (
 // Replace replaces this process with the command, in the command's directory; only inheritable open files are kept.
 // It returns only on failure; the error is [errors.ErrUnsupported] on systems that cannot do this.
 func Replace(c Command) error {
-	path, err := c.Look()
+	path, err := c.LookPath()
 	if err != nil {
 		return err
 	}
@@ -28,9 +28,9 @@ func (e lookupError) Error() string { return e.text }
 
 func (e lookupError) Unwrap() error { return e.err }
 
-// Look returns the path of the program that would be started. os/exec would search the PATH of this process instead
+// LookPath returns the path of the program that would be started. os/exec would search the PATH of this process instead
 // of the child's. If the program cannot be found, the error wraps [fs.ErrNotExist].
-func (c Command) Look() (string, error) {
+func (c Command) LookPath() (string, error) {
 	if c.Path == "" {
 		return "", lookupError{"the command is empty", fs.ErrNotExist}
 	}

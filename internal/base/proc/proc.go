@@ -109,7 +109,7 @@ func (c Command) prepare(ctx context.Context) (*exec.Cmd, error) {
 }
 
 func (c Command) build() (*exec.Cmd, error) {
-	path, err := c.Look()
+	path, err := c.LookPath()
 	if err != nil {
 		return nil, err
 	}

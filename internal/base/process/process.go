@@ -53,7 +53,7 @@ func NewSystem() *System {
 	log.SetOutput(libraryLog{os.Stderr})
 	return &System{
 		Args:        os.Args,
-		Environ:     environ(os.Environ(), runtime.GOOS),
+		Environ:     normalizeEnviron(os.Environ(), runtime.GOOS),
 		Stdin:       os.Stdin,
 		Stdout:      os.Stdout,
 		Stderr:      os.Stderr,
@@ -71,9 +71,9 @@ func NewSystem() *System {
 	}
 }
 
-// environ returns the environment variables env of a process on the system goos. On Windows the case of names is
-// ignored, so they are converted to capitals. There HOME, unless it is set, is the directory of the user's profile.
-func environ(env []string, goos string) []string {
+// normalizeEnviron returns the environment variables env of a process on the system goos. On Windows the case of names
+// is ignored, so they are converted to capitals. There HOME, unless it is set, is the directory of the user's profile.
+func normalizeEnviron(env []string, goos string) []string {
 	if goos != "windows" {
 		return env
 	}

@@ -203,7 +203,7 @@ func globs(d document) []string {
 	var all []string
 	given := d.list("paths")
 	if text, ok := d.frontMatter["paths"].(string); ok {
-		given = splitOutside(text)
+		given = splitOutsideBraces(text)
 	}
 	for _, pattern := range given {
 		for _, glob := range expandBraces(pattern) {
@@ -219,8 +219,8 @@ func globs(d document) []string {
 	return all
 }
 
-// splitOutside splits a text at the commas that are not inside braces.
-func splitOutside(text string) []string {
+// splitOutsideBraces splits a text at the commas that are not inside braces.
+func splitOutsideBraces(text string) []string {
 	depth := 0
 	return slices.DeleteFunc(strings.FieldsFunc(text, func(c rune) bool {
 		switch c {

@@ -176,7 +176,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	}
 	result, err := argv.Parse(parserOptions(options), words)
 	f.Given = result.Options
-	if errors.Is(err, errVersion) {
+	if errors.Is(err, errVersionRequested) {
 		f.Version = true
 		return f, versionOverride(s, f, words)
 	}

@@ -68,8 +68,8 @@ func choicesNote(o option) string {
 	return note + ")"
 }
 
-// errVersion is returned for -v, because later arguments have no effect.
-var errVersion = argv.ErrStop
+// errVersionRequested is returned for -v, because later arguments have no effect.
+var errVersionRequested = argv.ErrStop
 
 // claudeOptions returns the flags of the real CLI, bound to f.
 func claudeOptions(f *Flags) []option {
@@ -78,7 +78,7 @@ func claudeOptions(f *Flags) []option {
 
 func outputOptions(f *Flags) []option {
 	return []option{
-		newOption("-v, --version", "Print the version and exit", func(string) error { return errVersion }),
+		newOption("-v, --version", "Print the version and exit", func(string) error { return errVersionRequested }),
 		newOption("-p, --print", "Print the answer and exit (non-interactive)", setTrue(&f.Print)),
 		choiceOption("--output-format <format>", "Output format of --print", setText(&f.OutputFormat), "text", "json", "stream-json"),
 		choiceOption("--input-format <format>", "Input format of --print", setText(&f.InputFormat), "text", "stream-json"),

@@ -112,7 +112,7 @@ func (c call) contentEvents(ev *protocol.ToolExecuted, now time.Time) []spanEven
 	default:
 		return nil
 	}
-	return []spanEvent{{Name: "tool.output", Time: unix(now), Attributes: list}}
+	return []spanEvent{{Name: "tool.output", Time: toNanos(now), Attributes: list}}
 }
 
 func (c call) errorType() string {

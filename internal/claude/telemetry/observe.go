@@ -122,7 +122,7 @@ func (r *Recorder) recordPrompt() {
 	r.state.promptID = ev.PromptID
 	r.state.turns++
 	r.state.traceID = r.newID(16)
-	r.state.interaction = spanData{SpanID: r.newID(8), Start: unix(r.state.turnStart)}
+	r.state.interaction = spanData{SpanID: r.newID(8), Start: toNanos(r.state.turnStart)}
 	text := ev.Content.Plain()
 	shown := textIfSent(r.o.Prompts, text, "")
 	length := len([]rune(text))
@@ -142,7 +142,7 @@ func (r *Recorder) endTurn() {
 	took := r.o.Clock.Now().Sub(r.state.turnStart).Truncate(time.Millisecond)
 	r.addToMetric("active_time.total", took.Seconds(), values{"type": "cli"})
 	span := r.state.interaction
-	span.End = unix(r.o.Clock.Now())
+	span.End = toNanos(r.o.Clock.Now())
 	r.state.prompts["interaction.duration_ms"] = int(took.Milliseconds())
 	r.recordSpan("interaction", span, r.state.prompts)
 	r.state.interaction = spanData{}
@@ -220,8 +220,8 @@ func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationStat
 	}
 	maps.Copy(v, of)
 	r.recordSpan("llm_request", spanData{
-		SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: unix(l.requestSent), End: unix(r.o.Clock.Now()),
-		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: unix(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
+		SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: toNanos(l.requestSent), End: toNanos(r.o.Clock.Now()),
+		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: toNanos(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
 	}, v)
 }
 
@@ -309,7 +309,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	l := r.conversation(agent, "")
 	now, c := r.o.Clock.Now(), r.describeCall(ev)
 	started := now.Add(-ev.Duration)
-	span := spanData{SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: unix(started), End: unix(now)}
+	span := spanData{SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: toNanos(started), End: toNanos(now)}
 	c.attributes["request_id"] = l.requestID
 	if d := ev.Result.Decision; d != nil {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
@@ -317,7 +317,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		if c.editsFile {
 			r.addToMetric("code_edit_tool.decision", 1, values{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": language(c.path)})
 		}
-		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: unix(started), End: unix(started)}, values{
+		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: toNanos(started), End: toNanos(started)}, values{
 			"duration_ms": 0, "decision": d.Decision, "source": d.Source,
 		})
 	}

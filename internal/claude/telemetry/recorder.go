@@ -230,14 +230,14 @@ func singleScope[T any](r resource, s T) []signal[T] { return []signal[T]{{r, []
 func (r *Recorder) metricSums() (list []metricData) {
 	const delta, cumulative = 1, 2
 	for _, row := range r.tables[metricSignal] {
-		m := metricData{Name: prefix + row.name, Description: row.description, Unit: row.unit, Sum: sumData{Temporality: delta, Monotonic: true}}
+		m := metricData{Name: namePrefix + row.name, Description: row.description, Unit: row.unit, Sum: sumData{Temporality: delta, Monotonic: true}}
 		if r.o.Cumulative {
 			m.Sum.Temporality = cumulative
 		}
 		for _, c := range r.counters {
 			if c.metric == row.name {
 				sum := c.sum
-				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: unix(c.start), Time: unix(r.o.Clock.Now()), Value: &sum})
+				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: toNanos(c.start), Time: toNanos(r.o.Clock.Now()), Value: &sum})
 			}
 		}
 		if len(m.Sum.Points) > 0 {
@@ -279,7 +279,7 @@ func (r *Recorder) recordEvent(name string, span hexID, v values) {
 		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})
 	}
 	row := findRow(r.tables[logSignal], name)
-	record := logRecord{Time: unix(now), Observed: unix(now), Body: newValue(prefix + name), Attributes: slices.Concat(r.common, own, row.attributesOf(v))}
+	record := logRecord{Time: toNanos(now), Observed: toNanos(now), Body: newValue(namePrefix + name), Attributes: slices.Concat(r.common, own, row.attributesOf(v))}
 	if r.o.Traces != nil && span != nil {
 		record.TraceID, record.SpanID, record.Flags = r.state.traceID, span, 1
 	}
@@ -292,7 +292,7 @@ func (r *Recorder) recordSpan(name string, s spanData, v values) {
 	}
 	row := findRow(r.tables[traceSignal], name)
 	v["gen_ai.conversation.id"] = r.o.SessionID
-	s.TraceID, s.Name, s.Kind, s.Flags = r.state.traceID, prefix+name, 1, 257
+	s.TraceID, s.Name, s.Kind, s.Flags = r.state.traceID, namePrefix+name, 1, 257
 	s.Attributes = slices.Concat(r.common, newAttributes("gen_ai.provider.name", "anthropic", "span.type", name), row.attributesOf(v))
 	s.Links = []struct{}{}
 	if s.Events == nil {
@@ -309,7 +309,7 @@ func (r *Recorder) newID(size int) hexID {
 }
 
 // toNanos converts a time with millisecond precision, as in the real CLI.
-func unix(t time.Time) nanos { return nanos(t.Truncate(time.Millisecond).UnixNano()) }
+func toNanos(t time.Time) nanos { return nanos(t.Truncate(time.Millisecond).UnixNano()) }
 
 // hash returns a short digest of a name that must not be sent.
 func hash(text string) string {

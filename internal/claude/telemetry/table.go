@@ -60,7 +60,7 @@ func spanTable() []row {
 	}
 }
 
-const prefix = "claude_code."
+const namePrefix = "claude_code."
 
 // values are the attributes of one metric, event or span, by key.
 type values map[string]any

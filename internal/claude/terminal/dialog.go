@@ -128,7 +128,7 @@ func (d *dialog) ignores(k key, now time.Time) bool {
 	if d.state == StateDialog {
 		name += "/" + d.kind
 	}
-	period := claudecode.DeafPeriodOf(name)
+	period := claudecode.IgnoredKeysOf(name)
 	if !d.shownAt.IsZero() && now.Sub(d.shownAt) >= period.Length {
 		return false
 	}

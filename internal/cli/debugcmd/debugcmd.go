@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/debug"
 
-	"github.com/claudeless/claudeless/internal/debug/mcpface"
+	"github.com/claudeless/claudeless/internal/debug/mcpserver"
 
 	"github.com/claudeless/claudeless/internal/debug/rest"
 	"github.com/claudeless/claudeless/mcp"
@@ -97,35 +97,35 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 		case <-timer.C:
 		}
 	}
-	face, err := mcpface.New(mcpface.Options{Hub: hub, External: servers, NewID: s.NewID, Version: string(v)})
+	front, err := mcpserver.New(mcpserver.Options{Hub: hub, External: servers, NewID: s.NewID, Version: string(v)})
 	if err != nil {
 		return err
 	}
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer stop()
-	tasks.Go(func() { face.ForwardEvents(ctx) }) // returns when ctx is cancelled
+	tasks.Go(func() { front.ForwardEvents(ctx) }) // returns when ctx is cancelled
 	if c.MCP {
-		tasks.Go(func() { c.serveStdio(ctx, s, face) }) // returns when ctx is cancelled or at EOF of stdin
+		tasks.Go(func() { c.serveStdio(ctx, s, front) }) // returns when ctx is cancelled or at EOF of stdin
 	}
-	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(face, debug.PageOptions{Servers: servers != nil})}
+	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(front, debug.PageOptions{Servers: servers != nil})}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
 // serveStdio runs the MCP server on the standard streams; HTTP continues after they end.
-func (c *Serve) serveStdio(ctx context.Context, s *process.System, face *mcpface.Server) {
-	if err := face.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
+func (c *Serve) serveStdio(ctx context.Context, s *process.System, front *mcpserver.Server) {
+	if err := front.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.Stderr, "claudeless debug: mcp on stdio: %v\n", err)
 	}
 }
 
 // handler returns the handler of the page and, if requested, MCP over HTTP.
-func (c *Serve) handler(face *mcpface.Server, o debug.PageOptions) http.Handler {
+func (c *Serve) handler(front *mcpserver.Server, o debug.PageOptions) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", debug.PageHandler(o))
 	mcpHandler := http.NotFoundHandler()
 	if c.MCPSSE {
-		mcpHandler = face.Handler()
+		mcpHandler = front.Handler()
 	}
 	mux.Handle("/mcp", mcpHandler)
 	mux.Handle("/mcp/", mcpHandler)

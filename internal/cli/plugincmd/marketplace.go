@@ -65,7 +65,7 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 		return plugin{}, false
 	}
 	p.folder = filepath.Join(m.dir, source)
-	_, own := readChecked(manifestFile(p.folder)) // the entry of the marketplace can replace the manifest
+	_, own := readManifest(manifestFile(p.folder)) // the entry of the marketplace can replace the manifest
 	version, _ := plainjson.StringValue(own.Get("version"))
 	p.version = cmp.Or(version, p.Version, "unknown")
 	return p, true
@@ -239,22 +239,22 @@ func (c *command) validate(given string) error {
 }
 
 func (c *command) validateManifest(file string) error {
-	problem, manifest := readChecked(file, field{"name", "string", true}, field{"version", "string", false}, field{"description", "string", false}, field{"author", "object", false})
+	problem, manifest := readManifest(file, field{"name", "string", true}, field{"version", "string", false}, field{"description", "string", false}, field{"author", "object", false})
 	problem = cmp.Or(problem, nameProblem("Plugin", "my-plugin", manifest))
 	return c.printProblems("plugin", file, problem, manifestWarnings(manifest, "")...)
 }
 
 func (c *command) validateMarketplace(dir string) error {
-	problem, given := readChecked(marketplaceFile(dir), field{"name", "string", true}, field{"owner", "object", true}, field{"plugins", "array", true})
+	problem, given := readManifest(marketplaceFile(dir), field{"name", "string", true}, field{"owner", "object", true}, field{"plugins", "array", true})
 	problem = cmp.Or(problem, nameProblem("Marketplace", "my-marketplace", given))
-	m, _ := readMarketplace(dir) // readChecked has reported an error
+	m, _ := readMarketplace(dir) // readManifest has reported an error
 	var warnings []string
 	if m.Description == "" && m.Metadata.Description == "" {
 		warnings = append(warnings, "description: No marketplace description provided. Adding a description helps users understand what this marketplace offers")
 	}
 	for i, p := range m.Plugins {
 		if found, ok := m.plugin(p.Name); ok {
-			if problem, own := readChecked(manifestFile(found.folder)); problem == "" {
+			if problem, own := readManifest(manifestFile(found.folder)); problem == "" {
 				warnings = append(warnings, manifestWarnings(own, fmt.Sprintf("plugins[%d] plugin.json → ", i))...)
 			}
 		}
@@ -268,8 +268,8 @@ type field struct {
 	required  bool
 }
 
-// readChecked reads a manifest. problem describes its errors, one on each line; empty means that it has none.
-func readChecked(file string, fields ...field) (problem string, manifest plainjson.Object) {
+// readManifest reads a manifest. problem describes its errors, one on each line; empty means that it has none.
+func readManifest(file string, fields ...field) (problem string, manifest plainjson.Object) {
 	data, err := os.ReadFile(file)
 	if err == nil {
 		err = plainjson.SyntaxError(data)

@@ -17,7 +17,7 @@ func openAPI(table []route) fields {
 			"operationId": operationID(r),
 			"responses": fields{
 				"200":     fields{"description": "OK"},
-				"default": fields{"description": "Refused", "content": content(fields{"$ref": "#/components/schemas/Error"})},
+				"default": fields{"description": "Refused", "content": jsonContent(fields{"$ref": "#/components/schemas/Error"})},
 			},
 		}
 		var parameters []fields
@@ -28,7 +28,7 @@ func openAPI(table []route) fields {
 			operation["parameters"] = parameters
 		}
 		if r.method == "POST" {
-			operation["requestBody"] = fields{"content": content(fields{"type": "object"})}
+			operation["requestBody"] = fields{"content": jsonContent(fields{"type": "object"})}
 		}
 		if paths[r.path] == nil {
 			paths[r.path] = fields{}
@@ -46,7 +46,7 @@ func openAPI(table []route) fields {
 	}
 }
 
-func content(schema fields) fields {
+func jsonContent(schema fields) fields {
 	return fields{"application/json": fields{"schema": schema}}
 }
 

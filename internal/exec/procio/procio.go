@@ -295,7 +295,7 @@ func (f lifetime) Kill(sig syscall.Signal) error {
 	e.mu.Lock()
 	e.signal = signalName(sig)
 	e.mu.Unlock()
-	e.End(128+int(sig), "")
+	e.RecordExit(128+int(sig), "")
 	return f.Lifetime.Kill(sig)
 }
 
@@ -309,8 +309,9 @@ func (e *Wrapper) recordSignal(sig os.Signal) bool {
 	return e.fault.handleSignal(sig)
 }
 
-// End records the end of the process; refused is the message for a refused command line. It returns the exit code.
-func (e *Wrapper) End(code int, refused string) int {
+// RecordExit records the end of the process and returns the exit code. refused is the message for a refused command
+// line.
+func (e *Wrapper) RecordExit(code int, refused string) int {
 	code = e.finish(code)
 	e.mu.Lock()
 	defer e.mu.Unlock()

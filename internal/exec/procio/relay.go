@@ -29,7 +29,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	}
 	as := *s
 	as.Args = argv
-	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE"), realCacheDir: realCache(s)}
+	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE"), realCacheDir: findRealCacheDir(s)}
 	w.open(nil, f)
 	if w.file != nil {
 		defer w.file.Close()
@@ -46,8 +46,8 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	return relayThroughWrapper(ctx, s, e, argv)
 }
 
-// realCache returns the directory in which a real claude with this environment keeps logs.
-func realCache(s *process.System) string {
+// findRealCacheDir returns the directory in which a real claude with this environment keeps logs.
+func findRealCacheDir(s *process.System) string {
 	const name = "claude-cli-nodejs"
 	switch home := s.Getenv("HOME"); runtime.GOOS {
 	case "windows":
@@ -75,7 +75,7 @@ func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []st
 			return exit.Code, err
 		}
 	}
-	return e.End(exit.Code, ""), nil
+	return e.RecordExit(exit.Code, ""), nil
 }
 
 // waitWithSignals forwards signals to the child until it exits, and then kills the rest of its process group.
@@ -120,7 +120,7 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	}()
 	exit := waitWithSignals(a, inner)
 	<-copied
-	return e.End(exit.Code, ""), nil
+	return e.RecordExit(exit.Code, ""), nil
 }
 
 // copyLines copies JSON lines one by one and any other output as one piece, because the wrapper expects a line or the

@@ -41,10 +41,10 @@ func SubcommandPattern() string { return strings.Join(claudecode.Subcommands(), 
 func UnknownVariables(environ []string) (unknown []string) {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if value == "" || !strings.HasPrefix(name, "CLAUDELESS_") || slices.Contains(Variables(), name) {
+		if value == "" || !strings.HasPrefix(name, "CLAUDELESS_") || slices.Contains(KnownVariables(), name) {
 			continue
 		}
-		if near := diag.Nearest(name, Variables()); near != "" {
+		if near := diag.Nearest(name, KnownVariables()); near != "" {
 			name += ", did you mean " + near + "?"
 		}
 		unknown = append(unknown, name)
@@ -68,8 +68,8 @@ func SuggestCommand(s *process.System, commands []string) string {
 // session.
 func inheritedVariables() []string { return []string{"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"} }
 
-// Variables returns all environment variables that claudeless reads.
-func Variables() []string {
+// KnownVariables returns all environment variables that claudeless reads.
+func KnownVariables() []string {
 	return []string{
 		"CLAUDELESS_BIN", "CLAUDELESS_CAPTURE", "CLAUDELESS_CAPTURE_OUTPUT", "CLAUDELESS_CLAUDE_VERSION", "CLAUDELESS_COMPACT_DELAY_MS", "CLAUDELESS_COMPAT",
 		"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_CWD", "CLAUDELESS_DEBUGGER", "CLAUDELESS_DEBUGGER_TOKEN", "CLAUDELESS_ENVIRONMENT", "CLAUDELESS_EXIT_HINT_TIMEOUT_MS", "CLAUDELESS_EXPECT",

@@ -73,7 +73,7 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 
 // end writes the last lines and returns the exit code.
 func (w *supervisor) end(err error) int {
-	code := w.wrapper.End(process.Exit(w.watched.Stderr, err), refusalMessage(err))
+	code := w.wrapper.RecordExit(process.Exit(w.watched.Stderr, err), refusalMessage(err))
 	if w.journal != nil && w.judgesItself {
 		code = cmp.Or(code, w.judge())
 	}

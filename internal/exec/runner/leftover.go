@@ -31,14 +31,14 @@ func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	var left []leftoverProcess
 	for _, pid := range all {
 		if !slices.Contains(c.ownProcesses, pid) && !guard.HasEnded(pid) {
-			left = append(left, classify(pid, mark))
+			left = append(left, identifyLeftover(pid, mark))
 		}
 	}
 	return left
 }
 
-// classify identifies a process of a run. A claude is started under that name and carries the mark of the run.
-func classify(pid int, mark string) leftoverProcess {
+// identifyLeftover identifies a process of a run. A claude is started under that name and carries the mark of the run.
+func identifyLeftover(pid int, mark string) leftoverProcess {
 	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {
 		if part, ok := strings.CutPrefix(kv, "CLAUDELESS_PART="); ok {
@@ -56,7 +56,7 @@ func Sweep(run string, in *verdict.Input) {
 	mark := "CLAUDELESS_RUN=" + run
 	var left []leftoverProcess
 	for _, pid := range guard.FindByVariable(mark) {
-		if p := classify(pid, mark); (p.isClaude || p.role != "") && !guard.HasEnded(pid) {
+		if p := identifyLeftover(pid, mark); (p.isClaude || p.role != "") && !guard.HasEnded(pid) {
 			left = append(left, p)
 		}
 	}

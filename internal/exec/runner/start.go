@@ -95,7 +95,7 @@ func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.Atta
 
 // startGuarded starts the command through this binary, which passes the system call watch to this process.
 func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
-	path, err := o.Look()
+	path, err := o.LookPath()
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ type Outcome struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// event contains the fields of a session event that [Judge] needs.
+// event contains the fields of a session event that [ReadOutcomes] needs.
 type event struct {
 	Type    string `json:"type"`
 	Message struct {

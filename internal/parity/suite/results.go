@@ -14,11 +14,11 @@ import (
 )
 
 func (p *laneRun) collectResults() (err error) {
-	p.recording.Hooks = linesOf(p.path("rec", "hooks.jsonl"))
+	p.recording.Hooks = readJSONLines(p.path("rec", "hooks.jsonl"))
 	p.recording.MCP = map[string][]json.RawMessage{}
 	records, err := filepath.Glob(p.path("rec", "mcp", "*.jsonl"))
 	for _, name := range records {
-		p.recording.MCP[strings.TrimSuffix(filepath.Base(name), ".jsonl")] = linesOf(name)
+		p.recording.MCP[strings.TrimSuffix(filepath.Base(name), ".jsonl")] = readJSONLines(name)
 	}
 	file := "journal.jsonl"
 	if p.isReal() {
@@ -30,8 +30,8 @@ func (p *laneRun) collectResults() (err error) {
 	return errors.Join(p.collectFiles(), p.collectTranscripts())
 }
 
-// linesOf returns the lines of a file, which may be missing.
-func linesOf(name string) []json.RawMessage {
+// readJSONLines returns the lines of a file, which may be missing.
+func readJSONLines(name string) []json.RawMessage {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil
@@ -88,7 +88,7 @@ func (p *laneRun) collectTranscripts() error {
 		}
 		name, err := filepath.Rel(root, path)
 		_, name, _ = strings.Cut(filepath.ToSlash(name), "/")
-		p.recording.Transcripts[name] = linesOf(path)
+		p.recording.Transcripts[name] = readJSONLines(path)
 		return err
 	})
 }
@@ -115,12 +115,12 @@ func readRequests(name string, err error) ([]json.RawMessage, error) {
 		return nil, openErr
 	}
 	defer file.Close()
-	return Requests(file)
+	return ReadRequests(file)
 }
 
-// Requests reads the requests to the model from a journal. The journal of claude records a call when it returns. The
+// ReadRequests reads the requests to the model from a journal. The journal of claude records a call when it returns. The
 // call is part of a request only if another request followed before the end of the turn.
-func Requests(file io.Reader) ([]json.RawMessage, error) {
+func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	open := 0 // number of trailing results that no request has contained yet
 	for e, err := range journal.Read(file) {

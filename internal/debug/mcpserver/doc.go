@@ -1,4 +1,4 @@
-// Package mcpface offers the hub to AI agents as an MCP server: breakpoints, paused calls, evaluations and records as
+// Package mcpserver offers the hub to AI agents as an MCP server: breakpoints, paused calls, evaluations and records as
 // tools, resources and prompts, the hub's events as notifications, and the tools of the external servers.
 //
 // The package keeps no state, so its answers agree with those of the other front ends.
@@ -25,4 +25,4 @@
 // The result of a tool is one text that holds a JSON object. An error has the member "error" with a code, and isError
 // is set; invalid arguments and unknown tools are errors of this kind, too. Parameters that a tool does not know are
 // ignored. A resource that does not exist and a prompt that cannot be created are errors of the protocol.
-package mcpface
+package mcpserver

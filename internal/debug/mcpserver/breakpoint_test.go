@@ -1,10 +1,10 @@
-package mcpface_test
+package mcpserver_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/claudeless/claudeless/internal/debug/mcpface"
+	"github.com/claudeless/claudeless/internal/debug/mcpserver"
 )
 
 // step is one tool call and the expected content of its answer.
@@ -73,7 +73,7 @@ func TestBreakpoints(t *testing.T) {
 		"no external servers, C126": {{"external_list_servers", "", `{"error":"mcp_clients_unavailable"}`}, {"external_call_tool", `{"tool":"a/b"}`, `{"error":"mcp_clients_unavailable"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newTestServer(t, mcpface.Options{})
+			f := newTestServer(t, mcpserver.Options{})
 			f.register(t, map[string]string{"A": `{"type":"object","properties":{"x":{}}}`, "B": `{ "properties":{"x":{}}, "type":"object" }`, "C": `{"type":"object"}`})
 			c := f.dialStdio(t)
 			for _, s := range steps {

@@ -1,4 +1,4 @@
-package mcpface
+package mcpserver
 
 import (
 	"bytes"
@@ -48,7 +48,7 @@ type Server struct {
 // New creates a server and queues events for ForwardEvents from now on. It starts no goroutine.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
-		return nil, errors.New("mcpface: Hub and NewID must be set")
+		return nil, errors.New("mcpserver: Hub and NewID must be set")
 	}
 	o.Version = cmp.Or(o.Version, "0")
 	s := &Server{o: o, face: &hubAccess{o.Hub, o.External}, conns: map[string]*conn{}}

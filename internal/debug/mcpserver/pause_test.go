@@ -1,4 +1,4 @@
-package mcpface_test
+package mcpserver_test
 
 import (
 	"encoding/json"
@@ -14,11 +14,11 @@ import (
 
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/compat"
-	"github.com/claudeless/claudeless/internal/debug/mcpface"
+	"github.com/claudeless/claudeless/internal/debug/mcpserver"
 )
 
 func TestToolsAreListed(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	c := f.dialStdio(t)
 	r, err := c.ListTools(t.Context(), mcp.ListToolsRequest{})
 	if err != nil {
@@ -88,7 +88,7 @@ func TestContinue(t *testing.T) {
 		"unknown parameters ignored": {`{"fake_result_data":7}`, `A {"x":1}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newTestServer(t, mcpface.Options{})
+			f := newTestServer(t, mcpserver.Options{})
 			c := f.dialStdio(t)
 			ask(t, c, "breakpoint_add", `{"function_name":"A","after_behavior":"go"}`)
 			id, done := f.stopped(t, "A", `{"x":1}`)
@@ -106,7 +106,7 @@ func TestContinue(t *testing.T) {
 
 // TestRefusedContinue: after a refused request the call is still paused (S89, B7, B11).
 func TestRefusedContinue(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	c := f.dialStdio(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"A","after_behavior":"go"}`)
 	id, done := f.stopped(t, "A", `{"x":1}`)
@@ -132,7 +132,7 @@ func TestRefusedContinue(t *testing.T) {
 // TestAfter: a call that is paused after it ran shows its result, also if it failed (B1), and the result can be
 // changed.
 func TestAfter(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	c := f.dialStdio(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"fails","behavior":"go","after_behavior":"exception"}`)
 	id, done := f.stopped(t, "fails", `{}`)
@@ -145,7 +145,7 @@ func TestAfter(t *testing.T) {
 }
 
 func TestPausedCallIsShown(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	f.register(t, map[string]string{"A": `{"type":"object"}`})
 	c := f.dialStdio(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"A"}`)
@@ -220,7 +220,7 @@ func TestPausedCallIsShown(t *testing.T) {
 // TestOlderClient: expressions are relayed (B3), end with their timeout (S69) and with the pause (B6); the output of
 // its client is included (S68).
 func TestOlderClient(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	c, other := f.dialStdio(t), f.dialHTTP(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"add"}`)
 	older := compat.New(compat.Options{Hub: f.hub})
@@ -283,7 +283,7 @@ func TestOlderClient(t *testing.T) {
 }
 
 func TestRecords(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	c := f.dialStdio(t)
 	for i := range 102 {
 		result(t, f.run(t, "A", fmt.Sprintf(`{"i":%d}`, i)))
@@ -327,7 +327,7 @@ func TestRecords(t *testing.T) {
 }
 
 func TestFunctions(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	c := f.dialStdio(t)
 	expect(t, ask(t, c, "breakpoint_list_functions", ""), `{"functions":[],"signatures":{},"metadata":{}}`) // S51
 	f.register(t, map[string]string{"A": `{"type":"object"}`})
@@ -336,7 +336,7 @@ func TestFunctions(t *testing.T) {
 }
 
 func TestResourcesAndPrompts(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	f.register(t, map[string]string{"A": `{"type":"object"}`})
 	c := f.dialStdio(t)
 	listed, err := c.ListResources(t.Context(), mcp.ListResourcesRequest{})
@@ -403,7 +403,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 // TestAtOnce: concurrent additions and removals over MCP and by other users of the hub are not lost (S90), and each
 // side sees the changes of the other (S91, S92).
 func TestAtOnce(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	c := f.dialHTTP(t)
 	var wg sync.WaitGroup
 	for i := range 20 {

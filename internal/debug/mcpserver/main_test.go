@@ -1,4 +1,4 @@
-package mcpface_test
+package mcpserver_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/debug"
 
-	"github.com/claudeless/claudeless/internal/debug/mcpface"
+	"github.com/claudeless/claudeless/internal/debug/mcpserver"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/tests/mcptest"
 )
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		s, err := mcpface.New(mcpface.Options{Hub: hub, NewID: newIDs("x")})
+		s, err := mcpserver.New(mcpserver.Options{Hub: hub, NewID: newIDs("x")})
 		if err != nil {
 			panic(err)
 		}
@@ -57,11 +57,11 @@ func hubOptions() debug.Options { return debug.Options{Now: time.Now, NewID: new
 
 // hubAccess is a hub with its server, and acts as the agent under test.
 type hubAccess struct {
-	*mcpface.Server
+	*mcpserver.Server
 	hub *debug.Hub
 }
 
-func newTestServer(t *testing.T, o mcpface.Options) *hubAccess {
+func newTestServer(t *testing.T, o mcpserver.Options) *hubAccess {
 	t.Helper()
 	if o.Hub == nil {
 		hub, err := debug.New(hubOptions())
@@ -71,7 +71,7 @@ func newTestServer(t *testing.T, o mcpface.Options) *hubAccess {
 		o.Hub = hub
 	}
 	o.NewID = newIDs("session-")
-	s, err := mcpface.New(o)
+	s, err := mcpserver.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

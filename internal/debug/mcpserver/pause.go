@@ -1,4 +1,4 @@
-package mcpface
+package mcpserver
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package mcpface_test
+package mcpserver_test
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/mcpface"
+	"github.com/claudeless/claudeless/internal/debug/mcpserver"
 )
 
 // transports are the ways in which a client can connect: S122 to S127, S129 to S133, and streamable HTTP.
@@ -65,7 +65,7 @@ func take(t *testing.T, notes <-chan notificationSummary, n int) []notificationS
 func TestTransports(t *testing.T) {
 	for name, dial := range transports() {
 		t.Run(name, func(t *testing.T) {
-			f := newTestServer(t, mcpface.Options{})
+			f := newTestServer(t, mcpserver.Options{})
 			c := dial(f, t)
 			notes := listen(c)
 			ask(t, c, "breakpoint_add", `{"function_name":"fails","after_behavior":"stop_exception"}`)
@@ -110,7 +110,7 @@ func TestTransports(t *testing.T) {
 // TestShared: clients of all transports share one state (S131, S134) and each gets an event once (S102, S135).
 // Clients that disappear have no effect on others and leave no goroutine (S132).
 func TestShared(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	url := f.listen(t)
 	clients := map[string]*client.Client{
 		"stdio": f.dialStdio(t), "streamable 1": dialHTTP(t, url), "streamable 2": dialHTTP(t, url), "sse 1": dialSSE(t, url), "sse 2": dialSSE(t, url),
@@ -144,7 +144,7 @@ func TestShared(t *testing.T) {
 // TestNoClient: events without a receiver are dropped (S101). A client that reads too slowly delays no other client
 // (S103).
 func TestNoClient(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	result(t, f.run(t, "A", `{}`))
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe() // nothing reads the answers
@@ -164,7 +164,7 @@ func TestNoClient(t *testing.T) {
 // TestPipelined: pipelined requests are answered in order. The output is only JSON-RPC (S121). The end of the input
 // ends the connection, and the server continues to serve others (S119).
 func TestPipelined(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	var out strings.Builder
 	in := strings.Join([]string{
 		`{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":"1999-01-01"}}`,
@@ -207,7 +207,7 @@ func TestPipelined(t *testing.T) {
 
 // TestSSEEndpoint: the stream names the path for messages (S117); other paths are refused.
 func TestSSEEndpoint(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	url := f.listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -263,7 +263,7 @@ const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 // connects, and its next request gets the reason. A client with an open stream is kept.
 func TestIdleSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTestServer(t, mcpface.Options{})
+		f := newTestServer(t, mcpserver.Options{})
 		gone, listens := openSession(t, f), openSession(t, f)
 		ctx, cancel := context.WithCancel(t.Context())
 		get := httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", http.NoBody)
@@ -290,7 +290,7 @@ func TestIdleSessions(t *testing.T) {
 // TestMemory: the events kept for sessions without listeners stay below one common bound. Missed events are reported
 // once, in the next answer.
 func TestMemory(t *testing.T) {
-	f := newTestServer(t, mcpface.Options{})
+	f := newTestServer(t, mcpserver.Options{})
 	ids := make([]string, 400)
 	for i := range ids {
 		ids[i] = openSession(t, f)

@@ -1,11 +1,11 @@
-package mcpface_test
+package mcpserver_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/mcpface"
+	"github.com/claudeless/claudeless/internal/debug/mcpserver"
 )
 
 // TestExternal calls servers in separate processes through the tools of the debugger.
@@ -15,7 +15,7 @@ func TestExternal(t *testing.T) {
 		t.Fatal(err)
 	}
 	manager := newExternal(t, hub)
-	f := newTestServer(t, mcpface.Options{Hub: hub, External: manager})
+	f := newTestServer(t, mcpserver.Options{Hub: hub, External: manager})
 	c := f.dialStdio(t)
 	expect(t, ask(t, c, "external_list_servers", ""), `{"servers":{}}`) // C118
 	expect(t, ask(t, c, "external_list_tools", ""), `{"tools":[]}`)

@@ -1,4 +1,4 @@
-package mcpface
+package mcpserver
 
 import (
 	"bytes"
@@ -90,7 +90,7 @@ func (f *hubAccess) inspectPrompt(id string) (any, error) {
 		parts = append(parts, section{"Call site", d.CallSite})
 	}
 	if d.Signature != "" {
-		parts = append(parts, section{"Schema", json.RawMessage(asJSON(d.Signature))})
+		parts = append(parts, section{"Schema", json.RawMessage(quoteUnlessJSON(d.Signature))})
 	}
 	phase := cmp.Or(d.Phase, debug.PhaseBefore)
 	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). Actions that breakpoint_continue accepts: %v. "+
@@ -98,8 +98,8 @@ func (f *hubAccess) inspectPrompt(id string) (any, error) {
 	return message("The paused call of "+d.MethodName, head, parts...)
 }
 
-// asJSON returns JSON text unchanged, and any other text as a JSON string.
-func asJSON(text string) string {
+// quoteUnlessJSON returns JSON text unchanged, and any other text as a JSON string.
+func quoteUnlessJSON(text string) string {
 	if json.Valid([]byte(text)) {
 		return text
 	}
