@@ -174,7 +174,7 @@ type Times struct {
 	Max int // -1 means no upper bound
 }
 
-// API holds settings of claudeless serve. When running as claude, only the summary of a compaction (`side`) is used.
+// API holds settings of claudeless serve. When running as claude, only the answers of `side` to compactions and prompt hooks are used.
 type API struct {
 	// Strict refuses requests that the real API refuses but test servers usually accept: those without
 	// `anthropic-version`.

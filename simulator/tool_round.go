@@ -346,6 +346,7 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown 
 		}
 		d.emitResult(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})
 	}
+	d.background.emitTaskEvents(task.PhaseInterrupted)
 	return cause
 }
 

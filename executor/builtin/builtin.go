@@ -29,6 +29,8 @@ import (
 type Options struct {
 	// CWD is the absolute initial directory of the session.
 	CWD string
+	// PID is the process of the session; 0 means unknown.
+	PID int
 	// AdditionalDirs are other directories that the shell may change to.
 	AdditionalDirs []string
 	// Environ is the environment of commands ("K=V").
@@ -129,7 +131,7 @@ func New(o Options) (*Tools, error) {
 		finder:    files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
 		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir, Snapshot: t.snapshotFor(o)}),
 		worktrees: newWorktrees(o, t.shell),
-		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
+		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, pid: o.PID, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:     &todoList{},
 		tasks:     &checklist{hooks: o.Hooks},
 		planMode:  &planTools{modes: o.Modes, file: o.PlanFile},

@@ -27,6 +27,7 @@ type cronJobs struct {
 	clock   tool.Clock
 	dir     string // project directory; it contains the file of durable jobs
 	session string // session id; empty means unknown
+	pid     int    // process of the session; 0 means unknown
 }
 
 type cronInput struct {
@@ -241,7 +242,9 @@ type fileJob struct {
 	Prompt    string `json:"prompt"`
 	Created   int64  `json:"createdAt"`
 	Recurring bool   `json:"recurring,omitempty"`
+	MaxAge    int64  `json:"maxAgeMs,omitempty"`
 	Session   string `json:"createdBySessionId,omitempty"`
+	PID       int    `json:"createdByPid,omitempty"`
 	Project   string `json:"createdInProject"`
 	SignIn    string `json:"createdUnderSignIn"`
 }
@@ -282,7 +285,7 @@ func (s *cronJobs) writeJobs(list []cronJob) error {
 		if j.stored == nil {
 			raw, err := protocol.Marshal(fileJob{
 				ID: j.ID, Cron: j.Cron.Expression(), Prompt: j.Prompt, Created: j.Created.UnixMilli(), Recurring: j.Recurring,
-				Session: s.session, Project: s.dir, SignIn: "none",
+				MaxAge: maxAge(j.Recurring), Session: s.session, PID: s.pid, Project: s.dir, SignIn: "none",
 			})
 			if err != nil {
 				return err

@@ -23,7 +23,7 @@ func newScheduler(t *testing.T, dir string) *Tools {
 	now := func() time.Time { return time.Date(2026, 11, 21, 11, 29, 21, 0, time.UTC) }
 	set := task.New(task.Options{NewID: func() string { n++; return fmt.Sprintf("%08x-0000-4000-8000-000000000000", n) }, Now: now})
 	t.Cleanup(set.Close)
-	return newTools(t, Options{CWD: dir, Tasks: set, Clock: fakeClock{now: now(), id: "00000000"}, Environ: []string{"CLAUDE_CODE_SESSION_ID=s-1"}})
+	return newTools(t, Options{CWD: dir, PID: 7, Tasks: set, Clock: fakeClock{now: now(), id: "00000000"}, Environ: []string{"CLAUDE_CODE_SESSION_ID=s-1"}})
 }
 
 // Texts observed with 2.1.329.
@@ -83,7 +83,9 @@ func TestDurableCrons(t *testing.T) {
       "prompt": "a < b",
       "createdAt": 1795260561000,
       "recurring": true,
+      "maxAgeMs": 2592000000,
       "createdBySessionId": "s-1",
+      "createdByPid": 7,
       "createdInProject": %q,
       "createdUnderSignIn": "none"
     }

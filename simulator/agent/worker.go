@@ -223,7 +223,7 @@ func (w *agentRun) resume(ctx context.Context, call, message string) {
 // summary text.
 func (w *agentRun) stoppedEnd() task.End {
 	if !w.task.Background {
-		return task.End{Status: task.StatusKilled, Summary: w.task.Description}
+		return task.End{Status: task.StatusKilled, Summary: w.task.Description, Interrupted: true}
 	}
 	return task.End{Status: task.StatusKilled, Summary: w.summary("was stopped"), Usage: w.progress.currentUsage(w.task)}
 }
@@ -293,8 +293,10 @@ func (w *agentRun) playTurn(ctx context.Context, sim *simulator.Simulator, promp
 			}
 			return err
 		}
-		if _, answer := ev.(*protocol.User); answer && ctx.Err() != nil {
-			continue // only the caller's own call is reported
+		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil {
+			w.setRecipient(answer)
+			w.task.Post(&protocol.HiddenEvent{Event: answer}) // stdout shows only the caller's own call
+			continue
 		}
 		w.forward(ev)
 		if _, ok := ev.(*protocol.Assistant); ok {

@@ -244,7 +244,7 @@ func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 			continue
 		}
 		sum.Count++
-		info := protocol.StopHookInfo{Command: a.entry.displayLabel()}
+		info := protocol.StopHookInfo{Command: a.entry.displayLabel(), Prompt: a.entry.config.Prompt}
 		reason, _, refused := a.refusalReason(c)
 		switch {
 		case refused:

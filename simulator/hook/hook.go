@@ -53,6 +53,9 @@ type Options struct {
 	HTTP     *http.Client // nil means a client that does not follow redirects
 	// MCPTool calls a tool of a connected server and returns its text; nil means such hooks fail without blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
+	// PromptAnswer is the model's answer to hooks of type "prompt", as JSON with the keys ok and reason; empty means "OK",
+	// which gives no decision.
+	PromptAnswer string
 	// MatchRule evaluates the "if" key of a hook, a permission rule, for a call. nil means the rule is a tool name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 

@@ -511,10 +511,9 @@ func TestMCPToolHook(t *testing.T) {
 }
 
 func TestModelHooksAreReported(t *testing.T) {
-	r := newRunner(t, `{"Stop":[{"hooks":[{"type":"prompt","prompt":"is it done?"},{"type":"agent","prompt":"check"}]}]}`)
+	r := newRunner(t, `{"Stop":[{"hooks":[{"type":"agent","prompt":"check"}]}]}`)
 	got := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Notices)
 	want := []string{
-		`"subtype":"informational","content":"Stop hook of type prompt was not run: it needs a model and is not simulated","level":"warning","tag":"hook_not_simulated"`,
 		`"subtype":"informational","content":"Stop hook of type agent was not run: it needs a model and is not simulated","level":"warning","tag":"hook_not_simulated"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -522,14 +521,36 @@ func TestModelHooksAreReported(t *testing.T) {
 	}
 }
 
-// Before a call, a prompt hook, which asks a model, returned no decision.
-func TestModelHookBeforeCall(t *testing.T) {
-	r := newRunner(t, `{"PreToolUse":[{"hooks":[{"type":"prompt","prompt":"is it harmless?"}]}]}`)
-	got := lines(t, r.Run(t.Context(), Input{Event: bash, ToolUseID: "t1"}).Notices)
-	want := []string{`"subtype":"informational","content":"A hook gave no usable answer, so it didn't check this action.","level":"warning",` +
-		`"tag":"hook_no_verdict","hook_no_verdict":{"hook_event":"PreToolUse","tool_use_id":"t1","timed_out":false}`}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+// The model's answer to a prompt hook decides (observed with 2.1.330).
+func TestPromptHooks(t *testing.T) {
+	for _, tt := range []struct {
+		answer string
+		event  protocol.HookInput
+		want   Outcome
+		notice string
+	}{
+		{`{"ok": true}`, bash, Outcome{}, ""},
+		{`{"ok": false, "reason": "risky"}`, bash, Outcome{Block: true, StopTurn: true, Decision: "deny", StopReason: "risky", Reason: "[fine?]: risky"}, ""},
+		{`{"ok": false, "reason": "risky"}`, protocol.PostToolUseHook{ToolName: "Bash"}, Outcome{StopTurn: true, StopReason: "risky"}, ""},
+		{`{"ok": false, "reason": "risky"}`, protocol.StopHook{}, Outcome{Block: true, Reason: "[fine?]: risky"}, ""},
+		{`{"ok": false, "reason": "risky"}`, protocol.UserPromptSubmitHook{Prompt: "p"}, Outcome{StopTurn: true, StopReason: "risky"}, "Operation stopped by hook: risky"},
+		{"", bash, Outcome{Failures: Failures{Failed: true}}, "A hook gave no usable answer, so it didn't check this action."},
+		{`{}`, protocol.StopHook{}, Outcome{Failures: Failures{Failed: true}}, ""},
+		{"", protocol.SessionStartHook{Source: "startup"}, Outcome{Failures: Failures{Failed: true}}, ""},
+	} {
+		event, _ := protocol.HookEvent(tt.event)
+		r, _ := New(Options{PromptAnswer: tt.answer, Settings: []Source{{Raw: json.RawMessage(`{"` + event + `":[{"hooks":[{"type":"prompt","prompt":"fine?"}]}]}`)}}})
+		o := r.Run(t.Context(), Input{Event: tt.event})
+		got := Outcome{Block: o.Block, StopTurn: o.StopTurn, Decision: o.Decision, StopReason: o.StopReason, Reason: o.Reason, Failures: Failures{Failed: o.Failed}}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s after %s (-want +got):\n%s", event, tt.answer, diff)
+		}
+		if notices := strings.Join(lines(t, o.Notices), ""); !strings.Contains(notices, tt.notice) || tt.notice == "" && notices != "" {
+			t.Errorf("%s after %s: notices %s", event, tt.answer, notices)
+		}
+		if want := map[bool]int{true: 1}[event == "SessionStart"]; len(o.Frames) != want {
+			t.Errorf("%s: %d frames, want %d", event, len(o.Frames), want)
+		}
 	}
 }
 

@@ -78,6 +78,9 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 		case refused:
 			o.recordRefusal(c, a, reason, bare)
 			o.mergeOutput(c, a)
+			if a.entry.config.Type == "prompt" && a.output.StopReason != "" {
+				o.attachStop(c, a.output.StopReason)
+			}
 		default:
 			o.attachAnswer(c, a)
 			o.mergeOutput(c, a)

@@ -119,8 +119,36 @@ func (r *Runner) runOne(ctx context.Context, c *hookCall, e *hookEntry, place in
 		return r.postInput(ctx, c, e)
 	case e.config.Type == "mcp_tool":
 		return r.callMCPTool(ctx, c, e)
+	case e.config.Type == "prompt":
+		return judge(c, e, cmp.Or(r.options.PromptAnswer, "OK"))
 	}
 	return hookResult{outcome: outcomeSuccess, noVerdict: reasonUnknown}
+}
+
+// judge returns the result of a hook of type prompt from the model's answer (observed with 2.1.330).
+func judge(c *hookCall, e *hookEntry, answer string) hookResult {
+	if c.isStart() {
+		return hookResult{outcome: outcomeError, noVerdict: reasonInvalid, exitCode: new(1), stderr: "Failed to run: prompt-type hooks are not supported for " +
+			c.event + " events (no conversation context is available). Use a command-type hook instead."}
+	}
+	var verdict struct {
+		OK     *bool  `json:"ok"`
+		Reason string `json:"reason"`
+	}
+	if json.Unmarshal([]byte(answer), &verdict) != nil || verdict.OK == nil {
+		return hookResult{outcome: outcomeError, noVerdict: reasonInvalid, exitCode: new(1), stdout: answer, stderr: "JSON validation failed"}
+	}
+	a := hookResult{outcome: outcomeSuccess}
+	if *verdict.OK {
+		return a
+	}
+	if c.event == "PreToolUse" || claudecode.HookEventNamed(c.event).PrecedesEnd {
+		a.isBlocked, a.rawReason, a.blockReason = true, verdict.Reason, "["+e.label()+"]: "+verdict.Reason
+	}
+	if !claudecode.HookEventNamed(c.event).PrecedesEnd {
+		a.output.Continue, a.output.StopReason = new(false), verdict.Reason
+	}
+	return a
 }
 
 // askHost runs a callback of the host.

@@ -106,6 +106,12 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 		if a.entry.callback != "" || a.noVerdict == reasonUnknown {
 			continue
 		}
+		if a.entry.config.Type == "prompt" {
+			if c.event == "SessionStart" {
+				ended = append(ended, hookResponse(c, a))
+			}
+			continue
+		}
 		head := frameHead(c, a)
 		started = append(started, &protocol.System{Subtype: "hook_started", Fields: head})
 		for _, p := range a.progress {

@@ -94,7 +94,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
 	}
-	shown := h.visibleEvents(ctx, before)
+	shown, ends := splitTurnEnds(h.visibleEvents(ctx, before))
 	if before.Decision == "defer" && use.Siblings > 0 {
 		before.Decision = "" // only one call can be deferred to a later run
 		shown = append(shown, deferIgnoredEvent(use.Name))
@@ -104,7 +104,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 		use, answer = h.replace(ctx, use, before.UpdatedInput)
 	}
 	if answer != nil {
-		answer.EventsBefore = append(shown, answer.EventsBefore...)
+		answer.EventsBefore, answer.EventsAfter = append(shown, answer.EventsBefore...), append(ends, answer.EventsAfter...)
 		answer.Context = before.AdditionalContext
 		return *answer, nil
 	}
@@ -116,7 +116,6 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	if err != nil {
 		return result, err
 	}
-	shown, ends := splitTurnEnds(shown)
 	result.EventsBefore, result.EventsAfter = append(shown, result.EventsBefore...), append(ends, result.EventsAfter...)
 	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {

@@ -311,6 +311,7 @@ type StopHookSummary struct {
 type StopHookInfo struct {
 	Command    string `json:"command"`
 	DurationMS *int64 `json:"durationMs,omitempty"` // nil if the hook blocked
+	Prompt     string `json:"promptText,omitempty"` // hooks of type prompt only
 }
 
 // CompactBoundaryLine is system/compact_boundary: the lines before it are no longer part of the conversation.

@@ -28,9 +28,10 @@ type Options struct {
 // Phase is the time at which events are taken from a set.
 type Phase int
 
-// The phases: during a turn, and between turns.
+// The phases: during a turn, after the results of its interrupted calls, and between turns.
 const (
 	PhaseInTurn Phase = iota
+	PhaseInterrupted
 	PhaseBetweenTurns
 )
 
@@ -72,6 +73,7 @@ type queuedEvent struct {
 	ev           protocol.Event
 	task         *Task
 	inBackground bool
+	isInterrupt  bool // the task was interrupted
 }
 
 // New creates an empty set; it starts nothing.
@@ -244,7 +246,7 @@ func (s *Set) Take(p Phase) []protocol.Event {
 	var out []protocol.Event
 	var rest []queuedEvent
 	for _, e := range s.queue {
-		if e.inBackground && p == PhaseInTurn && (s.options.Ordered || s.isLaunching) {
+		if e.isInterrupt && p == PhaseInTurn || e.inBackground && p != PhaseBetweenTurns && (s.options.Ordered || s.isLaunching) {
 			rest = append(rest, e)
 			continue
 		}
@@ -414,7 +416,7 @@ func (s *Set) CountRefusal() {
 
 func (s *Set) queueEvents(t *Task, behind bool, events ...protocol.Event) {
 	for _, ev := range events {
-		s.queue = append(s.queue, queuedEvent{ev, t, behind})
+		s.queue = append(s.queue, queuedEvent{ev, t, behind, t.interrupted})
 	}
 	t.unshownEvents += len(events)
 	s.signal()

@@ -68,6 +68,7 @@ type End struct {
 	Usage        *Usage // agents only
 	Error        string // the error for observers; empty means none
 	KnownToModel bool   // the model was already notified
+	Interrupted  bool   // the call that waited was interrupted; the end is shown after its result
 	Event        string // the last event, reported with the end; empty means none
 }
 
@@ -91,6 +92,7 @@ type Task struct {
 	ended         bool
 	cancel        context.CancelFunc // nil before Go
 	killer        Killer
+	interrupted   bool // while its call waited
 	out           *os.File
 	outErr        error
 }
@@ -222,6 +224,7 @@ func (t *Task) finish(e End) {
 		e.Summary, e.Usage = t.Description, nil
 	}
 	s.countEnd(t, e.Status)
+	t.interrupted = e.Interrupted
 	if t.Background || t.Kind == KindAgent && !t.IsAmbient {
 		s.queueEvents(t, t.inBackground, t.updatedFrame(struct {
 			Status  Status `json:"status"`

@@ -43,6 +43,7 @@ func newHooks(plan launch.Plan, state *simulator.SessionState, b workspace, p *p
 		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.hookTool, MatchRule: p.Covers,
 		AgentType: plan.Customization.Agent, EnvDir: filepath.Join(plan.State, "session-env", id),
 	}
+	o.PromptAnswer, _ = plan.Scenario.API.SideText("other")
 	o.Reports = plan.Records.Telemetry.Enabled()
 	if plan.Clock.IsRepeatable() {
 		o.ProgressEvery = -1

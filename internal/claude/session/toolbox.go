@@ -55,7 +55,7 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	t.instructions = &nestedInstructions{customization: plan.Customization, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.InstructionFiles(), shown: map[string]map[string]bool{}}
 	var err error
 	t.options = builtin.Options{
-		CWD: plan.CWD, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
+		CWD: plan.CWD, PID: plan.PID, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
 		Environ: shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID(), v.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
 		ReadFiles: v.records.transcript.ReadFiles(),
 		Hooks:     p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: p.background.planFile,
