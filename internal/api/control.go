@@ -72,7 +72,6 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n')) // fails if the client has disconnected
 }
 
-// journalLines returns the journal of a namespace as the lines of a file.
 func (s *service) journalLines(ns *namespace) []byte {
 	ns.mu.Lock()
 	entries := append([]journalLine(nil), ns.journalLines...)

@@ -37,7 +37,6 @@ func (x *exchange) elapsedMS() float64 {
 	return float64(x.service.Clock.Now().Sub(x.startedAt)) / float64(time.Millisecond)
 }
 
-// organizationID is the organization id in responses.
 const organizationID = "00000000-0000-4000-8000-000000000000"
 
 // setHeaders sets the headers of every response. An empty id is generated.

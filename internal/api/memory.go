@@ -36,7 +36,6 @@ func newMemory(n int) *memory {
 	}
 }
 
-// conversationKey identifies a conversation: a session and a sub-agent in it.
 type conversationKey struct{ session, agent string }
 
 // attemptCount counts how often a history was sent.

@@ -39,7 +39,6 @@ func (s *responseSender) sendBytes(status int, body []byte) {
 	}
 }
 
-// sendHeader writes the header of a JSON response with this length.
 func (s *responseSender) sendHeader(status, length int) http.ResponseWriter {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"application/json"}
@@ -153,7 +152,6 @@ func (s *responseSender) recordDisconnect() bool {
 	return false
 }
 
-// recordEarlyDisconnect records that the client disconnected before the response.
 func (s *responseSender) recordEarlyDisconnect() {
 	s.disconnects = append(s.disconnects, "aborted: the client left before the answer")
 }

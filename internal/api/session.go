@@ -89,7 +89,6 @@ func (g *replayedGroup) questionKey() history.Digest {
 	return sum
 }
 
-// conversationKey returns the key of the conversation that the request belongs to.
 func (f *replay) conversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }

@@ -101,7 +101,6 @@ const (
 	TerminalStartsInAuto Feature = "sessions on a terminal start in permission mode auto"
 )
 
-// versionRow is a feature and the version that introduced it.
 type versionRow struct {
 	name, since string
 }
@@ -126,7 +125,6 @@ func (p Profile) includes(rows []versionRow, name string) bool {
 	return i < 0 || p.isAtLeast(rows[i].since)
 }
 
-// present returns the names of the rows that the version has.
 func (p Profile) present(rows []versionRow) []string {
 	var names []string
 	for _, r := range rows {

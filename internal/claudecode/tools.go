@@ -148,7 +148,6 @@ func InitName(name string) string {
 	}
 }
 
-// toolRows returns the tools that a version introduced.
 func toolRows() []versionRow {
 	var rows []versionRow
 	for i := range tools {

@@ -53,7 +53,6 @@ func Run(ctx context.Context, s *process.System) int {
 	return end(dispatch(ctx, s))
 }
 
-// actsAsClaude reports whether the process acts as claude and not as a claudeless command.
 func actsAsClaude(s *process.System) bool {
 	return len(s.Args) < 2 || hasPrintFlag(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || commandFor(s, s.Args[1]) == nil
 }

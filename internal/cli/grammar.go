@@ -54,7 +54,6 @@ func commandTable() []commandEntry {
 	}
 }
 
-// commandNames lists the names of the claudeless commands.
 func commandNames() []string {
 	var names []string
 	for _, c := range commandTable() {

@@ -89,7 +89,6 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	return nil
 }
 
-// result is the result of a comparison.
 type result interface {
 	Write(f suite.ReportFiles, s *process.System) error
 	ExitCode() int

@@ -104,7 +104,6 @@ func (d CallData) MarshalJSON() ([]byte, error) {
 	return mergeObjects(bare(d), d.values())
 }
 
-// mergeObjects writes the members of several objects as one object.
 func mergeObjects(parts ...any) ([]byte, error) {
 	out := []byte("{")
 	for _, part := range parts {

@@ -193,7 +193,7 @@ func stampsIn(text string) map[string]string {
 		}
 	}
 	if len(all) > 0 {
-		out[""] = "" // the text has sections
+		out[""] = "" // shows that the text has sections
 	}
 	return out
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// patterns chooses the patterns of rules.
 type patterns struct {
 	prompts       []string // original prompts, which the patterns must distinguish
 	rivalPatterns []string // patterns of the scenarios in RivalDir
@@ -46,7 +45,6 @@ func newPatterns(prompts, rivals []string, exact bool) *patterns {
 	return p
 }
 
-// pattern is the pattern of one rule, as TOML.
 type pattern struct{ kind, key, text string }
 
 func (p pattern) toml() string {
@@ -167,7 +165,6 @@ func looseNumbers(s string) string {
 	return b.String() + regexp.QuoteMeta(s[end:])
 }
 
-// rivalPatterns returns the patterns of the scenarios in a directory.
 func rivalPatterns(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, nil

@@ -61,7 +61,6 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 	w.file.Close()
 }
 
-// writeSection writes the collected text under a title.
 func (w *scenarioWriter) writeSection(title string) {
 	text := Stamped(title, string(w.toml.Bytes()))
 	if w.sections++; w.sections > 1 {
@@ -108,7 +107,6 @@ func (w *scenarioWriter) writeHead(sessions []*session.Session) (title string) {
 	return w.origin(sessions[0])
 }
 
-// comment returns a TOML comment line.
 func comment(text string) string { return "# " + oneComment(text) + "\n" }
 
 // oneComment returns a text that fits on one comment line.
@@ -232,7 +230,6 @@ func (w *scenarioWriter) writeMessages(prefix string, messages []*session.Messag
 	}
 }
 
-// isInStepOrder reports whether the blocks are in the order in which a step writes them.
 func isInStepOrder(blocks []session.Block) bool {
 	stage := 0
 	for _, b := range blocks {
@@ -380,7 +377,6 @@ func (w *scenarioWriter) writeFailure(prefix string, f *session.Failure) {
 	}
 }
 
-// writeTools writes which tools are allowed and denied.
 func (w *scenarioWriter) writeTools() {
 	names := slices.Sorted(maps.Keys(w.plans.ran))
 	if len(names)+len(w.plans.denied) == 0 {

@@ -110,7 +110,6 @@ func (s *server) capabilityMap() map[string]any {
 	}
 }
 
-// answerUnknownMethod answers a method that this server does not have.
 func (s *server) answerUnknownMethod(m message) {
 	result, isOffered := resourceModeResults[m.Method]
 	switch mode := s.Mode; {

@@ -88,7 +88,6 @@ func Serve(o Options) int {
 	return s.exit
 }
 
-// send writes one message as a line.
 func (s *server) send(v any) {
 	line, err := plainjson.Marshal(v)
 	if err != nil {
@@ -116,7 +115,6 @@ func (s *server) notify(method string, params any) {
 	s.send(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-// textResult returns a result with one text block.
 func textResult(format string, args ...any) map[string]any {
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf(format, args...)}}}
 }
@@ -125,7 +123,6 @@ func toolDefinition(name string) map[string]any {
 	return map[string]any{"name": name, "description": "the tool " + name, "inputSchema": map[string]any{"type": "object"}}
 }
 
-// handle handles one message.
 func (s *server) handle(m message) {
 	switch {
 	case m.Method == "":

@@ -45,7 +45,6 @@ func textMarkers() []textMarker {
 	}
 }
 
-// skillPrefix begins the text of a skill.
 const skillPrefix = "Base directory for this skill: "
 
 // The text around a message that was typed while Claude Code was working.

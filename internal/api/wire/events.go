@@ -171,7 +171,6 @@ func (s *EventList) addInput(i int, input json.RawMessage) {
 	}
 }
 
-// emptyText returns a text block without its text.
 func emptyText(b protocol.TextBlock) protocol.TextBlock {
 	empty := protocol.Text("")
 	if b.Citations != nil {
@@ -188,7 +187,6 @@ func citationList(b protocol.TextBlock) []json.RawMessage {
 	return each
 }
 
-// emptyCompaction is a compaction block without its text.
 type emptyCompaction struct {
 	Type    string  `json:"type"`
 	Content *string `json:"content"`

@@ -98,7 +98,6 @@ const (
 	optionalValue
 )
 
-// optionSpec is an Option with parsed Flags.
 type optionSpec struct {
 	option    *Option
 	spellings []string

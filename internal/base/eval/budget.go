@@ -31,7 +31,6 @@ var (
 
 type sharedLimitKey struct{}
 
-// sharedLimit is the limit that the templates of one answer share.
 type sharedLimit struct {
 	remaining    atomic.Int64 // number of bytes that the templates may still write
 	mu           sync.Mutex

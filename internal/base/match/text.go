@@ -10,7 +10,6 @@ import (
 // Text matches strings. The zero value matches every string. A Text is immutable and may be used by many goroutines.
 type Text struct{ m matcher }
 
-// matcher is one kind of pattern.
 type matcher interface {
 	match(s string) (Captures, bool)
 	// explain explains, after a failed match, why s does not match. It shows the pattern as hide returns it.

@@ -319,7 +319,6 @@ func scriptArgument(args []string) int {
 	return 0
 }
 
-// findScript returns the script that find runs for each file.
 func findScript(c Command) string {
 	var lines []string
 	for i, a := range c.Args {

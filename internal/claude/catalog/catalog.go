@@ -76,8 +76,8 @@ type Command struct {
 	Title string
 	Tools []string // tools that the command may use without permission questions
 	Model string   // model that runs the command; empty means the model of the session
-	// RunsInAgent is true if it runs in a sub-agent of the kind Agent. If Agent is empty or unknown, the kind is
-	// general-purpose.
+	// RunsInAgent is true if the command runs in a sub-agent of the kind Agent. If Agent is empty or unknown, the kind
+	// is general-purpose.
 	RunsInAgent bool
 	Agent       string
 	// HiddenFromModel hides it from the model, HiddenFromUser from the user.

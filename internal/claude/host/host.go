@@ -91,7 +91,6 @@ func (h *Host) Serve(ctx context.Context) error {
 	return err
 }
 
-// controlSession implements control.Session.
 type controlSession struct {
 	control.PromptPlayer
 	control.BackgroundWorker

@@ -89,7 +89,6 @@ type settingsUpdater interface {
 	RegisterRoot(directory string) (abs string, err error)
 }
 
-// fileService reads and restores files for the host.
 type fileService interface {
 	// restore restores the files to their state at a prompt. With dryRun it only reports the changes. It returns
 	// [errNoRewind] if the session keeps no copies.

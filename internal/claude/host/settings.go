@@ -163,7 +163,6 @@ func readObject(path string) (plainjson.Object, error) {
 	return plainjson.Parse(raw)
 }
 
-// withDefaultEffort sets the default effort level of a model in a settings file.
 func withDefaultEffort(file plainjson.Object, model, level string) (plainjson.Object, error) {
 	models, _ := plainjson.Parse(file.Get("modelSettings")) // a missing or invalid value is replaced
 	one, _ := plainjson.Parse(models.Get(model))

@@ -114,7 +114,6 @@ func (r *resolver) memoryOptions() *catalog.MemoryOptions {
 	return &o
 }
 
-// addedDirs returns the directories of --add-dir, absolute.
 func (r *resolver) addedDirs() (dirs []string) {
 	for _, dir := range r.flags.AddDirs {
 		dirs = append(dirs, r.plan.Abs(dir))

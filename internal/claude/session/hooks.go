@@ -119,7 +119,6 @@ func (l *skillLibrary) command(name string) (catalog.Command, bool) {
 	return l.catalog.Command(strings.TrimPrefix(name, "/"))
 }
 
-// Skill loads a skill for the Skill tool.
 func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Skill, error) {
 	if err := l.Check(name); err != nil {
 		return builtin.Skill{}, err
@@ -135,7 +134,6 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	return loaded, err
 }
 
-// ForkedSkill returns the work of a skill that runs in an agent.
 func (l *skillLibrary) ForkedSkill(ctx context.Context, name, args string) (s agent.ForkedSkill, ok bool, err error) {
 	k, ok := l.command(name)
 	if !ok || !k.RunsInAgent || l.Check(name) != nil {

@@ -68,7 +68,6 @@ func (v *inventory) listingOptions(resources bool) toolListing {
 	}
 }
 
-// offeredTools returns the built-in tools that the model is offered.
 func (v *inventory) offeredTools(hasResources bool) []string {
 	return listTools(v.listingOptions(hasResources))
 }
@@ -88,7 +87,6 @@ func (v *inventory) exists(name string) bool {
 	return v.isAvailable(name) && (v.hiddenTools || v.isListed(name))
 }
 
-// isListed reports whether init lists a tool.
 func (v *inventory) isListed(name string) bool {
 	t := claudecode.ToolNamed(name)
 	if t.Listing == claudecode.ListAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.customization.Bare {
@@ -257,7 +255,6 @@ func requestedTools(o toolListing) []string {
 
 func userTools() []string { return claudecode.ToolsListed(claudecode.ListWithUser) }
 
-// allowedOptionalTools returns the optional tools that --allowedTools adds.
 func allowedOptionalTools(o toolListing) []string {
 	var list []string
 	for _, rule := range o.Allowed {

@@ -236,7 +236,6 @@ func (r *recorder) shownID() string {
 
 func (r *recorder) ID() string { return r.transcript.ID() }
 
-// SetTitle gives the session a title.
 func (r *recorder) SetTitle(title string) {
 	if err := r.transcript.SetTitle(title); err != nil {
 		r.Warn("the title is not saved: " + err.Error())

@@ -100,7 +100,6 @@ func (s *Session) build(host Host) error {
 	return s.records.openLogs(plan)
 }
 
-// rebuildSimulator creates the simulator for a system prompt and a schema.
 func (s *Session) rebuildSimulator(prompt launch.SystemPrompt) error {
 	o, err := s.simulatorOptions(prompt)
 	if err != nil {

@@ -181,7 +181,6 @@ func (s *sessionContext) SessionContext() transcript.SessionContext {
 	return now
 }
 
-// agentTools describes the tools of an agent.
 func agentTools(a catalog.Agent) string {
 	switch {
 	case a.Tools != nil:

@@ -74,7 +74,6 @@ func (r *Recorder) recordConnection(server, status string) {
 	r.recordEvent("mcp_server_connection", nil, v)
 }
 
-// recordDisconnects records the end of all connections.
 func (r *Recorder) recordDisconnects() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

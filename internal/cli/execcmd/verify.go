@@ -68,7 +68,6 @@ func (f *Accept) addRules(ctx context.Context, s *process.System, unmatched []ve
 	return nil
 }
 
-// writeRules adds a rule for each prompt to one scenario.
 func writeRules(ctx context.Context, s *process.System, file string, prompts []string) error {
 	if err := verdict.WriteMissingRules(ctx, file, prompts); err != nil {
 		return fmt.Errorf("--accept: %w", err)

@@ -114,7 +114,6 @@ func (o CheckOptions) explainPrompts(ctx context.Context, s *scenarios.Scenario,
 	return answered
 }
 
-// diagnosticsOf returns the diagnostics of a loader's error.
 func diagnosticsOf(name string, err error) diag.List {
 	if err == nil {
 		return nil

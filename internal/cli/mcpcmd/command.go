@@ -72,7 +72,6 @@ func appendTo(to *[]string) func(string) error {
 	return func(v string) error { *to = append(*to, v); return nil }
 }
 
-// resetChoices is the name of a command.
 const resetChoices = "reset-project-choices"
 
 func parseOperands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
@@ -90,7 +89,6 @@ func parseOperands(o *Options, command string, options []argv.Option, words []st
 	return result.Operands, false, nil
 }
 
-// command is a subcommand in the help.
 type command struct {
 	name, usage, help string
 	isClaudelessOnly  bool // the real CLI does not have the command

@@ -190,7 +190,6 @@ func (f *listFlags) printList(ctx context.Context, o *Options, list func(*mcp.Ma
 	return disconnectedError(servers)
 }
 
-// printRevisions prints on stderr the MCP revision of each connected server.
 func printRevisions(o *Options, all []mcp.ServerStatus) {
 	for _, st := range all {
 		if st.Status == "connected" {

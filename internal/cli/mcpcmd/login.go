@@ -187,7 +187,6 @@ func hasAuthorization(s mcp.ServerConfig) bool {
 	return false
 }
 
-// readClientSecret returns the secret for --client-secret.
 func (o *Options) readClientSecret() (string, error) {
 	if secret := proc.Getenv(o.Client.Environ, "MCP_CLIENT_SECRET"); secret != "" {
 		return secret, nil

@@ -68,7 +68,6 @@ func runReset(_ context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// removeChoices removes the choices from the object of a file under keys.
 func removeChoices(file string, keys []string) error {
 	doc, err := plainjson.ReadFile(file)
 	if err != nil {

@@ -26,7 +26,6 @@ type marketplace struct {
 	dir string
 }
 
-// plugin is an entry of a marketplace.
 type plugin struct {
 	Name    string          `json:"name"`
 	Source  json.RawMessage `json:"source"`
@@ -53,7 +52,6 @@ func readMarketplace(dir string) (marketplace, error) {
 	return m, err
 }
 
-// plugin finds a plugin that is a directory of the marketplace.
 func (m marketplace) plugin(name string) (plugin, bool) {
 	i := slices.IndexFunc(m.Plugins, func(p plugin) bool { return p.Name == name })
 	if i < 0 {
@@ -71,13 +69,11 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 	return p, true
 }
 
-// source is the origin of a marketplace.
 type source struct {
 	Source string `json:"source"`
 	Path   string `json:"path"`
 }
 
-// knownMarketplace is an entry of the known marketplaces.
 type knownMarketplace struct {
 	Source      source `json:"source"`
 	Location    string `json:"installLocation"`
@@ -262,7 +258,6 @@ func (c *command) validateMarketplace(dir string) error {
 	return c.printProblems("marketplace", marketplaceFile(dir), problem, warnings...)
 }
 
-// field is a field of a manifest and the JSON type of its value.
 type field struct {
 	key, kind string
 	required  bool

@@ -21,7 +21,6 @@ const (
 	maxOutputBytes  = 1 << 20
 )
 
-// checkVerdict is the judgement of one page.
 type checkVerdict struct {
 	Page    string `json:"page"` // TAPE.PAGE
 	Book    string `json:"book"`
@@ -108,7 +107,6 @@ func (r *checkReport) add(v checkVerdict, p *book.Page) {
 	r.Verdicts = append(r.Verdicts, v)
 }
 
-// askDetector passes the pages of a book to the detector and returns its answers.
 func askDetector(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
 	if d.Each == "lines" {
 		return askLines(ctx, d, b, pages, environ)

@@ -18,7 +18,6 @@ type message struct {
 	Usage        json.RawMessage `json:"usage,omitempty"`
 }
 
-// block collects one block of a stream.
 type block struct {
 	start map[string]json.RawMessage
 	text  strings.Builder // content of text and thinking blocks

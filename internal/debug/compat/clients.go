@@ -179,7 +179,6 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 	return OK(), nil
 }
 
-// registerFunction adds a function of any caller.
 func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	var in struct {
 		Name      string          `json:"function_name"`

@@ -261,13 +261,13 @@ func watchCalls(connections bool) (int, error) {
 		fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|flags, uintptr(unsafe.Pointer(&program)))
 		return int(fd), errno
 	}
-	const calm = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV // a signal does not repeat the system call; since Linux 5.19
-	fd, errno := set(calm)
+	const waitKillable = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV // a signal does not repeat the system call; since Linux 5.19
+	fd, errno := set(waitKillable)
 	if errno == unix.EACCES && connections {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return 0, err
 		}
-		fd, errno = set(calm)
+		fd, errno = set(waitKillable)
 	}
 	if errno == unix.EINVAL {
 		fd, errno = set(0)

@@ -100,7 +100,6 @@ func (b bufferedConn) Read(p []byte) (int, error) { return b.buffered.Read(p) }
 // closeConn closes a connection, which may already be closed.
 func closeConn(c net.Conn) { _ = c.Close() }
 
-// halfClose closes the sending direction.
 func halfClose(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.CloseWrite() // the connection may already be closed

@@ -273,7 +273,6 @@ func isNameService(path string) bool {
 	return strings.HasSuffix(path, "/nscd/socket") || strings.Contains(path, "/systemd/resolve/")
 }
 
-// threadLeader returns the process of a thread.
 func (p process) threadLeader() process {
 	status, _ := os.ReadFile(p.file("status")) // the process is blocked in the call
 	for line := range strings.Lines(string(status)) {

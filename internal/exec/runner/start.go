@@ -83,7 +83,6 @@ func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.Attach
 	return err
 }
 
-// startInNetwork starts the command in its own network namespace.
 func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	o.Network = true
 	err := r.startGuarded(ctx, c, o)

@@ -115,7 +115,6 @@ func (l *findings) checkSettings(p *process) {
 	}
 }
 
-// expectsExit reports whether an expectation refers to the exit code.
 func (l *findings) expectsExit(code int) bool {
 	return l.input.Scenario != nil && slices.ContainsFunc(l.input.Scenario.Expect, func(x scenarios.Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }

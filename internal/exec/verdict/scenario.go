@@ -344,7 +344,7 @@ func (p *process) endSignal() (signal string, code int) {
 	switch {
 	case p.setup == nil && (p.start == nil || p.exit != nil):
 		return "", 0
-	case p.exit == nil: // or the journal is cut off
+	case p.exit == nil: // the process was killed, or its journal is cut off
 		return "SIGKILL", 137
 	case p.exit.Signal != "":
 		return p.exit.Signal, p.exit.Code

@@ -100,7 +100,6 @@ func (r *Report) writeTerminal(w io.Writer) error {
 	return err
 }
 
-// outcomes counts the outcomes of the faults.
 func (r *Report) outcomes() string {
 	var said strings.Builder
 	said.WriteString(countWithNoun(len(r.Faults), "fault"))

@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// sessionSet collects the sessions of all files.
 type sessionSet struct {
 	order []string
 	byID  map[string]*builder
@@ -81,7 +80,6 @@ func (b *builder) addHook(h Hook) {
 	p.Hooks = append(p.Hooks, h)
 }
 
-// currentPrompt returns the prompt to which a message belongs.
 func (b *builder) currentPrompt(at Place) *Prompt {
 	if len(b.Prompts) == 0 || b.finished {
 		b.addPrompt(&Prompt{At: at, TextMissing: true})
@@ -146,7 +144,6 @@ func (b *builder) addBlock(at Place, msg *Message, raw wireBlock) {
 	}
 }
 
-// addFailure adds a failure in place of a message.
 func (b *builder) addFailure(at Place, f Failure) {
 	p := b.currentPrompt(at)
 	p.Messages = append(p.Messages, &Message{At: at, Failure: &f})

@@ -49,7 +49,6 @@ type streamEvent struct {
 	} `json:"permission_denials"`
 }
 
-// hostRequest is a control request of the CLI to its host.
 type hostRequest struct {
 	Subtype string `json:"subtype"`
 	Input   struct {

@@ -25,7 +25,7 @@ type apiOptions struct {
 // modelAPI serves the scenario of a case as the Messages API on loopback and records the requests. Close stops
 // everything that listenAPI started.
 type modelAPI struct {
-	// URL is its base URL.
+	// URL is the base URL of the API.
 	URL string
 
 	servers []byte

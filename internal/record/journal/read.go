@@ -190,7 +190,6 @@ func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 	return rest, true // incomplete
 }
 
-// lineFields maps line types to the fields of Line.
 var lineFields = sync.OnceValue(func() map[string]int {
 	places := map[string]int{}
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Line]()) {

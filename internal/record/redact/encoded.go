@@ -26,7 +26,7 @@ func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Findin
 	return found
 }
 
-// Only words with a length in this range are decodeString: shorter ones contain no secret, longer ones are images.
+// Only words with a length in this range are decoded: shorter ones contain no secret, longer ones are images.
 const (
 	minEncodedWord = 20
 	maxEncodedWord = 64 << 10
@@ -40,7 +40,6 @@ const (
 	isOther // may be inside a word but does not start one
 )
 
-// wordLetters returns the class of each byte.
 var wordLetters = func() (kind [256]byte) {
 	for c := range kind {
 		switch b := byte(c); {

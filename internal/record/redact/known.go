@@ -31,7 +31,6 @@ var harmlessNames = [...]string{
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
 }
 
-// isTokenCount recognises counts of model tokens.
 func isTokenCount(name string) bool {
 	return strings.HasSuffix(name, "tokens") || strings.HasPrefix(name, "tokens") || strings.HasSuffix(name, "tokenspersecond")
 }

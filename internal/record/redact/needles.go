@@ -9,7 +9,6 @@ type wordFinder struct {
 	byPrefix   map[uint32][]word // words by their first three bytes
 }
 
-// word is one of the words with its number.
 type word struct {
 	text string
 	n    int

@@ -59,7 +59,6 @@ const (
 
 var idPrefixes = [...]string{"msg_", "req_", "toolu_"}
 
-// idEnd returns the end of a run of id characters.
 func idEnd(s string, i int) int {
 	for i < len(s) && (isLetterOrDigit(s[i]) || s[i] == '-') {
 		i++

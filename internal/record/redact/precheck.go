@@ -191,7 +191,6 @@ func assignmentSignAt(rest string) int {
 	return -1
 }
 
-// hasQuotedAssignment reports whether an assignment sign and a quoted value follow.
 func hasQuotedAssignment(rest string) bool {
 	i := assignmentSignAt(rest)
 	if i < 0 {

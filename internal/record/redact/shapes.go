@@ -135,7 +135,6 @@ func (s *secretFormFinder) findInCommandLine(text string) []Finding {
 	return s.findMatching(text, func(r rule) bool { return r.isCommandOption })
 }
 
-// findMatching applies the chosen rules.
 func (s *secretFormFinder) findMatching(text string, chosen func(rule) bool) []Finding {
 	spans := s.candidateSpans(text)
 	var found []Finding

@@ -127,7 +127,6 @@ func byImportance(pages []Page) []*Page {
 	return ordered
 }
 
-// lastRow returns the last row that is not empty.
 func lastRow(p *Page) int {
 	lines := p.Lines()
 	for row := len(lines) - 1; row > 0; row-- {

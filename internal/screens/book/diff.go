@@ -123,7 +123,6 @@ func maskedText(p *Page) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// diffRows returns the rows that differ, with - and +.
 func diffRows(before, after string) string {
 	var b strings.Builder
 	for _, h := range textdiff.Hunks(before, after, 0) {
@@ -192,7 +191,6 @@ func numberedLabel(o Option) string {
 	return " (number " + o.Number + ")"
 }
 
-// digitText returns a text about the digit that selects an option.
 func digitText(o Option) string {
 	if o.Number == "" {
 		return " no number"

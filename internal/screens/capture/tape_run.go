@@ -19,7 +19,6 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// tapeRun is one run of a tape, with its directories and its recording.
 type tapeRun struct {
 	*Options
 	job

@@ -46,7 +46,6 @@ func (f *format) schemaHead() object {
 	return object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$id", schemaLocation + f.schemaFile}, {"title", f.root}}
 }
 
-// schema returns the JSON Schema (2020-12) of the format.
 func (f *format) schema() ([]byte, error) {
 	doc := append(f.schemaHead(), f.tableSchema(f.root)...)
 	var defs object

@@ -31,7 +31,6 @@ func FromJSON(data []byte) ([]byte, error) {
 	return append(out, '.'), nil
 }
 
-// appendNext appends the opcodes of the next value of dec.
 func appendNext(dst []byte, dec *json.Decoder, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, errors.New("nested too deeply")
