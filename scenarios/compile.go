@@ -377,7 +377,7 @@ func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
 		var text string
 		table := len(k.Input) == 0 || bytes.HasPrefix(k.Input, []byte("{"))
 		if !table && (!c.Source.Templates || json.Unmarshal(k.Input, &text) != nil || !eval.HasTemplate(text)) {
-			c.Errorf("`input` must be a table, or one template that gives one")
+			c.Errorf("`input` must be a table, or one template that returns a table")
 		}
 	})
 	c.WithStep("result", func() { c.Data(k.Result) })

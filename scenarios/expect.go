@@ -338,10 +338,10 @@ func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	for n, i := range hits {
 		q := seen.requests[i]
 		if r.MaxRetries != nil && q.Retries > *r.MaxRetries {
-			return fmt.Sprintf("one for %s was retried %s", q.Model, count(q.Retries))
+			return fmt.Sprintf("a request for %s was retried %s", q.Model, count(q.Retries))
 		}
 		if n == 0 && r.WithinMS > 0 && q.AfterMS > float64(r.WithinMS) {
-			return fmt.Sprintf("the first came after %.0f ms", q.AfterMS)
+			return fmt.Sprintf("the first request came after %.0f ms", q.AfterMS)
 		}
 	}
 	return ""

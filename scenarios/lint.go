@@ -411,7 +411,7 @@ func (l *linter) lintBreakpoints() {
 		p := l.root("breakpoints", i)
 		l.lintToolName(p.child("tool"), k.Tool)
 		if !l.isCalled(k.Tool) {
-			l.report(p.child("tool"), 0, "", "the breakpoint never stops anything: no rule calls %s", k.Tool)
+			l.report(p.child("tool"), 0, "", "the breakpoint never stops a call: no rule calls %s", k.Tool)
 		}
 		for j := range i {
 			earlier := &l.s.Breakpoints[j]
@@ -436,7 +436,7 @@ func (l *linter) lintExpectations() {
 		case !x.Never && (x.Times == nil || x.Times.Min > 0):
 			l.report(p, 0, "", "the expectation cannot be met: no rule calls %s", x.Tool)
 		case len(l.s.Responses) > 0:
-			l.report(p, 0, "", "the expectation always holds: no rule calls %s", x.Tool)
+			l.report(p, 0, "", "the expectation is always met: no rule calls %s", x.Tool)
 		}
 	}
 }

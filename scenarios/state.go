@@ -151,7 +151,7 @@ func (e *Engine) Restore(data []byte) error {
 		stale++
 	}
 	if stale > 0 {
-		return fmt.Errorf("the scenario changed since the session was saved: %d of its records no longer match", stale)
+		return fmt.Errorf("the scenario has changed since the session was saved: %d saved rule positions no longer exist and are reset", stale)
 	}
 	return nil
 }

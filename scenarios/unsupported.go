@@ -141,7 +141,7 @@ func (l *unsupportedKeys) checkScenario() {
 		{"breakpoints", "`breakpoints` stop tool calls of the CLI", "claudeless serve sends every call to the client", len(l.s.Breakpoints) > 0},
 		{"mcp", "`mcp` configures the CLI", "configure these servers in the client", len(l.s.MCP.Servers) > 0 || l.s.MCP.Elicitation != nil || len(l.s.MCP.Sampling) > 0},
 		{"permission_mode", "`permission_mode` is a setting of the CLI", client, l.s.PermissionMode != ""},
-		{"fault", "the `fault` of a scenario changes the output of the CLI", "claudeless serve plays only faults of rules and steps", l.s.Fault != ""},
+		{"fault", "the `fault` of a scenario changes the output of the CLI", "claudeless serve simulates only faults of rules and steps", l.s.Fault != ""},
 		{"pace", "`pace` applies only to the CLI", "use `stream` and `timeouts`", l.s.Pace != ""},
 		{"session_id", "`session_id` is set by the CLI", client, l.s.SessionID != ""},
 	} {

@@ -204,16 +204,16 @@ func TestVerdict(t *testing.T) {
 			base := baseURL(simtest.New(f))
 			for range 2 { // it is reported only once
 				status, said := post(t, base+"/v1/messages?beta=true", "claude-cli/2.1.329")
-				if status != http.StatusForbidden || !strings.Contains(said, `"message":"claudeless: G01: a real claude was started instead of this one: claude-cli/2.1.329; start claude.Path, `) {
+				if status != http.StatusForbidden || !strings.Contains(said, `"message":"claudeless: G01: a real claude was started instead of claudeless: claude-cli/2.1.329; start claude.Path, `) {
 					t.Errorf("%d %s", status, said)
 				}
 			}
-		}, `^simtest_test\.go:\d+: a real claude was started instead of this one: claude-cli/2\.1\.329 \[G01\]\n\tstart claude\.Path`},
+		}, `^simtest_test\.go:\d+: a real claude was started instead of claudeless: claude-cli/2\.1\.329 \[G01\]\n\tstart claude\.Path`},
 		{"a client of the Messages API", func(f *recordingTB) {
 			if status, said := post(t, baseURL(simtest.New(f))+"/v1/messages", "Anthropic/Go"); status != http.StatusForbidden || !strings.Contains(said, "the URL of simtest.Server") {
 				t.Errorf("%d %s", status, said)
 			}
-		}, `a program used the base URL that belongs to claude: Anthropic/Go \[G01\]`},
+		}, `a program other than claude used the base URL that is reserved for claude: Anthropic/Go \[G01\]`},
 		{"a prompt without a rule", func(f *recordingTB) {
 			claude := simtest.New(f).On("triage", "x")
 			ask(t, claude, "triage")

@@ -71,12 +71,12 @@ func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error
 	fmt.Fprintf(&b, "claude %s was measured\n", r.Claude)
 	if !r.Measured {
 		b.Reset()
-		fmt.Fprintf(&b, "claude %s was not measured; versions %s to %s were\n", r.Claude, claudecode.OldestMeasured, claudecode.NewestMeasured)
+		fmt.Fprintf(&b, "claude %s was not measured; the measured versions are %s to %s\n", r.Claude, claudecode.OldestMeasured, claudecode.NewestMeasured)
 	}
 	for _, list := range []struct {
 		title string
 		lines []string
-	}{{"not in this version, so left out when it is simulated:", r.Missing}, {"different in this version, but simulated as in newer ones:", r.Unplayed}} {
+	}{{"features that this version lacks (claudeless does not simulate them for this version):", r.Missing}, {"features that differ in this version (claudeless simulates the behaviour of newer versions):", r.Unplayed}} {
 		if len(list.lines) > 0 {
 			fmt.Fprintf(&b, "%s\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
 		}

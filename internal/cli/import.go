@@ -25,9 +25,9 @@ type importCmd struct {
 	Files    []string `arg:"" name:"file" help:"Recorded sessions: transcripts, stream-json logs, journals, SDK recordings or API traffic; the format is detected"`
 	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write to (default ./NAME, or the scenario to stdout if stdout is a pipe)"`
 	Name     string   `placeholder:"NAME" help:"Name of the scenario (default: the name of the first file)"`
-	Check    bool     `help:"Play the new scenario with the recorded prompts and report the differences"`
+	Check    bool     `help:"Run the new scenario with the recorded prompts and report the differences"`
 	Exact    bool     `help:"Match each prompt exactly, not by a pattern"`
-	Link     bool     `help:"Where a reply repeats a tool result, write a reference to the result"`
+	Link     bool     `help:"Replace reply text that repeats a tool result with a reference to the result"`
 	Thinking bool     `help:"Keep the thinking blocks of the model"`
 	Reads    bool     `name:"files" help:"Write the files that the session read, and answer Read and similar calls from them"`
 	Branch   string   `placeholder:"UUID" help:"Follow the branch that contains the message with this UUID (default: the newest branch)"`

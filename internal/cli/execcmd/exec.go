@@ -135,7 +135,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	if c.Pace != "" {
 		if c.Real.isSet {
-			return process.WithHint("--pace is for the simulated claude", "leave it out: the real claude has its own pace")
+			return process.WithHint("--pace is for the simulated claude", "remove --pace: the real claude starts and answers at its own speed")
 		}
 		setup.ExtraVariables = []string{"CLAUDELESS_PACE=" + c.Pace}
 	}

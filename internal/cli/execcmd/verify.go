@@ -16,7 +16,7 @@ import (
 type Verify struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
-	Runs     int      `placeholder:"N" help:"Fail unless the journals hold N runs of claude"`
+	Runs     int      `placeholder:"N" help:"Fail unless the journals contain exactly N runs of claude"`
 	Shards   int      `placeholder:"N" help:"Fail unless N different journals are given"`
 	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
 	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`

@@ -29,7 +29,7 @@ func (c *Init) Run(s *process.System) error {
 
 // Schema prints the JSON Schema of a file format: `claudeless schema scenario`.
 type Schema struct {
-	Format string `arg:"" help:"Which schema to print: scenario, fixture or journal"`
+	Format string `arg:"" help:"Schema to print: scenario, fixture or journal"`
 }
 
 // Run prints the schema.

@@ -132,8 +132,8 @@ func (c *Diff) print(s *process.System, changes []book.Change) error {
 
 // Check checks a detector.
 type Check struct {
-	Detector string   `required:"" placeholder:"FILE" help:"TOML file that says how to run the detector"`
-	In       string   `default:"tmux" enum:"terminal,tmux" placeholder:"PLACE" help:"Pages to prefer: tmux (captured inside tmux, the default) or terminal (captured outside it); the others are used where these are missing"`
+	Detector string   `required:"" placeholder:"FILE" help:"TOML file that describes how to run the detector"`
+	In       string   `default:"tmux" enum:"terminal,tmux" placeholder:"PLACE" help:"Pages to use: tmux (captured inside tmux, the default) or terminal (captured outside tmux); a missing page is taken from the other set"`
 	JSON     bool     `name:"json" help:"Print the report as JSON"`
 	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
 	GitHub   bool     `name:"github" help:"Also write GitHub Actions annotations to stderr"`
@@ -208,7 +208,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	if c.GitHub {
 		for _, v := range r.Verdicts {
 			if v.IsWrong {
-				fmt.Fprintf(s.Stderr, "::error title=%s::%s misjudges the state %s as %s\n", v.Page, r.Detector, v.State, meaning(v))
+				fmt.Fprintf(s.Stderr, "::error title=%s::%s reports the wrong state: expected %s, got %s\n", v.Page, r.Detector, v.State, meaning(v))
 			}
 		}
 	}
@@ -239,9 +239,9 @@ func meaning(v checkVerdict) string {
 	case v.Meaning != "":
 		return v.Meaning
 	case answer != "" && v.Cause != "":
-		return fmt.Sprintf("nothing: %s (%q)", v.Cause, answer)
+		return fmt.Sprintf("no state: %s (%q)", v.Cause, answer)
 	case v.Cause != "":
-		return "nothing: " + v.Cause
+		return "no state: " + v.Cause
 	}
 	return fmt.Sprintf("%q", answer)
 }
@@ -335,7 +335,7 @@ func writeJUnit(file string, r *checkReport) error {
 	for _, v := range r.Verdicts {
 		c := junit.Case{Class: v.Book, Name: v.Page + " " + v.State}
 		if v.IsWrong {
-			c.Failure = &junit.Failure{Message: fmt.Sprintf("%s takes %s for %s", r.Detector, v.State, meaning(v))}
+			c.Failure = &junit.Failure{Message: fmt.Sprintf("%s reports the state %[3]s for a screen in the state %[2]s", r.Detector, v.State, meaning(v))}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}

@@ -15,7 +15,7 @@ import (
 // Drive runs a program in a pseudo-terminal for a test.
 type Drive struct {
 	Size    string   `default:"110x36" placeholder:"COLSxROWS" help:"Size of the terminal (default 110x36)"`
-	Real    bool     `help:"The program is the real claude: write settings that skip the dialogs of its first start into CLAUDE_CONFIG_DIR"`
+	Real    bool     `help:"Write settings into CLAUDE_CONFIG_DIR that skip the first-start dialogs of the real claude"`
 	Command []string `arg:"" passthrough:"" help:"The program and its arguments"`
 }
 

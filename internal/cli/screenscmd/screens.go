@@ -77,7 +77,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	}
 	root := book.Root(s.Environ)
 	if books, err := book.List(root); err == nil && len(books) == 0 {
-		fmt.Fprintf(s.Stderr, "screens are stored in %s; their text belongs to the vendor, so decide yourself whether to commit it\n", root)
+		fmt.Fprintf(s.Stderr, "screens are stored in %s; their text belongs to the vendor, so you decide whether to commit them\n", root)
 	}
 	began := s.Now()
 	results, err := capture.Run(ctx, capture.Options{

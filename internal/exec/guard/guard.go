@@ -48,7 +48,7 @@ func (l Level) String() string {
 	case LevelOff:
 		return "off"
 	case LevelStrict:
-		return "strict: loopback network only, other connections are blocked and reported, leftover processes are ended; " + pathDescription
+		return "strict: loopback network only, other connections are blocked and reported, leftover processes are killed; " + pathDescription
 	case LevelPath:
 	}
 	return "path: " + pathDescription

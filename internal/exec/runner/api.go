@@ -204,9 +204,9 @@ func (w processClock) Sleep(ctx context.Context, d time.Duration) error {
 // retry, and with advice. It returns the finding.
 func Refuse(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
 	agent := cmp.Or(r.UserAgent(), "a program without a name")
-	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program used the base URL that belongs to claude: " + agent, Advice: advice}
+	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program other than claude used the base URL that is reserved for claude: " + agent, Advice: advice}
 	if isClaude(r) {
-		f.Text = "a real claude was started instead of this one: " + agent
+		f.Text = "a real claude was started instead of claudeless: " + agent
 	}
 	type detail struct {
 		Type    string `json:"type"`

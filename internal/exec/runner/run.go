@@ -85,7 +85,7 @@ func (r *run) createFiles() error {
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && r.Capture != "" && info.Size() > 0 {
 		if r.JudgeLater {
-			fmt.Fprintf(r.System.Stderr, "claudeless: warning: %s held the journal of an earlier run, which is replaced: give each run a separate file\n", r.Capture)
+			fmt.Fprintf(r.System.Stderr, "claudeless: warning: %s contained the journal of an earlier run and is replaced: give each run a separate file\n", r.Capture)
 		}
 		if err := os.Truncate(r.journal, 0); err != nil { // each run has its own journal
 			return fmt.Errorf("opening the journal: %w", err)

@@ -156,7 +156,7 @@ func (r *run) judge(leftovers []leftoverProcess) (*verdict.Report, *verdict.Inpu
 	}
 	if len(in.Entries) == 0 && r.Setup.Scenario == "" && !r.Rules.AllowNoRuns {
 		in.Findings = append(in.Findings, verdict.Finding{
-			ID: "S01", Level: "error", Text: "no scenario was given, and claude was not called", Advice: "name a scenario with -s FILE",
+			ID: "S01", Level: "error", Text: "no scenario was given, and claude was not called", Advice: "give a scenario with -s FILE",
 		})
 	}
 	report := verdict.Judge(in)

@@ -111,7 +111,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	c.Attached, err = proc.Attach(ctx, o)
 	theirs.Close()
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %w; it needs user namespaces or root, --guard=path does not", errStrictGuard, err), ours.Close())
+		return errors.Join(fmt.Errorf("%w: %w; --guard=strict needs user namespaces or root", errStrictGuard, err), ours.Close())
 	}
 	c.network, err = guard.Join(ours, guard.WatchOptions{
 		PID: c.PID(), Log: &r.api.log, OwnFiles: r.ownFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasNoNetwork(),

@@ -91,12 +91,12 @@ func (l *findings) checkSettings(p *process) {
 			text += ": " + x.Rejection
 		}
 		l.add(p, "C17", levelWarn, text,
-			fmt.Sprintf("correct what its stderr reports; `[[expect]] exit = %d` accepts this exit code", x.Code))
+			fmt.Sprintf("correct the problem that claude reported on stderr; `[[expect]] exit = %d` accepts this exit code", x.Code))
 	}
 	if p.setup != nil {
 		for _, fault := range p.setup.IgnoredSettings {
 			text, _, _ := strings.Cut(fault, " Valid events:")
-			l.add(p, "S22", l.warningLevel(), "settings are not in effect: "+text, "correct the file: its hooks and permission rules may be missing")
+			l.add(p, "S22", l.warningLevel(), "a part of the settings has no effect: "+text, "correct the settings file; until then, claude ignores this part")
 		}
 	}
 	if s := p.start; s != nil {
@@ -110,7 +110,7 @@ func (l *findings) checkSettings(p *process) {
 		}
 	}
 	if p.setup != nil && p.setup.SkipsPermissions {
-		l.add(p, "C10", levelInfo, "--dangerously-skip-permissions without IS_SANDBOX",
+		l.add(p, "C10", levelInfo, "claude was started with --dangerously-skip-permissions outside of a sandbox (no IS_SANDBOX=1)",
 			"set IS_SANDBOX=1 inside a sandbox; elsewhere allow single tools with --allowedTools")
 	}
 }
@@ -121,7 +121,7 @@ func (l *findings) expectsExit(code int) bool {
 
 // checkHooks adds finding C16: hooks that are too slow, did not run, or fail instead of blocking.
 func (l *findings) checkHooks(p *process) {
-	const advice = "a hook blocks with exit code 2; claude ignores exit code 1"
+	const advice = "exit with code 2 to block the event: claude ignores exit code 1"
 	for _, e := range p.entries {
 		if e.Attachment == nil {
 			continue
@@ -136,11 +136,11 @@ func (l *findings) checkHooks(p *process) {
 			l.add(p, "C16", levelWarn, "the hook "+name+" exceeded its timeout and was killed",
 				"make the hook faster, or give it a longer `timeout`")
 		case kind == "hook_success" && strings.HasPrefix(strings.TrimSpace(stdout), "{") && !json.Valid([]byte(stdout)):
-			l.add(p, "C16", levelWarn, "the hook "+name+" printed text that begins like JSON but is not valid, so it decided nothing", "print one valid JSON object")
+			l.add(p, "C16", levelWarn, "the hook "+name+" printed text that begins like JSON but is not valid JSON, so claude ignored the decision", "change the hook so that it prints one valid JSON object")
 		case kind == "hook_non_blocking_error" && (code == 126 || code == 127):
 			l.add(p, "C16", levelWarn, fmt.Sprintf("the hook %s did not run: its command exited with %.0f", name, code), "correct the command of the hook")
 		case kind == "hook_non_blocking_error" && code == 1 && claudecode.HookEventNamed(event).CanBlock:
-			l.add(p, "C16", levelWarn, "the hook "+name+" exited with 1 and blocked nothing", advice)
+			l.add(p, "C16", levelWarn, "the hook "+name+" exited with 1, which does not block the event", advice)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (l *findings) checkRetryStorms(runs []*process) {
 				"do not retry 400, 401, 403 and 413: the same request fails again")
 		case n == minStorm && !p.failedPermanently():
 			l.add(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
-				"wait longer after each failure, and give up after a few")
+				"wait longer after each failure, and give up after a few attempts")
 		}
 	}
 }

@@ -45,7 +45,7 @@ func WriteMissingRules(ctx context.Context, file string, prompts []string) error
 	for _, prompt := range prompts {
 		reply, err := scenarios.NewEngine(scenario, scenarios.EngineOptions{}).Next(ctx, scenarios.Request{Prompt: prompt})
 		if err == nil && reply.IsUnmatched {
-			err = fmt.Errorf("the new rule for %q would not match it", prompt)
+			err = fmt.Errorf("cannot add a rule for the prompt %q: the new rule would not match it; add a rule by hand", prompt)
 		}
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func replaceFile(file string, data []byte, mode os.FileMode) error {
 }
 
 // ErrInline reports that the rules of a file are not separate tables, so that none can be appended.
-var ErrInline = errors.New("the rules are not written as [[responses]]: add the rule by hand")
+var ErrInline = errors.New("cannot add a rule, because the scenario does not write its rules as [[responses]] tables: add the rule by hand")
 
 // insertRules adds rules for prompts after the rules of a file, each once. The rest of the file, including comments, is
 // unchanged. It does not check whether the prompts already have rules.

@@ -262,7 +262,7 @@ func (p *playback) finish() []Finding {
 func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 	return Finding{
 		ID: "S05", Level: levelError, Text: "a step of the script was not reached: " + u.Text, File: u.File, Line: u.Line,
-		Advice: "let the run continue, or remove the step", Time: e.Time, PID: e.PID,
+		Advice: "let the program continue until the step runs, or remove the step", Time: e.Time, PID: e.PID,
 	}
 }
 
@@ -312,9 +312,9 @@ func (l *findings) checkEarlyEnd(p *process) {
 	if signal == "" || slices.Contains(l.input.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
 		return
 	}
-	rule, what := p.interruptedRule(), "claude had a result"
+	rule, what := p.interruptedRule(), "it wrote a result"
 	if rule != nil {
-		what = rule.Rule + " was played to its end"
+		what = "all steps of " + rule.Rule + " had run"
 	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.resultsAreElsewhere(p) {
 		return
 	}

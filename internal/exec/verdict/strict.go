@@ -44,8 +44,8 @@ func (l *findings) checkUnrecordedServers() {
 	}
 	for _, x := range l.input.Scenario.UnrecordedServers(recorded) {
 		l.list = append(l.list, Finding{
-			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "calls of the MCP server " + x.Name + " are not recorded when a real claude makes them",
-			Advice: "make it a `fixture` of the scenario under exec --real, or expect a call: mcp = { server = …, tool = … }",
+			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "the calls that a real claude makes to the MCP server " + x.Name + " are not recorded",
+			Advice: "with exec --real, make the server a `fixture` of the scenario, or expect a call: mcp = { server = …, tool = … }",
 		})
 	}
 }
@@ -92,7 +92,7 @@ func (l *findings) checkOnceRules() {
 		}
 		if used[use{e.Source, q.Rule}] {
 			l.list = append(l.list, Finding{
-				ID: "S02", Level: levelError, Text: "the rule has `once` and was used up when another prompt matched: " + quoteShort(q.Prompt), Advice: "add a rule for it",
+				ID: "S02", Level: levelError, Text: "a prompt matched a rule with `once` that had already answered: " + quoteShort(q.Prompt), Advice: "add a rule for this prompt, or remove `once`",
 				File: q.File, Line: q.Line, Time: e.Time,
 			})
 		}
@@ -104,13 +104,13 @@ func (l *findings) checkOnceRules() {
 func (l *findings) checkStart(p *process) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
 		l.add(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
-			"name one with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
+			"give a scenario with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
 	}
 	if p.start == nil {
 		return
 	}
 	for _, name := range p.start.UnknownVariables {
-		l.add(p, "S07", levelError, "unknown variable "+name, "the variables are listed in docs/compatibility.md")
+		l.add(p, "S07", levelError, "unknown variable "+name, "docs/compatibility.md lists the variables; correct the name or remove the variable")
 	}
 	if p.start.SuggestedCommand != "" {
 		l.add(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]),
@@ -290,8 +290,8 @@ func nearlyAllowed(argv []string, tool string) string {
 
 func notAllowed(tool string) Finding {
 	return Finding{
-		ID: "S04", Level: levelError, Text: "the scripted call of " + tool + " was denied by permission",
-		Advice: "allow it with --allowedTools, deny it with a rule, or expect it with `[[expect]] tool = …`",
+		ID: "S04", Level: levelError, Text: "the scripted call of " + tool + " was denied: the tool is not allowed",
+		Advice: "allow the tool with --allowedTools; to test the denial, deny the tool with a permission rule or expect the call with `[[expect]] tool = …`",
 	}
 }
 

@@ -58,7 +58,7 @@ func judge(in Input) Report {
 	if in.UnreadableLines > 0 {
 		r.Findings = append(r.Findings, Finding{
 			ID: "J01", Level: levelWarn, Text: countWithNoun(in.UnreadableLines, "line") + " of the journal could not be read",
-			Advice: "a process was killed while it wrote, or the file is not a journal",
+			Advice: "let the processes exit instead of killing them, and check that the file is a journal",
 		})
 	}
 	return r

@@ -205,7 +205,7 @@ times = 1
 		{
 			"asked again too often, and a result that is another", request("A", 1, 529, asks) + request("A", 2, 529, asks) + request("A", 3, 529, asks) + request("A", 4, 200, asks) + request("B", 1, 200, asks) +
 				request("B", 1, 200, `,"added":["and this"],"calls":[`+called("7", false)+`],"unmet":[{"text":"expected 8","got":"it is 7"}]`),
-			[]string{"it is 7", "one for m was retried 3 times"},
+			[]string{"it is 7", "a request for m was retried 3 times"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

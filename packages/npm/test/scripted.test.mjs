@@ -182,7 +182,7 @@ test("a claude of others is refused at once", async () => {
   const answer = await fetch(`${claude.env.ANTHROPIC_BASE_URL}/v1/messages`, { method: "POST", headers: { "user-agent": "claude-cli/2.1.329" }, body: "{}" });
   assert.equal(answer.status, 403);
   assert.match((await answer.json()).error.message, /claude\.options\(/);
-  await assert.rejects(claude[Symbol.asyncDispose](), /a real claude was started instead of this one: claude-cli\/2\.1\.329 \[G01\]/);
+  await assert.rejects(claude[Symbol.asyncDispose](), /a real claude was started instead of claudeless: claude-cli\/2\.1\.329 \[G01\]/);
 });
 
 test("a terminal", async () => {

@@ -234,7 +234,7 @@ def test_a_claude_of_others_is_refused_at_once(pytester: pytest.Pytester) -> Non
     )
     result = pytester.runpytest_subprocess("-q")
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*a real claude was started instead of this one: claude-cli/2.1.329 [[]G01]*", "*claude.options(*"])
+    result.stdout.fnmatch_lines(["*a real claude was started instead of claudeless: claude-cli/2.1.329 [[]G01]*", "*claude.options(*"])
 
 
 def test_markers_that_have_no_effect(pytester: pytest.Pytester) -> None:
