@@ -68,18 +68,14 @@ func TestMCPFile(t *testing.T) {
 	}
 }
 
-// A refused request: 401 with a configured Authorization header is a failure, 403 means that the server needs
-// authorization (observed with 2.1.330). The run continues with a warning, --strict-mcp-config ends it, and the header
-// is never shown.
+// A refused request: 401 and 403 with a configured Authorization header are failures (observed with 2.1.330). The
+// run continues with a warning, --strict-mcp-config ends it, and the header is never shown.
 func TestMCPUnauthorized(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		t.Cleanup(server.Close)
 		config := fmt.Sprintf(`{"mcpServers":{"a":{"type":"http","url":%q,"headers":{"Authorization":"Bearer sesame"}}}}`, server.URL)
-		state, reason := "needs-auth", "HTTP 403: authorization required"
-		if status == 401 {
-			state, reason = "failed", "Server rejected the configured Authorization header (HTTP 401). Check that the token is valid for this MCP endpoint — OAuth fallback is disabled when headers.Authorization is set."
-		}
+		state, reason := "failed", fmt.Sprintf("Server rejected the configured Authorization header (HTTP %d). Check that the token is valid for this MCP endpoint — OAuth fallback is disabled when headers.Authorization is set.", status)
 		for _, tt := range []struct {
 			words          []string
 			stdout, stderr string // contained; "" means empty
