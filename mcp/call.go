@@ -88,8 +88,10 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 		m.waitFresh(ctx, maxListWait)
 		tool.Tool, err = m.Resolve(c.Tool)
 	}
-	if err != nil && m.TryReconnect(ctx, c.Tool) {
-		tool.Tool, err = m.Resolve(c.Tool)
+	if err != nil {
+		if _, ok := m.TryReconnect(ctx, c.Tool, c.ToolUseID); ok {
+			tool.Tool, err = m.Resolve(c.Tool)
+		}
 	}
 	if err != nil {
 		return tool, nil, err
@@ -149,25 +151,31 @@ type callError string
 func (e callError) Error() string { return string(e) }
 
 // TryReconnect makes one attempt to connect to the remote server of a tool if the server has failed, as the real CLI
-// does when the tool is called. It reports whether the tool can be called now.
-func (m *Manager) TryReconnect(ctx context.Context, tool string) bool {
+// does when the tool is called. If an attempt is due anyway, it waits for that one. ok reports whether the tool can be called
+// then. If not, note tells the model why; it is empty if no attempt was made for a call. Calls with the same id share an
+// attempt.
+func (m *Manager) TryReconnect(ctx context.Context, tool, useID string) (note string, ok bool) {
 	_, err := m.Resolve(tool)
 	failed, ok := errors.AsType[notConnectedError](err)
 	if !ok {
-		return err == nil
+		return "", err == nil
 	}
 	s, err := m.findServer(failed.server)
 	if err != nil || !s.isRemote() {
-		return false
+		return "", false
 	}
-	if st, _ := s.snapshot(); st.state != StateFailed || st.isRetried {
-		return false
+	st, _ := s.snapshot()
+	switch {
+	case st.isRetried:
+		_, err = s.waitFor(ctx, func(now status) bool { return now.failures != st.failures || now.state != StateFailed })
+	case st.state == StateFailed && !st.isLimited:
+		note, err = s.connectForCall(ctx, useID)
 	}
-	if _, err := s.connectAgain(ctx); err != nil {
-		return false
+	if note != "" || err != nil {
+		return note, false
 	}
 	_, err = m.Resolve(tool)
-	return err == nil
+	return "", err == nil
 }
 
 // unwrapRPCError returns the *RPCError that err wraps, or err itself.

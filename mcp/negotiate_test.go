@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -168,5 +169,62 @@ func TestHeadersHelper(t *testing.T) {
 		if st := m.Servers()[0]; st.State != StateConnected {
 			t.Errorf("%s: %s, %s", broken, st.State, st.Error)
 		}
+	}
+}
+
+// TestTryReconnect: a call of a tool of a failed server makes one attempt, and none until the pause after it is over. If an
+// automatic attempt is due, the call waits for that one (observed with 2.1.330).
+func TestTryReconnect(t *testing.T) {
+	t.Parallel()
+	var alive atomic.Bool
+	f := newFakeHTTP(t, func(int, *http.Request) int {
+		if alive.Load() {
+			return 0
+		}
+		return http.StatusTeapot
+	})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Credentials: Credentials{Time: time.Now}})
+	const again = `Claude Code tried to connect to MCP server "s" again and could not. It can be tried again in %s s.`
+	for i, step := range []struct{ id, want string }{
+		{"a", fmt.Sprintf(again, "10")},
+		{"a", fmt.Sprintf(again, "10")},
+		{"b", `MCP server "s" did not connect when it was last tried, and is not tried again for 10 s.`},
+		{"c", fmt.Sprintf(again, "20")},
+	} {
+		before := strings.Count(f.log(), "POST initialize")
+		if step.id == "c" {
+			m.servers[0].lateAttempt.next = time.Time{} // the pause is over
+		}
+		if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", step.id); note != step.want || ok {
+			t.Errorf("%d: %q, %v", i, note, ok)
+		}
+		if tried := strings.Count(f.log(), "POST initialize") > before; tried != (i == 0 || i == 3) {
+			t.Errorf("%d: tried: %v", i, tried)
+		}
+	}
+	alive.Store(true)
+	m.servers[0].lateAttempt.next = time.Time{}
+	if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", "d"); note != "" || !ok {
+		t.Errorf("alive: %q, %v", note, ok)
+	}
+}
+
+// TestWaitRetried: a call waits for the automatic attempt that is due.
+func TestWaitRetried(t *testing.T) {
+	t.Parallel()
+	var alive atomic.Bool
+	f := newFakeHTTP(t, func(int, *http.Request) int {
+		if alive.Load() {
+			return 0
+		}
+		return http.StatusServiceUnavailable
+	})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}, Pauses: Pauses{Retry: 50 * time.Millisecond}})
+	if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", "a"); note != "" || ok {
+		t.Errorf("%q, %v", note, ok)
+	}
+	alive.Store(true)
+	if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", "b"); note != "" || !ok {
+		t.Errorf("alive: %q, %v", note, ok)
 	}
 }

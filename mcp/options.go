@@ -82,8 +82,10 @@ type Batch struct {
 
 // Credentials specify where OAuth credentials are stored.
 type Credentials struct {
-	Path string           // path of the file; empty means that nothing is stored
-	Time func() time.Time // clock that decides whether they have expired; required with Path
+	Path string // path of the file; empty means that nothing is stored
+	// Time is the clock that decides whether they have expired, and how soon a call connects a failed server again (nil means
+	// at once). It is required with Path.
+	Time func() time.Time
 }
 
 // Now implements oauth.Clock.

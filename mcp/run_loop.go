@@ -170,11 +170,12 @@ func (l *loopState) handleDialFailure(err error) {
 	}
 	l.update(func(st *status) {
 		st.state, st.err, st.wireErr = StateFailed, d.Reason, d.Wire
-		st.isRetried = isRetried || d.Status == http.StatusTooManyRequests
+		st.isRetried, st.isLimited = isRetried, d.Status == http.StatusTooManyRequests
+		st.failures++
 		switch {
 		case d.NeedsAuth:
 			st.state = StateNeedsAuth
-		case wasConnected:
+		case wasConnected && !l.isRemote():
 			st.state = StateLost
 		}
 	})

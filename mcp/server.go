@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,7 +40,7 @@ func (notConnectedError) Unwrap() error { return ErrNotConnected }
 type State string
 
 // The states: configured → connecting → connected → reconnecting → … . Lost is the state of a stdio server whose
-// process exited, and of a remote server after the last attempt to reconnect; the next call connects again.
+// process exited; the next call connects again.
 const (
 	StateConfigured   State = "configured"
 	StateConnecting   State = "connecting"
@@ -110,6 +111,7 @@ type server struct {
 	current       status
 	changed       chan struct{}   // closed and replaced at every change
 	subscriptions map[string]bool // URIs of subscribed resources
+	lateAttempt   lateAttempt
 }
 
 // status is the current state of a server. Only server.update changes it.
@@ -122,7 +124,9 @@ type status struct {
 	err        string // why it is not connected
 	wireErr    string
 	stderrTail []string // last lines of standard error, after a loss
-	isRetried  bool     // failed, or limited in its rate: a call does not connect it
+	isRetried  bool     // failed, and connected again soon
+	isLimited  bool     // limited in its rate: a call does not connect it
+	failures   int      // number of connects that failed
 	warnings   []string
 }
 
@@ -249,6 +253,44 @@ func (s *server) connectAgain(ctx context.Context) (status, error) {
 		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
 	}
 	return s.waitSettled(ctx)
+}
+
+// lateAttempt is the latest attempt to connect a failed server for a call.
+type lateAttempt struct {
+	mu       sync.Mutex // held during the attempt
+	useID    string     // of the latest call
+	note     string     // why that call was not possible
+	failures int        // in a row
+	next     time.Time  // no attempt is made before
+}
+
+// firstPause is the pause after the first attempt that failed; it doubles with each (observed with 2.1.330: up to 160 s).
+const firstPause = 10 * time.Second
+
+// connectForCall makes one attempt to connect a failed server, unless it is too early. note is empty if the server is
+// connected now.
+func (s *server) connectForCall(ctx context.Context, useID string) (note string, err error) {
+	a := &s.lateAttempt
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := s.options.Credentials.Now()
+	switch {
+	case useID != "" && useID == a.useID:
+		return a.note, nil
+	case now.Before(a.next) && !now.IsZero():
+		a.note = fmt.Sprintf("MCP server %q did not connect when it was last tried, and is not tried again for %.0f s.", s.cfg.Name, math.Ceil(a.next.Sub(now).Seconds()))
+	default:
+		st, err := s.connectAgain(ctx)
+		if err != nil || st.state == StateConnected {
+			a.failures, a.next = 0, time.Time{}
+			return "", err
+		}
+		pause := firstPause << a.failures
+		a.failures, a.next = a.failures+1, s.options.Credentials.Now().Add(pause)
+		a.note = fmt.Sprintf("Claude Code tried to connect to MCP server %q again and could not. It can be tried again in %.0f s.", s.cfg.Name, pause.Seconds())
+	}
+	a.useID = useID
+	return a.note, nil
 }
 
 // currentStatus returns the status. If the connection was just lost, it first waits until the loss has been recorded,

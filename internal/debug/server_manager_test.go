@@ -143,7 +143,7 @@ func TestConnecting(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := newManager(t, missing, nowhere, server(t, "crash", "crash-at-start"), server(t, "refuses", "init-error"), server(t, "good", "ok"))
-	for name, want := range map[string]string{"missing": "nosuch", "nowhere": "refused", "crash": "boom", "refuses": ""} { // C15 C21 C16 C170
+	for name, want := range map[string]string{"missing": "nosuch", "nowhere": "ECONNREFUSED", "crash": "boom", "refuses": ""} { // C15 C21 C16 C170
 		c := waitForStatus(t, m, name, StatusError)
 		if !strings.Contains(c.Error, want) || c.Error == "" || len(c.Tools) != 0 || c.ConnectedAt != nil {
 			t.Errorf("%s: %+v", name, c)

@@ -198,13 +198,15 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// reconnectFor connects the failed server of a called tool. It reports whether the tool exists after that.
-func (v *servers) reconnectFor(ctx context.Context, name string) bool {
-	if v.manager == nil || !v.manager.TryReconnect(ctx, name) {
-		return false
+// reconnectFor connects the failed server of a called tool. It reports whether the tool exists after that; note is the reason
+// for the model if the server cannot be connected.
+func (v *servers) reconnectFor(ctx context.Context, call protocol.ToolUse) (note string, known bool) {
+	if v.manager == nil {
+		return "", false
 	}
-	_, known := v.tool(name)
-	return known
+	note, _ = v.manager.TryReconnect(ctx, call.Name, call.ID)
+	_, known = v.tool(call.Name)
+	return note, known
 }
 
 // toolNames returns the canonical names of all tools of servers, including hidden ones.

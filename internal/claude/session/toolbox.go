@@ -150,8 +150,15 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	if refused := t.builtinTools(call).Precheck(ctx, call); refused != nil {
 		return new(executor.ResultOf(*refused))
 	}
-	if _, known := t.Tool(call.Name); known || t.servers.reconnectFor(ctx, call.Name) {
+	if _, known := t.Tool(call.Name); known {
 		return nil
+	}
+	note, known := t.servers.reconnectFor(ctx, call)
+	switch {
+	case known:
+		return nil
+	case note != "":
+		return new(executor.ResultOf(executor.UnavailableResult("Error: No such tool available: " + call.Name + ". " + note)))
 	}
 	names := t.inventory.offeredTools(t.servers.hasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
