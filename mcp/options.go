@@ -46,7 +46,7 @@ type Options struct {
 	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty means
 	// [NegotiateLegacy].
 	Negotiation Negotiation
-	// IgnoreUndeclared does not list the tools of a server that declares no capabilities, as in the real CLI.
+	// IgnoreUndeclared omits the tools of servers that declare no capabilities, as the real CLI does.
 	IgnoreUndeclared bool
 	// OptionalSchemas accepts tools without an input schema, unlike the real CLI.
 	OptionalSchemas bool

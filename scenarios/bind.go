@@ -73,7 +73,7 @@ func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 	}
 }
 
-// BindValue reads a string or a table. With `steps`, the keys that a step also has are errors.
+// BindValue reads a string or a table. If the table has `steps`, keys that belong into a step are errors.
 func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 	if v.Kind == diag.KindString {
 		r.Text = v.Text

@@ -75,7 +75,7 @@ func (p *Pattern) String() string {
 	}
 }
 
-// compiledRule is what loading adds to a [Rule] or [Turn].
+// compiledRule contains the data that loading adds to a [Rule] or [Turn].
 type compiledRule struct {
 	match  match.Text
 	source *fill.Source

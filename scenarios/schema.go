@@ -344,7 +344,7 @@ type Frame struct {
 	Stderr string `toml:"stderr"`
 }
 
-// compiled is what loading adds to a [Scenario].
+// compiled contains the data that loading adds to a [Scenario].
 type compiled struct {
 	source  *fill.Source
 	library *fill.Library

@@ -35,7 +35,8 @@ func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
 			b.sim.totals.addModels(spent.Models)
 			b.sim.totals.apiTime += time.Duration(spent.APIMS) * time.Millisecond
 		}
-		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // executed by a sub-agent
+		// A sub-agent executed the call.
+		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial {
 			b.totals.recordDenial(ran.Use, ran.Use.DisplayInput())
 		}
 		b.out.emit(b.out.assignIDs(ev))

@@ -14,7 +14,7 @@ import (
 // localCommands answers prompts without the model: the conversation's own slash commands, and blank prompts.
 type localCommands struct{ *turnContext }
 
-// parse parses the prompt as a slash command. It returns false if the prompt is none.
+// parse parses the prompt as a slash command. ok is false if the prompt is not a command.
 func (k *localCommands) parse() (slash.Call, bool) {
 	if k.prompts.in.Source == sourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
 		return slash.Call{}, false

@@ -6,8 +6,8 @@ import (
 )
 
 // refusesEarly reports whether the next call may be refused while its message is streamed, before the results of
-// earlier calls of the message. As long as an earlier call has no result, a call of a known tool is not refused early.
-// A call of an unknown tool is, if all these earlier calls can run in parallel.
+// earlier calls of the message. A call of a known tool is refused early only if no earlier call lacks a result. A call
+// of an unknown tool is also refused early if all earlier calls without a result can run in parallel.
 func (m *message) refusesEarly(known bool) bool {
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 }

@@ -179,7 +179,8 @@ func (x *exchange) emitRequesting() {
 // emitMatched emits which rule answered. It ends the turn if the scenario treats an unmatched prompt as an error.
 func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
-		return nil // no rule is matched for these
+		// Tool results, and requests without credentials, are not matched with rules.
+		return nil
 	}
 	x.out.emit(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.IsInjected})
 	if !reply.IsUnmatched || len(reply.NearMisses) == 0 {

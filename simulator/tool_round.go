@@ -318,7 +318,7 @@ func mutationHint(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRest emits results for the calls that were interrupted. Calls with an index of begun or higher had not started.
+// rejectRest emits results for the calls that were interrupted. Calls with an index of at least begun had not started.
 func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown []bool, begun int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause

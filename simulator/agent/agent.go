@@ -33,12 +33,12 @@ type Definition struct {
 	// Background specifies whether calls that do not set run_in_background run in the background; nil means that they
 	// do.
 	Background   *bool
-	UsesWorktree bool // it works in a separate git worktree
-	// Mode is the permission mode of its calls; empty means the mode of the session. If the session is in
+	UsesWorktree bool // agents of this type work in a separate git worktree
+	// Mode is the permission mode of the agent's calls; empty means the mode of the session. If the session is in
 	// acceptEdits, auto or bypassPermissions, Mode has no effect.
 	Mode   protocol.PermissionMode
-	Hooks  json.RawMessage // hooks that are active while it runs, as in settings files; nil means none
-	Skills []string        // skills that are loaded before its prompt
+	Hooks  json.RawMessage // hooks that are active while the agent runs, as in settings files; nil means none
+	Skills []string        // skills that are loaded before the agent's prompt
 }
 
 // DefinitionSource finds agent types.
@@ -62,7 +62,7 @@ type ModelSource interface {
 type Session interface {
 	// Options returns the current options of the main conversation.
 	Options() simulator.Options
-	// Name returns the name by which other sessions address it.
+	// Name returns the name by which other sessions address this session.
 	Name() string
 	// Isolate creates a git worktree for an agent, in which its calls work until Release. The text of an error is the
 	// result of the call.

@@ -23,9 +23,9 @@ type runProgress struct {
 	tools         callCounts
 	lastResult    *protocol.Result    // the agent's last result; nil means none yet
 	lastError     *protocol.Assistant // event that replaced a reply which the API refused; nil means none
-	lastUsage     protocol.Usage      // usage of its last message
-	lastMessageID string              // id of its last message
-	firstPiece    int                 // length of the first piece that was streamed of it, in bytes
+	lastUsage     protocol.Usage      // usage of the agent's last message
+	lastMessageID string              // id of the agent's last message
+	firstPiece    int                 // bytes of the first streamed piece of the last message
 }
 
 // recordReply records a block of the agent's model, which is streamed in pieces.

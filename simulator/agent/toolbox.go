@@ -12,7 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolbox is the tools of an agent. It passes calls to the checks of the session, marked as calls of the agent.
+// toolbox contains the tools of an agent. It marks calls as calls of the agent and passes them to the checks of the
+// session.
 type toolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools

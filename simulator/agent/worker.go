@@ -191,7 +191,8 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
 	if text := w.answerText(); text != "" {
-		_, _ = w.task.Write([]byte(text + "\n")) // cannot fail
+		// Writing to a task cannot fail.
+		_, _ = w.task.Write([]byte(text + "\n"))
 	}
 	if w.progress.lastResult.IsError && w.progress.lastResult.Subtype != maxTurnsSubtype {
 		return w.modelFailureEnd()
@@ -394,8 +395,8 @@ func (w *agentRun) showAssistant(ev *protocol.Assistant) {
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// post shows a message of the agent. Messages of an agent for which another agent waits are hidden, unless texts of
-// agents are shown (observed with 2.1.330).
+// post shows a message of the agent. A message is hidden if another agent waits for this agent, unless texts of agents
+// are shown (observed with 2.1.330).
 func (w *agentRun) post(ev protocol.Event) {
 	if w.task.Depth > 1 && !w.task.Background && !w.agents.options.Session.ShowsAgentText() {
 		ev = &protocol.HiddenEvent{Event: ev}

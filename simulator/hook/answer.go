@@ -23,7 +23,7 @@ type hookCall struct {
 	prompt    string     // prompt id; set for events that belong to a prompt
 	effort    string     // empty means that the event has none
 	unchecked *sync.Once // shared by all calls of the runner
-	ids       []string   // new ids for attachments with their own, one for each hook
+	ids       []string   // ids for attachments, one for each hook; used if each attachment has its own id
 }
 
 type hookResult struct {
@@ -66,7 +66,7 @@ const (
 	reasonFailed                   // it ran and failed
 	reasonMissing                  // the command does not exist
 	reasonSilent                   // no answer before the timeout
-	reasonInvalid                  // the answer was invalid; stderr holds the message
+	reasonInvalid                  // the answer was invalid; stderr contains the message
 	reasonHostGone                 // the host has disconnected
 	reasonUnknown                  // a hook type that is not simulated
 )

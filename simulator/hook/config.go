@@ -22,7 +22,7 @@ type hookEntry struct {
 	plugin     string   // plugin of the hook; empty means none
 	environ    []string // environment from the file, for a command
 	agent      string   // agent that the hook belongs to; empty means the session
-	runsOnce   bool     // it runs once per session; settings files cannot request that
+	runsOnce   bool     // the hook runs once per session; settings files cannot request that
 	hasRun     bool     // already ran; guarded by Runner.mu
 }
 

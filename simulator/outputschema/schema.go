@@ -224,7 +224,7 @@ func schemaError(err error, root string) error {
 }
 
 type errorFormatter struct {
-	root    string // see [Schema]
+	root    string // name of the value in errors, as in [Schema]
 	printer *message.Printer
 	lines   []string
 }

@@ -332,8 +332,8 @@ func (r *rule) coversTool(c *call) bool {
 	case c.kind == claudecode.ClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.isIneffective():
 		return false // only Edit rules decide about paths to write
 	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
-		// A rule that denies a Bash command denies it here, too. A rule that allows one applies only if it names the
-		// command (observed with 2.1.329).
+		// Bash rules that deny or ask also apply to Monitor. An allow rule applies if it is a Monitor rule without
+		// content, or a Bash rule with content (observed with 2.1.329).
 		return r.Behavior != BehaviorAllow || (r.tool == "Monitor") == (r.content == "")
 	case r.tool == c.name:
 		return true

@@ -265,7 +265,7 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 		for _, option := range fileOptions() {
 			if len(name) > 3 && name != "--exclude" && strings.HasPrefix("--"+option, name) {
 				file := optionValue(value)
-				// It is not checked against deny rules (observed with 2.1.330).
+				// Deny rules do not apply to files in options of these commands (observed with 2.1.330).
 				file.isPlain = !slices.Contains([]string{"diff", "file", "sed", "sort", "wc"}, cmd.Name())
 				files = append(files, file)
 			}

@@ -132,8 +132,8 @@ func readsListedFiles(cmd shellcmd.Command) bool {
 	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
-// isAllowedEdit reports whether acceptEdits allows the command. touch must be the first word, without quotes, and
-// without options (observed with 2.1.330).
+// isAllowedEdit reports whether the permission mode acceptEdits allows the command. The command touch is allowed only
+// as the first word, without quotes and options (observed with 2.1.330).
 func isAllowedEdit(cmd shellcmd.Command) bool {
 	inner := cmd.Wrapped()
 	own := cmd.Args[:len(cmd.Args)-len(inner.Args)]

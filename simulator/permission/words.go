@@ -22,7 +22,7 @@ type approval struct {
 	safety         protocol.SafetyFinding
 	code           string // reason code; empty means unknown
 	circuitBreaker string // name of the circuit breaker that caused the refusal, or empty
-	// suggestions are nil if a host is not shown any.
+	// suggestions for the host; nil omits the list
 	suggestions []protocol.PermissionUpdate
 }
 
@@ -168,7 +168,7 @@ func (c *call) deny(reasonType, message string) Verdict {
 	}
 }
 
-// denyFile refuses a file; the refusal is an input error of its tool, without an event.
+// denyFile refuses a call because of its file. The refusal is an input error of the tool, without an event.
 func (c *call) denyFile(message, source string) Verdict {
 	return Verdict{
 		Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true,
@@ -305,7 +305,7 @@ func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "',
 // needsApproval is the message of the question about a command if no check has another one.
 const needsApproval = "This command requires approval"
 
-// unclearApproval asks, with the reason as the message and without suggestions.
+// unclearApproval returns a question with the reason as its message and an empty list of suggestions.
 func unclearApproval(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
@@ -317,7 +317,7 @@ func uncertainApproval() approval {
 	return q
 }
 
-// approvalWithoutSuggestions is like unclearApproval, but hosts are not shown any suggestions.
+// approvalWithoutSuggestions is like unclearApproval, but omits the list of suggestions.
 func approvalWithoutSuggestions(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason}
 }

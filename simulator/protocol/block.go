@@ -36,15 +36,15 @@ type ToolUse struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 
-	// Script is what the scenario specifies for this call; it may be nil. It is not encoded.
+	// Script is the part of the scenario about this call; it may be nil. It is not encoded.
 	Script *CallScript `json:"-"`
 	// Hook is the decision of a PreToolUse hook, made before the permission check; nil if there is none. It is not
 	// encoded.
 	Hook *HookVerdict `json:"-"`
 	// Agent is the sub-agent that makes the call; nil for the main conversation. It is not encoded.
 	Agent *AgentRef `json:"-"`
-	// UserModified is true if the host has changed more than the path of a file, and results report it. It is not
-	// encoded.
+	// UserModified is true if the host has changed more of the input than the path of a file. Results report this. It
+	// is not encoded.
 	UserModified bool `json:"-"`
 	// Siblings is the number of other calls in the same message. It is not encoded.
 	Siblings int `json:"-"`
@@ -86,7 +86,7 @@ type HookVerdict struct {
 // PluginHookPrefix precedes the plugin's name in [HookVerdict.Origin].
 const PluginHookPrefix = "plugin:"
 
-// CallScript is what the scenario specifies for one tool call.
+// CallScript is the part of a scenario about one tool call.
 type CallScript struct {
 	Result  *string // canned result text; nil if the tool runs
 	IsError bool    // the canned result is an error
@@ -96,7 +96,7 @@ type CallScript struct {
 	Subagent *SubagentScript
 }
 
-// SubagentScript is what the scenario specifies for the agent of one call.
+// SubagentScript is the part of a scenario about the sub-agent that one call starts.
 type SubagentScript struct {
 	Type       string // agent type if the call's input has none
 	Background bool   // run in the background unless the input says otherwise

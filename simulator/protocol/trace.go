@@ -29,7 +29,7 @@ type PromptAccepted struct {
 	PermissionMode PermissionMode
 	Source         string // "sdk" or "system"
 	Origin         json.RawMessage
-	Blocked        bool // a hook refused it, so it is not part of the conversation
+	Blocked        bool // a hook refused the prompt, so it is not part of the conversation
 	OfHook         bool // the first message, from a SessionStart hook
 	Injected       bool // text that the CLI added (hook feedback, reminders)
 	LocalCommand   bool // a command that runs without the model

@@ -96,7 +96,7 @@ type UserLine struct {
 	MCPNotReadOnly          string        `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
 	Sandboxed               *bool         `json:"sandboxed,omitempty"`          // for Bash commands that ran
 	ToolDenialKind          string        `json:"toolDenialKind,omitempty"`
-	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // for StructuredOutput
+	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // set for StructuredOutput
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
 	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // for the text of a skill
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`

@@ -266,7 +266,7 @@ type invalidHook struct {
 	problem string
 	// validTypes lists the types that would be valid; empty means that the type is not the problem.
 	validTypes []string
-	// field is a key with a value of type got instead of a string; empty means another problem.
+	// field is a key that must be a string but has a value of type actualType; empty means another problem.
 	field, actualType string
 }
 

@@ -56,8 +56,8 @@ func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key s
 	return true
 }
 
-// isRestrictiveKey reports whether a key of a host's managed settings is used. Keys that restrict the session are,
-// preferences are not.
+// isRestrictiveKey reports whether a key of a host's managed settings is used. Only keys that restrict the session are
+// used, not preferences.
 func isRestrictiveKey(key string) bool {
 	switch key {
 	case "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels",

@@ -41,8 +41,8 @@ type Info struct {
 	Background  bool   // the tool call does not wait for it
 	IsAmbient   bool   // it is shown only at its start and end, and is not counted (used for the agents of skills)
 
-	// ID is the id of a task that continues after its end; empty means that Start generates one: "a" and 16
-	// characters, or "b" and 8.
+	// ID is the id of the task. A task that continues after its end keeps its id. Empty means that Start generates an
+	// id: "a" and 16 characters for an agent, or "b" and 8 for a command.
 	ID    string
 	RunID string // set by Start
 	// OutputFile receives the output of the task; set by Start, empty means none.

@@ -140,7 +140,8 @@ func (l *contextAttachments) writeContext() error {
 	return l.lines.write(append(lines, l.firstRequestLines("")...)...)
 }
 
-// writeChanges writes the context again after a compaction; the rest of it follows with the next prompt.
+// writeChanges writes the listings and the environment again after a compaction. The attachments of the first request
+// follow with the next prompt.
 func (l *contextAttachments) writeChanges() error {
 	l.contextPending = true
 	return l.lines.write(l.repeatListings()...)

@@ -153,7 +153,7 @@ func (e *TitleError) Error() string {
 // AmbiguousTitleError means that several sessions have the title given to --resume.
 type AmbiguousTitleError struct {
 	Title    string
-	Sessions []string // ids with the times of their last changes, newest first
+	Sessions []string // ids, each with the time of its last change, newest first
 }
 
 func (e *AmbiguousTitleError) Error() string {

@@ -116,7 +116,8 @@ func (l *requestLog) observe(value any) {
 	case protocol.AttachmentLine:
 		_, silent := line.Attachment.(silentTurnReminder)
 		environment, _ := line.Attachment.(environmentAttachment)
-		if !silent && environment.Changes == nil { // these were already added with their request
+		// These reminders were already added with their request.
+		if !silent && environment.Changes == nil {
 			l.inputOf(line.AgentID).addRendered(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:
