@@ -34,7 +34,7 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 		if err != nil {
 			continue
 		}
-		out, err := r.decode(m.Server, raw)
+		out, err := r.decodeContents(m.Server, raw)
 		if err != nil {
 			continue
 		}

@@ -77,7 +77,7 @@ func (x *Index) Resolve(written string) (canonical, warning string) {
 		return written, ""
 	}
 	if server, tool, ok := x.splitServer(written); ok {
-		return mcpPrefix + normalise(server) + "__" + normalise(tool), ""
+		return mcpPrefix + canonicalPart(server) + "__" + canonicalPart(tool), ""
 	}
 	return written, ""
 }
@@ -128,7 +128,7 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 func (x *Index) toolPart(rest string) string {
 	longest := ""
 	for server := range x.servers {
-		prefix := normalise(server) + "__"
+		prefix := canonicalPart(server) + "__"
 		if len(prefix) > len(longest) && strings.HasPrefix(rest, prefix) {
 			longest = prefix
 		}
@@ -159,7 +159,7 @@ func DisplayName(t protocol.Tool) string {
 
 // readableName converts a raw tool name to the form that the real CLI displays: get-sum_of_two becomes Get-Sum Of Two.
 func readableName(name string) string {
-	b := []byte(strings.ReplaceAll(normalise(name), "_", " "))
+	b := []byte(strings.ReplaceAll(canonicalPart(name), "_", " "))
 	for i, c := range b {
 		if (i == 0 || b[i-1] == ' ' || b[i-1] == '-') && 'a' <= c && c <= 'z' {
 			b[i] = c - 'a' + 'A'
@@ -168,9 +168,9 @@ func readableName(name string) string {
 	return string(b)
 }
 
-// normalise converts a name to a part of a canonical name: every character outside
+// canonicalPart converts a name to a part of a canonical name: every character outside
 // [A-Za-z0-9_-] becomes "_" (spec: cli-observed 6).
-func normalise(s string) string {
+func canonicalPart(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':

@@ -88,7 +88,7 @@ func ResourceTools() []protocol.Tool {
 // Execute runs one of the three tools. For other tools the error is [ErrUnknownTool].
 func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
-		listResources: r.list, readResource: r.read, readResourceDir: r.dir,
+		listResources: r.listAll, readResource: r.readOne, readResourceDir: r.listDirectory,
 	}[call.Name]
 	if run == nil || !r.Manager.HasResources() {
 		return Result{}, ErrUnknownTool
@@ -149,7 +149,7 @@ func invalidInput(tool string, problems []string) *protocol.ToolResult {
 	return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following %s:\n%s", tool, noun, strings.Join(problems, "\n"))))
 }
 
-func (r Resources) list(_ context.Context, in resourceInput) protocol.ToolResult {
+func (r Resources) listAll(_ context.Context, in resourceInput) protocol.ToolResult {
 	all, err := r.Manager.Resources(in.Server)
 	if err != nil {
 		return r.failedResult(in.Server, err)
@@ -167,14 +167,14 @@ func (r Resources) list(_ context.Context, in resourceInput) protocol.ToolResult
 // noDirectoryListing is the only result of the directory tool (observed with 2.1.329).
 const noDirectoryListing = "Directory listing is not enabled in this build."
 
-func (r Resources) dir(context.Context, resourceInput) protocol.ToolResult {
+func (r Resources) listDirectory(context.Context, resourceInput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: noDirectoryListing}, Output: struct {
 		Resources []Resource `json:"resources"`
 		Error     string     `json:"error"`
 	}{[]Resource{}, noDirectoryListing}}
 }
 
-func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResult {
+func (r Resources) readOne(ctx context.Context, in resourceInput) protocol.ToolResult {
 	raw, err := r.Manager.ReadResource(ctx, in.Server, in.URI)
 	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && rpc.Code == codeNoResource {
 		gone := missingResource{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +
@@ -184,15 +184,15 @@ func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResu
 	if err != nil {
 		return r.failedResult(in.Server, err)
 	}
-	contents, err := r.decode(in.Server, raw)
+	contents, err := r.decodeContents(in.Server, raw)
 	if err != nil {
 		return r.failedResult(in.Server, err)
 	}
 	return structuredResult(contents)
 }
 
-// decode decodes the result of resources/read and saves binary parts.
-func (r Resources) decode(server string, raw json.RawMessage) (out ResourceContents, err error) {
+// decodeContents decodes the result of resources/read and saves binary parts.
+func (r Resources) decodeContents(server string, raw json.RawMessage) (out ResourceContents, err error) {
 	var result struct {
 		Contents []struct {
 			ResourceContent

@@ -70,7 +70,7 @@ func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result,
 		isDeferred = DeferredByDefault
 	}
 	deferred := slices.DeleteFunc(slices.Clone(all), func(t protocol.Tool) bool { return !isDeferred(t) })
-	matches := search(query, limit, all, deferred)
+	matches := searchTools(query, limit, all, deferred)
 	return ResultOf(searchResult(SearchOutput{Matches: matches, Query: query, Total: len(deferred)})), nil
 }
 
@@ -107,9 +107,9 @@ func searchResult(out SearchOutput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: blocks}, Output: out}
 }
 
-// search returns the names of matching deferred tools, best first, at most limit. A query with `select:` or with one
-// exact name also finds tools that are not deferred. The limit does not apply to `select:`.
-func search(query string, limit int, all, deferred []protocol.Tool) []string {
+// searchTools returns the names of matching deferred tools, best first, at most limit. A query with `select:` or with
+// one exact name also finds tools that are not deferred. The limit does not apply to `select:`.
+func searchTools(query string, limit int, all, deferred []protocol.Tool) []string {
 	if names, ok := strings.CutPrefix(query, "select:"); ok {
 		return selectTools(names, all)
 	}

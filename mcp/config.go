@@ -191,7 +191,7 @@ func (l *loader) loadScopes() {
 			project()
 			done = true
 		}
-		l.loadEntries(s.Servers, s.Source, claudeEntry)
+		l.loadEntries(s.Servers, s.Source, parseClaudeEntry)
 	}
 	if !done {
 		project()
@@ -250,14 +250,14 @@ func (l *loader) loadDocument(doc json.RawMessage, source string) (problem strin
 		}
 		parse := parseEditorEntry
 		if hasTransport(other) {
-			parse = strictEntry
+			parse = parseStrictEntry
 		}
 		l.loadEntries(other, source, parse)
 		return "", nil
 	case plainjson.TypeOf(servers) != "object":
 		return "mcpServers: Invalid input: expected record, received " + plainjson.TypeOf(servers), errNotConfiguration
 	}
-	l.loadEntries(servers, source, claudeEntry)
+	l.loadEntries(servers, source, parseClaudeEntry)
 	return "", nil
 }
 
@@ -329,9 +329,9 @@ func (l *loader) addServer(cfg ServerConfig) {
 	l.config.Servers = append(l.config.Servers, cfg)
 }
 
-// claudeEntry parses an entry of mcpServers and ignores unknown members. The members cwd, connectTimeout, maxTotal,
-// shutdownGrace (ms), maxLineBytes, autoReconnect, disabled and timeoutMs are extensions of claudeless.
-func claudeEntry(f *entryFields) (ServerConfig, *entryError) {
+// parseClaudeEntry parses an entry of mcpServers and ignores unknown members. The members cwd, connectTimeout,
+// maxTotal, shutdownGrace (ms), maxLineBytes, autoReconnect, disabled and timeoutMs are extensions of claudeless.
+func parseClaudeEntry(f *entryFields) (ServerConfig, *entryError) {
 	if !f.Has("type") && f.Has("url") && !f.Has("command") {
 		return ServerConfig{}, &entryError{
 			"url_missing_type",
@@ -441,9 +441,9 @@ var strictName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // ValidName reports whether a server may be added at run time under this name.
 func ValidName(name string) bool { return strictName().MatchString(name) }
 
-// strictEntry parses an entry of the servers dialect with "transport": unknown members are errors and values are not
-// expanded.
-func strictEntry(f *entryFields) (ServerConfig, *entryError) {
+// parseStrictEntry parses an entry of the servers dialect with "transport": unknown members are errors and values are
+// not expanded.
+func parseStrictEntry(f *entryFields) (ServerConfig, *entryError) {
 	on := true
 	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, IsLiteral: true}
 	if len(f.Problems) == 0 && !knownType(&cfg.Type) {

@@ -305,12 +305,12 @@ func runHeadersHelper(ctx context.Context, helper proc.Command, limit time.Durat
 	return parseHeaders(res.Stdout)
 }
 
-var errHeadersShape = errors.New("headersHelper did not print a JSON object of strings")
+var errInvalidHeaders = errors.New("headersHelper did not print a JSON object of strings")
 
 func parseHeaders(out []byte) (map[string]string, error) {
 	var headers map[string]string
 	if err := json.Unmarshal(out, &headers); err != nil || headers == nil {
-		return nil, errHeadersShape
+		return nil, errInvalidHeaders
 	}
 	return headers, nil
 }

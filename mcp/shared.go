@@ -146,18 +146,18 @@ func (r *roots) list() rootList {
 // pendingUpdates are changed resources that have not been passed to Options.ResourceUpdated yet.
 type pendingUpdates struct {
 	mu         sync.Mutex
-	waiting    []update
+	waiting    []resourceUpdate
 	delivering bool // a goroutine is delivering them
 }
 
-type update struct{ server, uri string }
+type resourceUpdate struct{ server, uri string }
 
 // reportUpdate reports a changed resource to Options.ResourceUpdated on another goroutine.
 func (c *shared) reportUpdate(server, uri string) {
 	if c.options.ResourceUpdated == nil {
 		return
 	}
-	n, u := &c.pendingUpdates, update{server, uri}
+	n, u := &c.pendingUpdates, resourceUpdate{server, uri}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if slices.Contains(n.waiting, u) {

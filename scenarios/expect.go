@@ -80,8 +80,7 @@ func (s *RunRecord) AddRequest(r ModelRequest) int {
 	return len(s.requests) - 1
 }
 
-// AddRetries records retries of the request with this number. The steps of a response without tool calls belong to one
-// request, so retries between them count too.
+// AddRetries records retries of a request. Retries between the steps of a response without tool calls count too.
 func (s *RunRecord) AddRetries(number, times int) { s.requests[number].Retries += times }
 
 // MarkFixturesRead records that the journal lines of fixtures were read. Expectations about OAuth are evaluated only
@@ -138,15 +137,15 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 			results = append(results, s.checkUnused(x, seen)...)
 			continue
 		}
-		result.Text, result.Actual = s.check(x, seen)
+		result.Text, result.Actual = s.checkExpectation(x, seen)
 		result.IsMet = result.Actual == ""
 		results = append(results, result)
 	}
 	return results
 }
 
-// check returns the text of an expectation and the reason why it is not met. An empty reason means that it is met.
-func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
+// checkExpectation returns the text of an expectation, and why it is not met; an empty reason means that it is met.
+func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got string) {
 	hits := x.matchingEvents(seen)
 	low, high := 1, -1
 	switch {
@@ -338,7 +337,7 @@ func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	for n, i := range hits {
 		q := seen.requests[i]
 		if r.MaxRetries != nil && q.Retries > *r.MaxRetries {
-			return fmt.Sprintf("a request for %s was retried %s", q.Model, count(q.Retries))
+			return fmt.Sprintf("a request for %s was retried %s", q.Model, frequency(q.Retries))
 		}
 		if n == 0 && r.WithinMS > 0 && q.AfterMS > float64(r.WithinMS) {
 			return fmt.Sprintf("the first request came after %.0f ms", q.AfterMS)
@@ -372,7 +371,7 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 
 // nearestPrompt explains why the prompt that is most similar to the expected one does not match.
 func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
-	want := x.Prompt.text()
+	want := x.Prompt.comparedText()
 	if len(prompts) == 0 {
 		return "; claude received no prompt"
 	}
@@ -467,11 +466,11 @@ func withCount(subject string, low, high int) string {
 	case high < 0 && low == 1:
 		return subject
 	case high < 0:
-		return subject + " (at least " + count(low) + ")"
+		return subject + " (at least " + frequency(low) + ")"
 	case low == 0:
-		return subject + " (at most " + count(high) + ")"
+		return subject + " (at most " + frequency(high) + ")"
 	case low == high:
-		return subject + " (exactly " + count(low) + ")"
+		return subject + " (exactly " + frequency(low) + ")"
 	}
 	return fmt.Sprintf("%s (%d to %d times)", subject, low, high)
 }
@@ -487,7 +486,7 @@ func timesText(n int) string {
 	return "there were " + strconv.Itoa(n)
 }
 
-func count(n int) string {
+func frequency(n int) string {
 	switch n {
 	case 0:
 		return "never"

@@ -124,10 +124,10 @@ func (l *linter) lintRules() {
 			l.report(p.child("when"), 0, "", NeverAnswers+": its condition is false")
 		}
 		l.lintBackspaces(p.child("pattern"), &r.Pattern)
-		l.lintAnswer(p, countGroups(&r.Pattern), answer{r.When, r.Response, r.Failure})
+		l.lintAnswer(p, countGroups(&r.Pattern), lintedAnswer{r.When, r.Response, r.Failure})
 		for t := range r.Turns {
 			turn := &r.Turns[t]
-			l.lintAnswer(p.child("turns", t), countGroups(&turn.Expect), answer{turn.When, turn.Response, turn.Failure})
+			l.lintAnswer(p.child("turns", t), countGroups(&turn.Expect), lintedAnswer{turn.When, turn.Response, turn.Failure})
 		}
 	}
 }
@@ -164,13 +164,13 @@ func countGroups(p *Pattern) int {
 	}
 }
 
-type answer struct {
+type lintedAnswer struct {
 	when     string
 	response *Response
 	failure  *Failure
 }
 
-func (l *linter) lintAnswer(p location, groups int, a answer) {
+func (l *linter) lintAnswer(p location, groups int, a lintedAnswer) {
 	lists := visibleLists{groups: groups}
 	l.lintCondition(p.child("when"), lists, a.when)
 	if a.failure != nil {

@@ -29,11 +29,11 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 			out += len(canonicalTool(b.Name)) + len(b.Input)
 		}
 	}
-	return Usage{InputTokens: Tokens(r.size()), OutputTokens: Tokens(out)}
+	return Usage{InputTokens: Tokens(r.inputBytes()), OutputTokens: Tokens(out)}
 }
 
-// size returns the number of bytes of the prompt, or of the texts of the results joined by newlines.
-func (r Request) size() int {
+// inputBytes returns the number of bytes of the prompt, or of the texts of the results joined by newlines.
+func (r Request) inputBytes() int {
 	if r.Results == nil {
 		return len(r.Prompt)
 	}

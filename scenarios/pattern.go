@@ -43,8 +43,8 @@ const (
 	PatternNot      PatternType = "not"
 )
 
-// text returns the text that is compared with prompts to find the most similar rule.
-func (p *Pattern) text() string {
+// comparedText returns the text that is compared with prompts to find the most similar rule.
+func (p *Pattern) comparedText() string {
 	switch p.Type {
 	case PatternExact, PatternContains:
 		return p.Text

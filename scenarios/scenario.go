@@ -142,8 +142,8 @@ func rankRules(rules []Rule, prompt string) []int {
 	for i := range best {
 		r := &rules[best[i].rule]
 		best[i].passed, _ = r.match.MatchedParts(prompt)
-		if best[i].apart = match.MinDistance(r.Pattern.text(), prompt); r.Pattern.Type == PatternExact {
-			best[i].apart = match.Distance(r.Pattern.text(), prompt)
+		if best[i].apart = match.MinDistance(r.Pattern.comparedText(), prompt); r.Pattern.Type == PatternExact {
+			best[i].apart = match.Distance(r.Pattern.comparedText(), prompt)
 		}
 	}
 	slices.SortStableFunc(best, func(a, b miss) int {

@@ -60,12 +60,12 @@ func (e *Engine) State() ([]byte, error) {
 		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.nextTurn, Groups: e.active.groups}
 	}
 	if e.running != nil && e.running.awaitsResults {
-		st.Running = e.saved(e.running)
+		st.Running = e.saveResponse(e.running)
 	}
 	return json.Marshal(st)
 }
 
-func (e *Engine) saved(r *activeResponse) *savedResponse {
+func (e *Engine) saveResponse(r *activeResponse) *savedResponse {
 	h := r.rule
 	out := &savedResponse{Rule: h.rule, Turn: h.turn, Step: r.nextStep, Match: map[string]string{}, Results: h.scope.Results}
 	if h.rule >= 0 {

@@ -42,7 +42,7 @@ func Server(tb testing.TB, steps ...any) *API {
 	tb.Cleanup(func() {
 		// Every line was written at once.
 		_ = out.Close()
-		s.judge()
+		s.reportProblems()
 	})
 	if len(steps) > 0 {
 		s.add(map[string]any{"type": "any"}, steps, onlyOnce, s.position)

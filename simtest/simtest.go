@@ -106,7 +106,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	tb.Cleanup(func() {
 		// All findings are in the journal afterwards.
 		refusals.Close()
-		s.judge()
+		s.reportProblems()
 	})
 	c.refusalURL = refusals.URL
 	c.setenv()

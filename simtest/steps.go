@@ -84,7 +84,7 @@ func scenarioSteps(script []any) ([]map[string]any, error) {
 			maps.Copy(failure, f.keys)
 			continue
 		}
-		m, err := message(step)
+		m, err := messageStep(step)
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", i+1, err)
 		}
@@ -99,7 +99,7 @@ func scenarioSteps(script []any) ([]map[string]any, error) {
 	return out, nil
 }
 
-func message(step any) (map[string]any, error) {
+func messageStep(step any) (map[string]any, error) {
 	parts, ok := step.(Message)
 	if !ok {
 		parts = Message{step}

@@ -55,25 +55,25 @@ func (c *Claude) Terminal(args ...string) *Terminal {
 // WaitFor waits until the screen contains text, for 30 seconds at most.
 func (t *Terminal) WaitFor(text string) {
 	t.tb.Helper()
-	t.check(t.terminal.DoStep(t.tb.Context(), tape.Step{Wait: text, TimeoutMS: 30_000}))
+	t.failOnError(t.terminal.DoStep(t.tb.Context(), tape.Step{Wait: text, TimeoutMS: 30_000}))
 }
 
 // Type types text and waits until the screen shows it, for 3 seconds at most.
 func (t *Terminal) Type(text string) {
 	t.tb.Helper()
-	t.check(t.terminal.DoStep(t.tb.Context(), tape.Step{Type: text}))
+	t.failOnError(t.terminal.DoStep(t.tb.Context(), tape.Step{Type: text}))
 }
 
 // Press presses keys such as "Enter", "Down", "Esc", "C-c" and "BTab", or characters.
 func (t *Terminal) Press(keys ...string) {
 	t.tb.Helper()
-	t.check(t.terminal.DoStep(t.tb.Context(), tape.Step{Key: strings.Join(keys, " ")}))
+	t.failOnError(t.terminal.DoStep(t.tb.Context(), tape.Step{Key: strings.Join(keys, " ")}))
 }
 
 // Resize changes the size of the terminal.
 func (t *Terminal) Resize(cols, rows int) {
 	t.tb.Helper()
-	t.check(t.terminal.Resize(cols, rows))
+	t.failOnError(t.terminal.Resize(cols, rows))
 }
 
 // Screen returns the current content of the terminal.
@@ -93,7 +93,7 @@ func (t *Terminal) Screen() Screen {
 	return screen
 }
 
-func (t *Terminal) check(err error) {
+func (t *Terminal) failOnError(err error) {
 	t.tb.Helper()
 	if err != nil {
 		t.tb.Fatalf("simtest: terminal: %v", err)

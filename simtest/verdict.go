@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// judge fails the test if the run has problems, unless the test has already failed or was skipped.
-func (s *scenarioScript) judge() {
+// reportProblems fails the test if the run has problems, unless the test has already failed or was skipped.
+func (s *scenarioScript) reportProblems() {
 	if s.tb.Failed() || s.tb.Skipped() {
 		return
 	}

@@ -417,8 +417,8 @@ func (x *exchange) retryDelay(n int, after time.Duration) time.Duration {
 
 // endWithFailure emits the synthetic message that replaces the failed reply, and ends the turn.
 func (x *exchange) endWithFailure(api apiFailure) error {
-	for strings.Contains(api.Text, requestIDHole) {
-		api.Text = strings.Replace(api.Text, requestIDHole, x.out.apiID("req"), 1)
+	for strings.Contains(api.Text, requestIDPlaceholder) {
+		api.Text = strings.Replace(api.Text, requestIDPlaceholder, x.out.apiID("req"), 1)
 	}
 	stop, sequence := cmp.Or(api.StopReason, "stop_sequence"), ""
 	ev := &protocol.Assistant{

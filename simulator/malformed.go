@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// requestIDHole is the placeholder for a request id in an error text.
-const requestIDHole = "\x00"
+// requestIDPlaceholder is the placeholder for a request id in an error text.
+const requestIDPlaceholder = "\x00"
 
 // malformedResponse returns the failure for a reply that is not a message. Versions that do not describe invalid JSON
 // report it with the error text of the real CLI's JavaScript engine. The stream reader prints the received data on
@@ -34,7 +34,7 @@ func malformedResponse(raw string, describesJSON bool) apiFailure {
 	}
 	api.Text = fmt.Sprintf("API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request. "+
 		"Response: content-type json, %s, %d bytes, request-id %s, intermediary headers anthropic-*. "+
-		"This was the non-streaming retry of streaming request %[3]s, which failed with: %[4]s", kind, size, requestIDHole, cause)
+		"This was the non-streaming retry of streaming request %[3]s, which failed with: %[4]s", kind, size, requestIDPlaceholder, cause)
 	if fault != "" && !describesJSON {
 		api.Text = "API Error: JSON Parse error: " + fault
 	}

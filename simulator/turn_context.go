@@ -109,7 +109,7 @@ func (st *structuredOutput) endError() error {
 	tries := cmp.Or(st.attempts, 5)
 	switch {
 	case st.value != nil:
-		return &turnEndError{subtype: "success", terminalReason: "completed", structured: compact(st.value), result: new(string(compact(st.value))), stopReason: "tool_use"}
+		return &turnEndError{subtype: "success", terminalReason: "completed", structured: compactJSON(st.value), result: new(string(compactJSON(st.value))), stopReason: "tool_use"}
 	case st.failures >= tries:
 		return &turnEndError{
 			subtype: "error_max_structured_output_retries", terminalReason: "structured_output_retry_exhausted", isError: true, excludeLastReply: true, stopReason: "tool_use",
@@ -129,7 +129,7 @@ func (st *structuredOutput) reminder() (string, bool) {
 	return structuredReminder, true
 }
 
-func compact(raw json.RawMessage) json.RawMessage {
+func compactJSON(raw json.RawMessage) json.RawMessage {
 	out, err := protocol.Marshal(raw)
 	if err != nil {
 		return raw

@@ -126,9 +126,9 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	a.recordTool(conversationOf(call), call.Name, call.Round)
 	switch {
 	case call.Name == "ListAgents":
-		return executor.ResultOf(a.list()), nil
+		return executor.ResultOf(a.listAgents()), nil
 	case call.Name == "SendMessage":
-		return executor.ResultOf(a.send(ctx, call)), nil
+		return executor.ResultOf(a.sendMessage(ctx, call)), nil
 	case call.Name == "Skill" && a.options.Skills != nil:
 		return a.runSkill(ctx, call)
 	case IsCall(call.Name):

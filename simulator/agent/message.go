@@ -36,9 +36,9 @@ func (s sendMessageResult) result() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(string(text))}}, Output: s}
 }
 
-// send sends a message to an agent. A running agent reads it after its current reply; an agent that has finished
+// sendMessage sends a message to an agent. A running agent reads it after its current reply; an agent that has finished
 // continues in the background with the message.
-func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
+func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
 	var in struct {
 		To      string `json:"to"`
 		Message string `json:"message"`
@@ -48,7 +48,7 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.result()
 	}
 	a.mu.Lock()
-	w := a.find(in.To)
+	w := a.findAgent(in.To)
 	if w == nil {
 		a.mu.Unlock()
 		return sendMessageResult{
@@ -73,9 +73,9 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.result()
 }
 
-// find returns the latest agent with this name or id that is running or can be resumed; a.mu must be held. It also
+// findAgent returns the latest agent with this name or id that is running or can be resumed; a.mu must be held. It also
 // accepts "name [ref]", the form used in lists.
-func (a *Agents) find(to string) *agentRun {
+func (a *Agents) findAgent(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.workers) - 1; i >= 0; i-- {
 		w := a.workers[i]
@@ -86,7 +86,7 @@ func (a *Agents) find(to string) *agentRun {
 	return nil
 }
 
-func (a *Agents) list() protocol.ToolResult {
+func (a *Agents) listAgents() protocol.ToolResult {
 	type row struct {
 		Name   string `json:"name"`
 		Ref    string `json:"ref"`

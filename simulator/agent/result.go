@@ -57,8 +57,8 @@ func (k *runProgress) currentUsage(t *task.Task) *task.Usage {
 	}
 }
 
-// usageDuringCall returns the usage to report with a call, before its message is complete. Of the message, only the first
-// piece is counted (observed with 2.1.330).
+// usageDuringCall returns the usage to report with a call, before its message is complete. Of the message, only the
+// first piece is counted (observed with 2.1.330).
 func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	u := *k.currentUsage(t)
 	u.ToolUses++
@@ -66,7 +66,8 @@ func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	return u
 }
 
-// firstPiece returns the length of the first piece of a block that counts as output. Of reasoning, only the signature counts.
+// firstPiece returns the length of the first piece of a block that counts as output. Of reasoning, only the signature
+// counts.
 func firstPiece(b protocol.Block, stream scenarios.Stream) int {
 	switch b := b.(type) {
 	case protocol.TextBlock:
@@ -97,7 +98,7 @@ type toolStats struct {
 	OtherToolCount int `json:"otherToolCount"`
 }
 
-func (c *callCounts) count(ev *protocol.ToolExecuted) {
+func (c *callCounts) countCall(ev *protocol.ToolExecuted) {
 	c.total++
 	undecided := ev.Result.IsError && ev.Result.Decision == nil && ev.Result.NonExecutionKind == "" // the call was invalid
 	if !undecided {
@@ -249,7 +250,7 @@ func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
 		out.ToolStats = &w.progress.tools.stats
 	}
 	out.keptWorktree = w.worktree
-	shown := notesText(used) + handBackNotice + indented(text) + fmt.Sprintf(
+	shown := notesText(used) + handBackNotice + indentLines(text) + fmt.Sprintf(
 		"\nagentId: %s (use SendMessage with to: '%[1]s', summary: '<5-10 word recap>' to continue this agent)%s\n<usage>subagent_tokens: %d\ntool_uses: %d\nduration_ms: %d</usage>",
 		w.task.ID, w.worktree.describe(), end.Usage.TotalTokens, end.Usage.ToolUses, end.Usage.DurationMS)
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
@@ -282,10 +283,10 @@ func notesText(notes string) string {
 	if notes == "" {
 		return ""
 	}
-	return indented(notes) + "\n"
+	return indentLines(notes) + "\n"
 }
 
-func indented(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
+func indentLines(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // launchedResult returns the result of a background call whose agent was started.
 func (w *agentRun) launchedResult() protocol.ToolResult {

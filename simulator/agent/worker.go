@@ -328,9 +328,9 @@ func (w *agentRun) forward(ev protocol.Event) {
 		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" { // the stream shows only errors
 			ev.ToolUseResult = nil
 		}
-		w.post(ev)
+		w.showMessage(ev)
 	case *protocol.ToolExecuted:
-		w.progress.tools.count(ev)
+		w.progress.tools.countCall(ev)
 		w.task.Post(ev)
 	case *protocol.PermissionDenied:
 		ev.AgentID = w.task.ID
@@ -380,24 +380,24 @@ func (w *agentRun) showAssistant(ev *protocol.Assistant) {
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
 		u := w.progress.usageDuringCall(w.task)
 		if w.task.InBackground() {
-			w.post(ev)
+			w.showMessage(ev)
 		}
 		w.task.Progress(describeActivity(use, w.agents.options.CWD, w.task.Description), use.Name, u)
 		if !w.task.InBackground() {
-			w.post(ev)
+			w.showMessage(ev)
 		}
 		return
 	}
 	if w.task.InBackground() || w.agents.options.Session.ShowsAgentText() {
-		w.post(ev)
+		w.showMessage(ev)
 		return
 	}
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// post shows a message of the agent. A message is hidden if another agent waits for this agent, unless texts of agents
-// are shown (observed with 2.1.330).
-func (w *agentRun) post(ev protocol.Event) {
+// showMessage shows a message of the agent. A message is hidden if another agent waits for this agent, unless texts of
+// agents are shown (observed with 2.1.330).
+func (w *agentRun) showMessage(ev protocol.Event) {
 	if w.task.Depth > 1 && !w.task.Background && !w.agents.options.Session.ShowsAgentText() {
 		ev = &protocol.HiddenEvent{Event: ev}
 	}
@@ -431,7 +431,7 @@ func (w *agentRun) showPrompt(text string) {
 		w.postHidden(text)
 		return
 	}
-	w.post(w.promptEvent(text))
+	w.showMessage(w.promptEvent(text))
 }
 
 // postHidden records a prompt that only the transcript of the agent contains.

@@ -73,7 +73,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	}
 	out.wait(drainLimit)
 	a := hookResult{stderr: p.StderrTail(), progress: progress}
-	r.finish(ctx, p, out)
+	r.releaseCommand(ctx, p, out)
 	a.stdout = out.output()
 	select {
 	case <-out.asyncTime: // the command asked to run in the background and then exited
@@ -95,9 +95,9 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, plac
 	return a
 }
 
-// finish releases a command that has exited. Processes that it left in the background are killed when the runner is
-// closed.
-func (r *Runner) finish(ctx context.Context, p *proc.Process, out *outputWatcher) {
+// releaseCommand releases a command that has exited. Processes that it left in the background are killed when the
+// runner is closed.
+func (r *Runner) releaseCommand(ctx context.Context, p *proc.Process, out *outputWatcher) {
 	r.mu.Lock()
 	stays := !r.closed && p.HasDescendants()
 	if stays {

@@ -238,10 +238,10 @@ func isAsync(line string) (limit time.Duration, async bool) {
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {
 		return 0, false
 	}
-	return milliseconds(out.AsyncTimeout), out.Async
+	return toDuration(out.AsyncTimeout), out.Async
 }
 
-func milliseconds(ms float64) time.Duration {
+func toDuration(ms float64) time.Duration {
 	const most = 24 * 60 * 60 * 1000 // avoids an overflow of time.Duration
 	if !(ms > 0) {
 		return 0
@@ -251,29 +251,29 @@ func milliseconds(ms float64) time.Duration {
 
 var placeholderPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`) })
 
-// expand copies a JSON tree and replaces placeholders in its strings.
-func expand(tree, values any) any {
+// expandPlaceholders copies a JSON tree and replaces placeholders in its strings.
+func expandPlaceholders(tree, values any) any {
 	switch t := tree.(type) {
 	case string:
-		return placeholderPattern().ReplaceAllStringFunc(t, func(m string) string { return lookup(values, m[2:len(m)-1]) })
+		return placeholderPattern().ReplaceAllStringFunc(t, func(m string) string { return lookupPath(values, m[2:len(m)-1]) })
 	case []any:
 		out := make([]any, len(t))
 		for i, v := range t {
-			out[i] = expand(v, values)
+			out[i] = expandPlaceholders(v, values)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(t))
 		for k, v := range t {
-			out[k] = expand(v, values)
+			out[k] = expandPlaceholders(v, values)
 		}
 		return out
 	}
 	return tree
 }
 
-// lookup follows a dotted path; it returns "" if the value is missing.
-func lookup(values any, path string) string {
+// lookupPath follows a dotted path; it returns "" if the value is missing.
+func lookupPath(values any, path string) string {
 	for key := range strings.SplitSeq(path, ".") {
 		m, ok := values.(map[string]any)
 		if !ok {

@@ -50,7 +50,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		}
 	}
 	r.mu.Unlock()
-	r.report(c, answers)
+	r.recordReport(c, answers)
 	if ctx.Err() != nil {
 		return Outcome{Trace: Trace{Frames: hookFrames(c, answers)}}
 	}
@@ -196,7 +196,7 @@ func expandInput(input, hookInput json.RawMessage) json.RawMessage {
 	if json.Unmarshal(input, &tree) != nil || json.Unmarshal(hookInput, &values) != nil {
 		return json.RawMessage("{}")
 	}
-	out, err := protocol.Marshal(expand(tree, values))
+	out, err := protocol.Marshal(expandPlaceholders(tree, values))
 	if err != nil {
 		return json.RawMessage("{}")
 	}
@@ -232,8 +232,8 @@ type Report struct {
 	Context     int           // bytes of additional context
 }
 
-// report records which hooks ran, if Options.Reports is set.
-func (r *Runner) report(c *hookCall, answers []hookResult) {
+// recordReport records which hooks ran, if Options.Reports is set.
+func (r *Runner) recordReport(c *hookCall, answers []hookResult) {
 	if !r.options.Reports {
 		return
 	}

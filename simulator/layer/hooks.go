@@ -101,7 +101,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	}
 	answer := hookRefusal(use, before)
 	if answer == nil && before.UpdatedInput != nil {
-		use, answer = h.replace(ctx, use, before.UpdatedInput)
+		use, answer = h.replaceInput(ctx, use, before.UpdatedInput)
 	}
 	if answer != nil {
 		answer.EventsBefore, answer.EventsAfter = append(shown, answer.EventsBefore...), append(ends, answer.EventsAfter...)
@@ -269,8 +269,8 @@ func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	return nil
 }
 
-// replace sets the input from a hook, or returns the error result if the tool does not accept the input.
-func (h *hooks) replace(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
+// replaceInput sets the input from a hook, or returns the error result if the tool does not accept the input.
+func (h *hooks) replaceInput(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
 	use, bad := h.o.Tools.ReplaceInput(ctx, withInput(use, input))
 	if bad == nil {
 		return use, nil
@@ -312,11 +312,11 @@ func contentOf(raw json.RawMessage) protocol.Content {
 	if strings.HasPrefix(strings.TrimSpace(string(raw)), "[") && content.UnmarshalJSON(raw) == nil {
 		return content
 	}
-	return protocol.Content{Text: compact(raw)}
+	return protocol.Content{Text: compactJSON(raw)}
 }
 
-// compact writes JSON on one line; other text is unchanged.
-func compact(raw json.RawMessage) string {
+// compactJSON writes JSON on one line; other text is unchanged.
+func compactJSON(raw json.RawMessage) string {
 	if out, err := protocol.Marshal(raw); err == nil {
 		raw = out
 	}
@@ -347,7 +347,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	byHook := make(chan hook.Outcome, 1)
 	go func() { // returns when the hooks have finished; ctx stops them
 		byHook <- a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
-			ToolName: hookName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: hookUpdates(r.Suggestions), MCPServer: r.Server,
+			ToolName: hookName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: updatesForHooks(r.Suggestions), MCPServer: r.Server,
 		})
 	}()
 	if a.ask == nil {
@@ -389,9 +389,9 @@ func (a *racingPrompter) verdictOf(ctx context.Context, out hook.Outcome) protoc
 	return answer
 }
 
-// hookUpdates removes the rule for the command itself if other suggestions exist. Then hooks receive only paths and
+// updatesForHooks removes the rule for the command itself if other suggestions exist. Then hooks receive only paths and
 // modes.
-func hookUpdates(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
+func updatesForHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
 	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]
 	}

@@ -164,7 +164,7 @@ func checkKeywords(schema any) error {
 		if key == "id" {
 			return errors.New(`NOT SUPPORTED: keyword "id", use "$id" for schema ID`)
 		}
-		if !known(plainKeywords+schemaKeywords+listKeywords+namedKeywords, key) {
+		if !isListed(plainKeywords+schemaKeywords+listKeywords+namedKeywords, key) {
 			return fmt.Errorf("strict mode: unknown keyword: %q", key)
 		}
 		for _, schema := range subschemas(object, key) {
@@ -176,19 +176,19 @@ func checkKeywords(schema any) error {
 	return checkCombinations(object)
 }
 
-func known(list, key string) bool { return strings.Contains(list, " "+key+" ") }
+func isListed(list, key string) bool { return strings.Contains(list, " "+key+" ") }
 
 // subschemas returns the schemas in a keyword of a schema, in the order of names.
 func subschemas(object map[string]any, key string) (all []any) {
 	switch value := object[key].(type) {
 	case []any:
-		if known(listKeywords, key) {
+		if isListed(listKeywords, key) {
 			return value
 		}
 	case map[string]any:
-		if known(schemaKeywords, key) {
+		if isListed(schemaKeywords, key) {
 			return []any{value}
-		} else if known(namedKeywords, key) {
+		} else if isListed(namedKeywords, key) {
 			for _, name := range slices.Sorted(maps.Keys(value)) {
 				all = append(all, value[name])
 			}

@@ -32,8 +32,8 @@ type pathResolver struct {
 	roots map[string]string // source of each directory
 }
 
-// add adds a working directory, unless it was added before. CWD may be added as an additional directory.
-func (p *pathResolver) add(d Directory) {
+// addDirectory adds a working directory, unless it was added before. CWD may be added as an additional directory.
+func (p *pathResolver) addDirectory(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
 		p.roots[dir] = d.Source

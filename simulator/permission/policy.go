@@ -73,7 +73,7 @@ func New(o Options) (*Policy, error) {
 	at.dirs = append(at.dirs, at.absolutePath(o.CWD))
 	for _, d := range o.AdditionalDirs {
 		if at.absolutePath(d.Path) != at.dirs[0] {
-			at.add(d)
+			at.addDirectory(d)
 		}
 	}
 	p := &Policy{opts: o, judge: judge{mode: mode, resolver: at, rules: &ruleset{resolver: at}}}

@@ -145,7 +145,7 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 			}
 		case "addDirectories":
 			for _, d := range u.Directories {
-				p.resolver.add(Directory{d, cmp.Or(u.Destination, "session")})
+				p.resolver.addDirectory(Directory{d, cmp.Or(u.Destination, "session")})
 			}
 		case "removeDirectories":
 			added := slices.DeleteFunc(p.resolver.dirs[1:], func(dir string) bool {

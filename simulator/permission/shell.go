@@ -40,7 +40,7 @@ func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 		return nil
 	}
 	v := c.decideShell()
-	if v.Behavior != Ask || v.Message == needsApproval || v.ReasonType == "rule" {
+	if v.Behavior != Ask || v.Message == needsApprovalText || v.ReasonType == "rule" {
 		return nil
 	}
 	if v.ReasonType == "subcommandResults" && !c.script.IsPipeline {
@@ -158,7 +158,7 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	}
 	switch {
 	case len(refused) == 0 && c.script.IsOpaque:
-		return c.verdictFor(*approvalWithoutSuggestions(needsApproval))
+		return c.verdictFor(*approvalWithoutSuggestions(needsApprovalText))
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byRule:
 		return c.allowByRule()
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.judge.mode == protocol.ModeAuto:
@@ -168,7 +168,7 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	case len(refused) == 1 && refused[0].approval != nil && !c.script.IsPipeline:
 		return c.verdictFor(*refused[0].approval)
 	case len(parts) == 1:
-		q := *unclearApproval(needsApproval)
+		q := *unclearApproval(needsApprovalText)
 		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command))
 		return c.verdictFor(q)
 	}

@@ -49,7 +49,7 @@ func (c *call) verdictFor(q approval) Verdict {
 		v.Decision.ReasonCode = q.code
 	case q.reasonType == "safetyCheck":
 		v.Decision.ReasonCode = q.reasonType
-	case q.message == needsApproval:
+	case q.message == needsApprovalText:
 		v.Decision.ReasonCode = missNoRule
 	}
 	return v
@@ -302,8 +302,8 @@ func (c *call) denialEvent(message, reasonType, reason string) *protocol.Permiss
 
 func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "', '") }
 
-// needsApproval is the message of the question about a command if no check has another one.
-const needsApproval = "This command requires approval"
+// needsApprovalText is the message of the question about a command if no check has another one.
+const needsApprovalText = "This command requires approval"
 
 // unclearApproval returns a question with the reason as its message and an empty list of suggestions.
 func unclearApproval(reason string) *approval {
@@ -332,7 +332,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 		return approvalWithoutSuggestions("This command uses shell operators that require approval for safety").withCode(missOperators)
 	case shellcmd.Background:
 		if !harmless {
-			return approvalWithoutSuggestions(needsApproval)
+			return approvalWithoutSuggestions(needsApprovalText)
 		}
 		q := approvalWithoutSuggestions("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
 		q.reasonType, q.safety, q.circuitBreaker = "safetyCheck", protocol.SafetyDangerous, "backgroundOperator"

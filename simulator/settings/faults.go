@@ -24,7 +24,7 @@ func (f Fault) String() string {
 // Report formats faults as the real CLI prints them on stderr with text output, with our own explanations; empty means
 // no faults.
 func Report(faults []Fault) string {
-	said := report(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
+	said := formatReport(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
 		"variables that they set before may stay:", "These settings entries were skipped; the rest of each source is in effect:")
 	if said == "" {
 		return ""
@@ -34,11 +34,11 @@ func Report(faults []Fault) string {
 
 // ReportByFile is like Report, but uses the wording of older versions, which mention only files.
 func ReportByFile(faults []Fault) string {
-	return report(faults, "These settings files did not load, so nothing in them is in effect, hooks and permission rules among it, "+
+	return formatReport(faults, "These settings files did not load, so nothing in them is in effect, hooks and permission rules among it, "+
 		"until what is listed is mended:", "These settings entries were skipped; the rest of each file is in effect:")
 }
 
-func report(faults []Fault, whole, entries string) string {
+func formatReport(faults []Fault, whole, entries string) string {
 	var b strings.Builder
 	group := func(whole bool, head string) {
 		said := map[string]int{}
@@ -85,7 +85,7 @@ func invalidFileFaults(bad []string, file map[string]any) []Fault {
 }
 
 // invalidValueFaults reports why a value is not valid for a key. It finds the expected type by trying out values.
-func invalidValueFaults(key string, valid check, v any) []Fault {
+func invalidValueFaults(key string, valid validator, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
 		return permissionFaults(object)
 	}
@@ -390,7 +390,7 @@ func hookFaults(v any) (first, second []Fault) {
 	for _, known := range claudecode.HookEvents() {
 		event := known.Name
 		value, there := events[event]
-		if !known.CanGuardPermissions || !there || validGroups(value) {
+		if !known.CanGuardPermissions || !there || validMatchers(value) {
 			continue
 		}
 		key := "hooks." + event

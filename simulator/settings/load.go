@@ -37,7 +37,7 @@ func Load(o Options) (Settings, error) {
 		if err != nil {
 			return Settings{}, err
 		}
-		s.add(layer)
+		s.addLayer(layer)
 	}
 	if err := s.addManaged(o); err != nil {
 		return Settings{}, err
@@ -78,7 +78,7 @@ func (s *Settings) addFile(o Options, file Layer) {
 		return
 	}
 	file.Raw = raw
-	s.add(file)
+	s.addLayer(file)
 }
 
 // flagLayer returns --settings merged with the settings of the host.
@@ -135,8 +135,8 @@ func (o Options) flagFile() (Layer, error) {
 	return layer, nil
 }
 
-// add validates a layer and merges it over the previous ones. An invalid layer is skipped and reported.
-func (s *Settings) add(layer Layer) {
+// addLayer validates a layer and merges it over the previous ones. An invalid layer is skipped and reported.
+func (s *Settings) addLayer(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
 	var value any
 	if err := json.Unmarshal(layer.Raw, &value); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// check validates a JSON value.
-type check func(v any) bool
+// validator validates a JSON value.
+type validator func(v any) bool
 
 // invalidKeys returns the keys of a file with values that the CLI rejects, in the order of its schema as far as that is
 // known. One such key makes the CLI ignore the whole file; unknown keys are allowed (observed with 2.1.329).
@@ -40,11 +40,11 @@ func faultRank(key string) int {
 
 // knownKeys returns a check for each key that the CLI validates. Keys for which it tolerates faults (theme, viewMode,
 // effortLevel, the lists of MCP servers …) are not included.
-func knownKeys() map[string]check {
-	checks := map[string]check{
+func knownKeys() map[string]validator {
+	checks := map[string]validator{
 		"$schema":                 isText,
-		"attribution":             anyOf(isBool, checkObject(map[string]check{"commit": isText, "pr": isText})),
-		"autoMode":                checkObject(map[string]check{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
+		"attribution":             anyOf(isBool, checkObject(map[string]validator{"commit": isText, "pr": isText})),
+		"autoMode":                checkObject(map[string]validator{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
 		"autoUpdatesChannel":      oneOf("latest", "stable"),
 		"blockedMarketplaces":     allowNull(listOf(isObject)),
 		"cleanupPeriodDays":       isPositiveInteger,
@@ -52,28 +52,28 @@ func knownKeys() map[string]check {
 		"disableAutoMode":         allowNull(oneOf("disable")),
 		"enabledPlugins":          mapOf(anyOf(isBool, listOf(isText))),
 		"feedbackSurveyRate":      isFraction,
-		"fileSuggestion":          requireFields(checkObject(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"fileSuggestion":          requireFields(checkObject(map[string]validator{"type": oneOf("command"), "command": isText}), "type", "command"),
 		"forceLoginOrgUUID":       anyOf(isText, listOf(isText)),
 		"modelOverrides":          mapOf(isText),
 		"pluginConfigs":           mapOf(isObject),
-		"remote":                  checkObject(map[string]check{"defaultEnvironmentId": isText}),
-		"spinnerVerbs":            requireFields(checkObject(map[string]check{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
-		"statusLine":              requireFields(checkObject(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"remote":                  checkObject(map[string]validator{"defaultEnvironmentId": isText}),
+		"spinnerVerbs":            requireFields(checkObject(map[string]validator{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
+		"statusLine":              requireFields(checkObject(map[string]validator{"type": oneOf("command"), "command": isText}), "type", "command"),
 		"strictKnownMarketplaces": allowNull(listOf(isObject)),
 		"tui":                     oneOf("default", "fullscreen"),
-		"worktree":                checkObject(map[string]check{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
+		"worktree":                checkObject(map[string]validator{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
 		"hooks":                   validGuardHooks,
-		"permissions": checkObject(map[string]check{
+		"permissions": checkObject(map[string]validator{
 			"allow": isList, "deny": isList, "ask": isList, "additionalDirectories": listOf(isText),
 			"defaultMode":                  oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"),
 			"disableBypassPermissionsMode": oneOf("disable"), "disableAutoMode": oneOf("disable"),
 		}),
-		"sandbox": checkObject(map[string]check{
+		"sandbox": checkObject(map[string]validator{
 			"enabled": isBool, "failIfUnavailable": isBool, "autoAllowBashIfSandboxed": isBool, "network": isObject, "filesystem": isObject,
 			"excludedCommands": listOf(isText),
 		}),
 	}
-	set := func(c check, names ...string) {
+	set := func(c validator, names ...string) {
 		for _, name := range names {
 			checks[name] = c
 		}
@@ -110,24 +110,24 @@ func isFraction(v any) bool {
 	return ok && n >= 0 && n <= 1
 }
 
-func allowNull(c check) check { return func(v any) bool { return v == nil || c(v) } }
+func allowNull(c validator) validator { return func(v any) bool { return v == nil || c(v) } }
 
-func oneOf(texts ...string) check {
+func oneOf(texts ...string) validator {
 	return func(v any) bool { text, ok := v.(string); return ok && slices.Contains(texts, text) }
 }
 
-func anyOf(checks ...check) check {
-	return func(v any) bool { return slices.ContainsFunc(checks, func(c check) bool { return c(v) }) }
+func anyOf(checks ...validator) validator {
+	return func(v any) bool { return slices.ContainsFunc(checks, func(c validator) bool { return c(v) }) }
 }
 
-func listOf(c check) check {
+func listOf(c validator) validator {
 	return func(v any) bool {
 		list, ok := v.([]any)
 		return ok && !slices.ContainsFunc(list, func(v any) bool { return !c(v) })
 	}
 }
 
-func mapOf(c check) check {
+func mapOf(c validator) validator {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
 		for _, value := range object {
@@ -138,7 +138,7 @@ func mapOf(c check) check {
 }
 
 // checkObject returns a check for objects that validates these fields if they are present.
-func checkObject(fields map[string]check) check {
+func checkObject(fields map[string]validator) validator {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
 		for key, valid := range fields {
@@ -151,7 +151,7 @@ func checkObject(fields map[string]check) check {
 }
 
 // requireFields returns a check for objects that have these fields and pass c.
-func requireFields(c check, keys ...string) check {
+func requireFields(c validator, keys ...string) validator {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
 		for _, key := range keys {
@@ -167,7 +167,7 @@ func requireFields(c check, keys ...string) check {
 func validGuardHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {
-		if isGuardEvent(event) && !validGroups(value) {
+		if isGuardEvent(event) && !validMatchers(value) {
 			return false
 		}
 	}
@@ -178,12 +178,12 @@ func validGuardHooks(v any) bool {
 // the whole file.
 func isGuardEvent(event string) bool { return claudecode.HookEventNamed(event).CanGuardPermissions }
 
-func validGroups(v any) bool {
-	return listOf(requireFields(checkObject(map[string]check{"matcher": isText, "hooks": listOf(validHook)}), "hooks"))(v)
+func validMatchers(v any) bool {
+	return listOf(requireFields(checkObject(map[string]validator{"matcher": isText, "hooks": listOf(validHook)}), "hooks"))(v)
 }
 
 func validHook(v any) bool {
-	hook := requireFields(checkObject(map[string]check{
+	hook := requireFields(checkObject(map[string]validator{
 		"type": oneOf(hookKinds()...), "command": isText, "prompt": isText, "url": isText,
 		"server": isText, "tool": isText, "timeout": func(v any) bool { n, ok := v.(float64); return ok && n > 0 },
 	}), "type")

@@ -156,7 +156,7 @@ func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 	}
 	if s.options.Ordered && t.Kind == KindAgent && !s.closed {
 		s.waitingAgents = append(s.waitingAgents, run)
-		s.signal()
+		s.signalReady()
 		return
 	}
 	go run()
@@ -168,7 +168,7 @@ func (s *Set) finishTask(t *Task) {
 	if s.options.Ordered && t.Kind == KindAgent {
 		s.agentRunning = false
 	}
-	s.signal()
+	s.signalReady()
 }
 
 // Stop cancels the context of a running task. This kills a command, while an agent itself reports its end. Stop
@@ -276,7 +276,7 @@ func (s *Set) MarkLaunched() {
 	defer s.mu.Unlock()
 	if s.isLaunching {
 		s.isLaunching = false
-		s.signal()
+		s.signalReady()
 	}
 }
 
@@ -419,10 +419,10 @@ func (s *Set) queueEvents(t *Task, behind bool, events ...protocol.Event) {
 		s.queue = append(s.queue, queuedEvent{ev, t, behind, t.interrupted})
 	}
 	t.unshownEvents += len(events)
-	s.signal()
+	s.signalReady()
 }
 
-func (s *Set) signal() {
+func (s *Set) signalReady() {
 	select {
 	case s.ready <- struct{}{}:
 	default:

@@ -117,7 +117,7 @@ func (t *Task) addWait(n int) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.waitCount += n
-	t.set.signal()
+	t.set.signalReady()
 }
 
 // WaitShown waits until all posted events have been shown, so that later ones follow them; it also returns when ctx
@@ -181,7 +181,7 @@ func (t *Task) Write(p []byte) (int, error) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	if t.OutputFile != "" && t.out == nil && t.outErr == nil {
-		t.out, t.outErr = create(t.OutputFile)
+		t.out, t.outErr = createOutputFile(t.OutputFile)
 	}
 	if t.out != nil && t.outErr == nil {
 		_, t.outErr = t.out.Write(p)
@@ -189,7 +189,7 @@ func (t *Task) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func create(path string) (*os.File, error) {
+func createOutputFile(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (t *Task) ReportEvent(text string) {
 		return
 	}
 	s.notices = append(s.notices, Notification{Text: t.notifyEvent(text), Origin: runOrigin("")})
-	s.signal()
+	s.signalReady()
 }
 
 func (t *Task) notifyEvent(text string) string {

@@ -159,9 +159,9 @@ func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 	if !isAgent {
 		return nil // another kind of task
 	}
-	id := text(ev.Fields, "task_id")
-	meta := newAgent(text(ev.Fields, "subagent_type"), text(ev.Fields, "description"), text(ev.Fields, "tool_use_id"))
-	meta.SpawnDepth, meta.Parent = depth, text(ev.Fields, "parent_task_id")
+	id := fieldText(ev.Fields, "task_id")
+	meta := newAgent(fieldText(ev.Fields, "subagent_type"), fieldText(ev.Fields, "description"), fieldText(ev.Fields, "tool_use_id"))
+	meta.SpawnDepth, meta.Parent = depth, fieldText(ev.Fields, "parent_task_id")
 	if a.meta == nil {
 		a.meta = map[string]*agentMeta{}
 	}
@@ -171,7 +171,7 @@ func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 
 // recordEnd records that a sub-agent has finished.
 func (a *agentTranscripts) recordEnd(ev *protocol.System) error {
-	id := text(ev.Fields, "task_id")
+	id := fieldText(ev.Fields, "task_id")
 	meta := a.meta[id]
 	if meta == nil || meta.Finished {
 		return nil
@@ -193,7 +193,7 @@ func fieldValue(fields []protocol.Field, key string) any {
 	return nil
 }
 
-func text(fields []protocol.Field, key string) string {
+func fieldText(fields []protocol.Field, key string) string {
 	value, _ := fieldValue(fields, key).(string)
 	return value
 }

@@ -25,12 +25,12 @@ type conversation struct {
 // hasStarted reports whether the main conversation has a line.
 func (th *conversation) hasStarted() bool { return th.leaves[""] != "" }
 
-// dir returns the directory for other files of the session.
-func (th *conversation) dir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
+// filesDir returns the directory for other files of the session.
+func (th *conversation) filesDir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
 
 // agentPath returns the path of a sub-agent's transcript (spec: cli-contract 8.2).
 func (th *conversation) agentPath(id string) string {
-	return filepath.Join(th.dir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
+	return filepath.Join(th.filesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
 // promptOf returns the prompt id of an event. Unless the text was injected, it is also the prompt id of the following

@@ -124,7 +124,7 @@ func (l *sessionLabels) recordTools(ev *protocol.Assistant, offered RequestConte
 	}
 	added := false
 	for _, name := range ev.Final.Calls {
-		added = offered.has(name) && l.addTool(name) || added
+		added = offered.hasTool(name) && l.addTool(name) || added
 	}
 	return added
 }

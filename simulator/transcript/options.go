@@ -92,8 +92,8 @@ type RequestContext struct {
 	VendorAPI bool
 }
 
-// has reports whether the model has a tool, by name. It returns false for an empty context.
-func (c RequestContext) has(name string) bool {
+// hasTool reports whether the model has a tool, by name. It returns false for an empty context.
+func (c RequestContext) hasTool(name string) bool {
 	return c.Tools == nil || slices.Contains(c.Deferred, name) ||
 		slices.ContainsFunc(c.Tools, func(t protocol.Tool) bool { return t.Name == name })
 }
@@ -161,8 +161,8 @@ func (e *AmbiguousTitleError) Error() string {
 		e.Title, len(e.Sessions), strings.Join(e.Sessions, "\n  "))
 }
 
-// find returns the path of the transcript to resume; empty means a new session.
-func (o Options) find() (string, error) {
+// findTranscript returns the path of the transcript to resume; empty means a new session.
+func (o Options) findTranscript() (string, error) {
 	switch {
 	case o.Resume != "":
 		return o.findResume()

@@ -93,12 +93,12 @@ func parseTranscript(data []byte) *parsedTranscript {
 		if len(line) == 0 || json.Unmarshal(line, &keys) != nil || keys == nil {
 			continue
 		}
-		t.add(line, keys)
+		t.addLine(line, keys)
 	}
 	return t
 }
 
-func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
+func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage) {
 	e := entry{raw: line}
 	decodeKey(keys, "type", &e.kind)
 	decodeKey(keys, "uuid", &e.uuid)
@@ -118,7 +118,7 @@ func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 		e.isResult = hasToolResult(message.Content)
 		decodeKey(keys, "toolEndsTurn", &e.isLastMessage)
 		e.isPrompt = !result && !meta && !summary && !e.isSidechain && !e.isResult
-		t.count(e, keys)
+		t.countPrompt(e, keys)
 		if summary {
 			clear(t.readFiles)
 		}
@@ -213,8 +213,8 @@ func textsOf(content json.RawMessage) []string {
 	return []string{text}
 }
 
-// count counts the prompts. If prompts are numbered, only the numbers count.
-func (t *parsedTranscript) count(e entry, keys map[string]json.RawMessage) {
+// countPrompt counts an entry that is a prompt. If a line has the number of its prompt, that number becomes the count.
+func (t *parsedTranscript) countPrompt(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch decodeKey(keys, "turnPosition", &at); {
 	case at.TurnIndex > 0:

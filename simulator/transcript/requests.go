@@ -102,8 +102,8 @@ func (l *requestLog) inputOf(agentID string) *modelInput {
 	return c
 }
 
-// observe records the part of a line that is sent to the model.
-func (l *requestLog) observe(value any) {
+// addLine records the part of a line that is sent to the model.
+func (l *requestLog) addLine(value any) {
 	switch line := value.(type) {
 	case protocol.UserLine:
 		l.inputOf(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == noticeOrigin)
@@ -303,7 +303,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 		return nil
 	}
 	for _, value := range l.conversation.writer.valuesSinceRequest {
-		l.observe(value)
+		l.addLine(value)
 	}
 	l.conversation.writer.valuesSinceRequest = nil
 	var now RequestContext

@@ -98,7 +98,7 @@ func connectionCode(message string) string {
 func (r *recorder) recordSystem(ev *protocol.System) error {
 	switch ev.Subtype {
 	case "session_title_changed":
-		return r.setTitle(text(ev.Fields, "title"))
+		return r.setTitle(fieldText(ev.Fields, "title"))
 	case "informational":
 		if ev.StreamOnly {
 			return nil
@@ -106,7 +106,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		e := r.conversation.newEnvelope("", ev.UUID, "")
 		return r.lines.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
-			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
+			Content: fieldText(ev.Fields, "content"), Level: fieldText(ev.Fields, "level"),
 			PreventContinuing: fieldValue(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineTrailer: e.LineTrailer,
 		})
 	case "model_fallback": // its line is written after the next request
@@ -118,7 +118,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	case "task_started":
 		return r.agents.recordStart(ev)
 	case "task_notification":
-		if err := r.recordSnapshot(text(ev.Fields, "task_id")); err != nil {
+		if err := r.recordSnapshot(fieldText(ev.Fields, "task_id")); err != nil {
 			return err
 		}
 		return r.agents.recordEnd(ev)
@@ -137,8 +137,8 @@ func (r *recorder) linesBefore(agentID string, ev *protocol.Assistant) []any {
 	e := r.conversation.newEnvelope("", changed.UUID, "")
 	return append(lines, protocol.FallbackLine{
 		LineHead: e.LineHead, Type: "system", Subtype: changed.Subtype, SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
-		Content: text(changed.Fields, "content"), Trigger: text(changed.Fields, "trigger"), Original: text(changed.Fields, "original_model"),
-		Fallback: text(changed.Fields, "fallback_model"), Level: "warning", LineTrailer: e.LineTrailer,
+		Content: fieldText(changed.Fields, "content"), Trigger: fieldText(changed.Fields, "trigger"), Original: fieldText(changed.Fields, "original_model"),
+		Fallback: fieldText(changed.Fields, "fallback_model"), Level: "warning", LineTrailer: e.LineTrailer,
 	})
 }
 

@@ -56,7 +56,7 @@ func Open(o Options) (*Transcript, error) {
 	}
 	th := &conversation{options: o, writer: transcriptWriter{isDisabled: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptLines()}}
 	s := &Transcript{conversation: th, recorder: newRecorder(th)}
-	path, err := o.find()
+	path, err := o.findTranscript()
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (s *Transcript) Path() string { return s.conversation.path }
 
 // ToolResultsDir returns the directory for large tool results. It may not exist yet.
 func (s *Transcript) ToolResultsDir() string {
-	return filepath.Join(s.conversation.dir(), "tool-results")
+	return filepath.Join(s.conversation.filesDir(), "tool-results")
 }
 
 // HistoryDir returns the directory for copies of changed files; empty if none are kept. It may not exist yet.

@@ -34,11 +34,11 @@ func Bash(c *Commands) tool.Tool {
 			}
 			return blockSleep(in)
 		}),
-		Run: tool.TypedWithCall(c, run),
+		Run: tool.TypedWithCall(c, runBash),
 	}
 }
 
-func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) protocol.ToolResult {
+func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) protocol.ToolResult {
 	if refusal := blockSleep(in); refusal != nil {
 		return *refusal
 	}

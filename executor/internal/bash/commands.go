@@ -68,8 +68,8 @@ func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
 func (c *Commands) timeout(in bashInput) time.Duration {
 	ms, most := defaultBackgroundMS, maxBackgroundMS
 	if !in.RunInBackground {
-		ms = cmp.Or(c.milliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
-		most = max(ms, cmp.Or(c.milliseconds("BASH_MAX_TIMEOUT_MS"), maxTimeoutMS))
+		ms = cmp.Or(c.envMilliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
+		most = max(ms, cmp.Or(c.envMilliseconds("BASH_MAX_TIMEOUT_MS"), maxTimeoutMS))
 	}
 	if in.Timeout != nil && *in.Timeout > 0 {
 		ms = int(*in.Timeout)
@@ -77,7 +77,7 @@ func (c *Commands) timeout(in bashInput) time.Duration {
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
-func (c *Commands) milliseconds(key string) int {
+func (c *Commands) envMilliseconds(key string) int {
 	n, err := strconv.Atoi(c.options.Shell.Getenv(key))
 	if err != nil {
 		return 0

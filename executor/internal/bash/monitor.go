@@ -101,7 +101,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 			}
 			close(m.lines)
 		}()
-		return m.watch(ctx)
+		return m.reportLines(ctx)
 	})
 	return tool.Text(fmt.Sprintf("Monitor started (task %s, expires in %s unless the source ends first; you get one notice at expiry — re-arm if "+
 		"you still need the watch). You will be notified on each event. Keep working — do not poll or sleep. Events may arrive while you are "+
@@ -135,8 +135,8 @@ func (m *watcher) Write(p []byte) (int, error) {
 	}
 }
 
-// watch reports the lines in batches until the command exits.
-func (m *watcher) watch(ctx context.Context) task.End {
+// reportLines reports the lines in batches until the command exits.
+func (m *watcher) reportLines(ctx context.Context) task.End {
 	var batch []string
 	var due <-chan time.Time
 	reported := 0

@@ -225,7 +225,7 @@ func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResul
 	r.task = r.commands.options.Tasks.Start(r.info)
 	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
 		if err != nil {
-			return task.End{Status: task.StatusFailed, Summary: r.summary() + "could not be started: " + err.Error()}
+			return task.End{Status: task.StatusFailed, Summary: r.summaryPrefix() + "could not be started: " + err.Error()}
 		}
 		return r.waitInBackground(ctx, r.limit)
 	})
@@ -238,7 +238,7 @@ func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResul
 func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(limit)
-	end := task.End{Status: task.StatusKilled, Summary: r.summary() + "was stopped"}
+	end := task.End{Status: task.StatusKilled, Summary: r.summaryPrefix() + "was stopped"}
 	select {
 	case <-r.done:
 		return r.taskEnd(r.cmd.End())
@@ -252,7 +252,7 @@ func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Durati
 	return end
 }
 
-func (r *runningCommand) summary() string {
+func (r *runningCommand) summaryPrefix() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
@@ -260,9 +260,9 @@ func (r *runningCommand) summary() string {
 func (r *runningCommand) taskEnd(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {
-		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.summary(), code)}
+		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.summaryPrefix(), code)}
 	}
-	return task.End{Status: task.StatusCompleted, Summary: r.summary() + "completed (exit code 0)"}
+	return task.End{Status: task.StatusCompleted, Summary: r.summaryPrefix() + "completed (exit code 0)"}
 }
 
 // commandResult returns the result of a command that exited with code. out contains the fields that are already set.

@@ -22,15 +22,15 @@ func Stop(c *Commands) tool.Tool {
 		Description: "Stops a background task.",
 		Input:       tool.Object(tool.Optional("task_id", tool.String("Id of the task")), tool.Optional("shell_id", tool.String("Id of the task, from older clients"))),
 		Check: tool.TypedCheck(c, func(_ context.Context, c *Commands, in stopInput) *protocol.ToolResult {
-			_, refusal := c.find(in)
+			_, refusal := c.findTask(in)
 			return refusal
 		}),
-		Run: tool.TypedRun(c, stop),
+		Run: tool.TypedRun(c, runStop),
 	}
 }
 
-// find returns the task to stop. The second result explains why it cannot be stopped.
-func (c *Commands) find(in stopInput) (task.Info, *protocol.ToolResult) {
+// findTask returns the task to stop. The second result explains why it cannot be stopped.
+func (c *Commands) findTask(in stopInput) (task.Info, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
 		return task.Info{}, new(tool.Refuse(format, args...))
 	}
@@ -48,8 +48,8 @@ func (c *Commands) find(in stopInput) (task.Info, *protocol.ToolResult) {
 	return info, nil
 }
 
-func stop(_ context.Context, c *Commands, in stopInput) protocol.ToolResult {
-	info, refusal := c.find(in)
+func runStop(_ context.Context, c *Commands, in stopInput) protocol.ToolResult {
+	info, refusal := c.findTask(in)
 	if refusal != nil {
 		return *refusal
 	}

@@ -68,11 +68,11 @@ func Edit(f *Files) tool.Tool {
 			renamed = shortKeys(in) || renamed
 			return "", renamed && (withReplaceAll(in) || renamed)
 		},
-		Check: check(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
+		Check: typedCheck(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
 			_, refusal := f.planEdit(in)
 			return refusal
 		}),
-		Run: run(f, runEdit),
+		Run: typedRun(f, runEdit),
 	}
 }
 

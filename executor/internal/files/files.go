@@ -78,12 +78,13 @@ func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
 	return &Files{f.options, f.agents.seen[agent.ID], f.agents}
 }
 
-// run and check create the functions of a tool. They pass the Files of the caller: the session or a sub-agent.
-func run[In any](f *Files, do func(context.Context, *Files, In) protocol.ToolResult) tool.Run {
+// typedRun and typedCheck create the functions of a tool. They pass the Files of the caller: the session or a
+// sub-agent.
+func typedRun[In any](f *Files, do func(context.Context, *Files, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *Files, in In) protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
 
-func check[In any](f *Files, do func(context.Context, *Files, In) *protocol.ToolResult) tool.Check {
+func typedCheck[In any](f *Files, do func(context.Context, *Files, In) *protocol.ToolResult) tool.Check {
 	return tool.TypedCheck(f, func(ctx context.Context, f *Files, in In) *protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
 }
 

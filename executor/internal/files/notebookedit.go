@@ -48,11 +48,11 @@ func NotebookEdit(f *Files) tool.Tool {
 			tool.Optional("cell_type", tool.String("Kind of cell; needed to insert", "code", "markdown")),
 			tool.Optional("edit_mode", tool.String("What to do (default replace)", "replace", "insert", "delete")),
 		),
-		Check: check(f, func(_ context.Context, f *Files, in notebookEditInput) *protocol.ToolResult {
+		Check: typedCheck(f, func(_ context.Context, f *Files, in notebookEditInput) *protocol.ToolResult {
 			_, refusal := f.planNotebook(&in)
 			return refusal
 		}),
-		Run: run(f, editNotebook),
+		Run: typedRun(f, editNotebook),
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// compile compiles a ripgrep pattern. It rewrites syntax that Go's engine does not support: repeated repetitions,
-// counts above 1000, ripgrep's word boundaries, and characters by number.
-func compile(pattern, flags string) (*regexp.Regexp, error) {
+// compilePattern compiles a ripgrep pattern. It rewrites syntax that Go's engine does not support: repeated
+// repetitions, counts above 1000, ripgrep's word boundaries, and characters by number.
+func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 	if flags != "" {
 		flags = "(?" + flags + ")"
 	}
@@ -52,7 +52,7 @@ func (d *patternRewriter) rewrite() {
 			if end == 0 {
 				end = escapeEnd(d.pattern, i)
 			}
-			d.writeItem(escape(d.pattern[i : end+1]))
+			d.writeItem(translateEscape(d.pattern[i : end+1]))
 			i = end
 		case '[':
 			end := min(classEnd(d.pattern, i), len(d.pattern)-1)
@@ -113,14 +113,14 @@ func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 		item = "(?:" + item + ")"
 	}
 	d.output.Reset()
-	d.output.WriteString(before + d.repetition(item, op))
+	d.output.WriteString(before + d.expandRepetition(item, op))
 	d.repeated = true
 	return end
 }
 
-// repetition returns an item with a repetition. If the count is too large for Go's engine, it repeats the item several
-// times.
-func (d *patternRewriter) repetition(item, op string) string {
+// expandRepetition returns an item with a repetition. If the count is too large for Go's engine, it repeats the item
+// several times.
+func (d *patternRewriter) expandRepetition(item, op string) string {
 	// the maximum count, and the maximum length of the result in bytes
 	const most, longest = 1000, 1 << 12
 	step := most
@@ -156,8 +156,8 @@ func (d *patternRewriter) repetition(item, op string) string {
 	return b.String() + ")"
 }
 
-// escape converts an escape sequence to the syntax of Go's engine.
-func escape(text string) string {
+// translateEscape converts an escape sequence to the syntax of Go's engine.
+func translateEscape(text string) string {
 	switch {
 	case wordBoundaryEnd(text, 0) > 0:
 		return `\b`

@@ -64,7 +64,7 @@ func (f *Finder) newGrep(in grepInput) (*grepSearch, *protocol.ToolResult) {
 		flags += "ms"
 	}
 	var err error
-	s.re, err = compile(in.Pattern, flags)
+	s.re, err = compilePattern(in.Pattern, flags)
 	if fault := patternErrorText(in.Pattern, err); fault != "" {
 		return nil, new(invalidPattern("%s", fault))
 	}

@@ -42,8 +42,8 @@ func Read(f *Files) tool.Tool {
 			tool.Optional("pages", tool.String("Pages of a PDF file, such as 1-5")),
 			tool.Optional("allow_large", tool.Boolean("Read the file although it is large")),
 		),
-		Check: check(f, checkReadable),
-		Run:   run(f, read),
+		Check: typedCheck(f, checkReadable),
+		Run:   typedRun(f, runRead),
 	}
 }
 
@@ -85,7 +85,7 @@ func similarNameHint(path string) string {
 	return ""
 }
 
-func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
+func runRead(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	data, err := readRegular(path)
 	switch {
@@ -133,5 +133,5 @@ func (f *Files) ReadLines(ctx context.Context, path string, first, lines int) pr
 		offset, limit := tool.Number(first), tool.Number(lines)
 		in.Offset, in.Limit = &offset, &limit
 	}
-	return read(ctx, f, in)
+	return runRead(ctx, f, in)
 }

@@ -159,7 +159,7 @@ func (s *grepSearch) render(m fileMatches) []string {
 	// index of the first line that is not shown yet
 	next := 0
 	for i, h := range m.hits {
-		from := max(next, h.number-clamp(before))
+		from := max(next, h.number-clampLines(before))
 		if i > 0 && from > next && s.hasContext() {
 			out = append(out, "--")
 		}
@@ -170,7 +170,7 @@ func (s *grepSearch) render(m fileMatches) []string {
 			out = append(out, s.formatLine(m, h.number, ":", l))
 		}
 		next = h.number + 1
-		last := min(h.number+clamp(after), len(m.lines)-1)
+		last := min(h.number+clampLines(after), len(m.lines)-1)
 		if i+1 < len(m.hits) {
 			last = min(last, m.hits[i+1].number-1)
 		}
@@ -181,7 +181,7 @@ func (s *grepSearch) render(m fileMatches) []string {
 	return out
 }
 
-func clamp(n tool.Number) int { return int(max(0, min(n, 1<<20))) }
+func clampLines(n tool.Number) int { return int(max(0, min(n, 1<<20))) }
 
 func (h matchedLine) matchedTexts(m fileMatches, onlyMatching bool) []string {
 	if !onlyMatching {

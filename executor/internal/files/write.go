@@ -50,8 +50,8 @@ func Write(f *Files) tool.Tool {
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameStringKey(in, "path", "file_path")
 		},
-		Check: check(f, checkWritable),
-		Run:   run(f, write),
+		Check: typedCheck(f, checkWritable),
+		Run:   typedRun(f, runWrite),
 	}
 }
 
@@ -76,7 +76,7 @@ func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolRes
 	return nil
 }
 
-func write(ctx context.Context, f *Files, in writeInput) protocol.ToolResult {
+func runWrite(ctx context.Context, f *Files, in writeInput) protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -120,7 +120,7 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, 
 	if s.options.Script != nil {
 		script = s.options.Script()
 	}
-	job, err := startWrapper(ctx, s.command(), file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
+	job, err := startWrapper(ctx, s.newCommand(), file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
 	if err != nil {
 		file.Close()
 		return nil, err
@@ -140,7 +140,7 @@ func (s *Shell) isClosed() bool {
 func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
 	// limit of standard error in bytes
 	const most = 1 << 20
-	o := proc.RunOptions{Command: s.command(), Tee: w, Limit: most}
+	o := proc.RunOptions{Command: s.newCommand(), Tee: w, Limit: most}
 	var res proc.Result
 	for _, sh := range shells() {
 		o.Path, o.Args = sh, []string{"-c", line}
@@ -162,9 +162,9 @@ func checkSystem(goos string) error {
 // shells returns the names of shells, in the order in which they are tried.
 func shells() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
-// command returns a command in the current directory or, if that no longer exists, in the directory to which the shell
-// returns.
-func (s *Shell) command() proc.Command {
+// newCommand returns a command in the current directory or, if that no longer exists, in the directory to which the
+// shell returns.
+func (s *Shell) newCommand() proc.Command {
 	s.mu.Lock()
 	dir, root := s.dir, s.startDir
 	s.mu.Unlock()
