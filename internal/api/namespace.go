@@ -17,7 +17,7 @@ type namespace struct {
 	mu                sync.Mutex
 	unknownKeys       map[string]bool // keys that were reported
 	journalLines      []journalLine   // the latest lines
-	droppedLines      int             // number of older lines
+	droppedLines      int             // number of older lines that were dropped
 	requests          int             // number of conversation requests
 	sideAnswers       int             // number of side answers, for their ids
 	summary           journal.Summary // facts about the conversations, for expectations and gates

@@ -80,7 +80,7 @@ type Command struct {
 	// is general-purpose.
 	RunsInAgent bool
 	Agent       string
-	// HiddenFromModel hides it from the model, HiddenFromUser from the user.
+	// HiddenFromModel hides the command from the model, HiddenFromUser from the user.
 	HiddenFromModel, HiddenFromUser bool
 	HasDescription                  bool // the front matter has a description
 	// Hooks are hooks, as in settings files, that become active when it is first used; nil means none.

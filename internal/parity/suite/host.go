@@ -100,7 +100,7 @@ func (h *host) respond(body any) {
 func (h *host) send(v any) {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // maps of strings and validated JSON
+		panic(err) // cannot happen: v contains only strings and valid JSON
 	}
 	_, _ = h.child.Stdin().Write(append(raw, '\n')) // an error shows as missing output
 }

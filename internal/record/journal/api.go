@@ -114,7 +114,7 @@ type Exchange struct {
 	Status int `json:"status"`
 	// Response is the message, assembled if it was streamed, or the error; absent if there was no response.
 	Response json.RawMessage `json:"response,omitempty"`
-	// MS is how long it took.
+	// MS is how long the request took.
 	MS float64 `json:"ms"`
 }
 

@@ -80,7 +80,7 @@ type Host struct {
 	StdinOpen bool `json:"stdin_open,omitempty"`
 	// Results is the number of results written by then.
 	Results int `json:"results,omitempty"`
-	// MS is how long it took.
+	// MS is the time from the withdrawal of the request to its answer; only for `answered_late`.
 	MS float64 `json:"ms,omitempty"`
 }
 

@@ -187,7 +187,7 @@ func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 	case string(rest) == "}":
 		return []byte("{}"), true
 	}
-	return rest, true // incomplete
+	return rest, true // the line is incomplete
 }
 
 var lineFields = sync.OnceValue(func() map[string]int {

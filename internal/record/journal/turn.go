@@ -107,7 +107,7 @@ type Result struct {
 	NumTurns int `json:"num_turns"`
 	// TerminalReason is the reason why the prompt ended.
 	TerminalReason string `json:"terminal_reason,omitempty"`
-	// APIStatus is the HTTP status of the failure that ended it.
+	// APIStatus is the HTTP status of the failure that ended the turn.
 	APIStatus int `json:"api_error_status,omitempty"`
 	// TotalCostUSD is the cost of the session so far, in US dollars.
 	TotalCostUSD float64 `json:"total_cost_usd"`

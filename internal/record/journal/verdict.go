@@ -23,7 +23,7 @@ type Finding struct {
 	Level string `json:"level" enum:"error,warn,info"`
 	// Text describes the problem.
 	Text string `json:"text"`
-	// Advice is how to fix it.
+	// Advice is how to fix the problem.
 	Advice string `json:"advice,omitempty"`
 	// File is the file that the finding is about.
 	File string `json:"file,omitempty"`
@@ -31,9 +31,9 @@ type Finding struct {
 	Line int `json:"line,omitempty"`
 	// Server is the MCP server that the finding is about.
 	Server string `json:"server,omitempty"`
-	// Time is when it was observed; absent if it is the time of the line.
+	// Time is when the problem was observed; absent if it is the time of the line.
 	Time string `json:"seen,omitempty"`
-	// Process is the process in which it was observed; absent if it is the process of the line.
+	// Process is the process in which the problem was observed; absent if it is the process of the line.
 	Process int `json:"process,omitempty"`
 }
 
