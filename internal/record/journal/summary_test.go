@@ -51,7 +51,7 @@ times = 1
 	for _, j := range s.Check(x) {
 		got = append(got, j.Actual)
 	}
-	if diff := cmp.Diff([]string{"", "one for two was retried once", "one for three was retried once"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"", "a request for two was retried once", "a request for three was retried once"}, got); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]journal.GateState{{Name: "g", Reached: true}, {Name: "h", Reached: true, Waiting: true}}, s.Gates()); diff != "" {
