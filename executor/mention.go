@@ -67,15 +67,15 @@ func FindMentions(prompt string, servers []string) []Mention {
 		if at > 1 && !strings.ContainsRune(" \t\r\n([{\"'`", rune(prompt[at-2])) {
 			continue
 		}
-		m, ok := mentionAt(prompt[at:], servers)
+		m, ok := parseMention(prompt[at:], servers)
 		if ok && !slices.ContainsFunc(all, func(o Mention) bool { return o.Server == m.Server && o.URI == m.URI }) {
 			all = append(all, m)
 		}
 	}
 }
 
-// mentionAt parses the mention that follows an `@`.
-func mentionAt(text string, servers []string) (m Mention, ok bool) {
+// parseMention parses the mention that follows an `@`.
+func parseMention(text string, servers []string) (m Mention, ok bool) {
 	for _, name := range servers {
 		if strings.HasPrefix(text, name+":") && len(name) >= len(m.Server) {
 			m.Server, ok = name, true

@@ -20,7 +20,7 @@ const (
 	readResourceDir = "ReadMcpResourceDirTool"
 )
 
-const noResources = "No resources found. MCP servers may still provide tools even if they have no resources."
+const noResourcesText = "No resources found. MCP servers may still provide tools even if they have no resources."
 
 // Resources is an executor with the tools that list and read resources of MCP servers. It has tools only while a
 // connected server has resources (spec: cli-observed 3). The caller starts and closes the manager.
@@ -159,7 +159,7 @@ func (r Resources) listAll(_ context.Context, in resourceInput) protocol.ToolRes
 		list = append(list, Resource{URI: res.URI, Name: res.Name, MIMEType: res.MIMEType, Description: res.Description, Server: res.Server})
 	}
 	if len(list) == 0 {
-		return protocol.ToolResult{Content: protocol.Content{Text: noResources}, Output: list}
+		return protocol.ToolResult{Content: protocol.Content{Text: noResourcesText}, Output: list}
 	}
 	return structuredResult(list)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-const toolSearch = "ToolSearch"
+const toolSearchName = "ToolSearch"
 
 // defaultMatches is the default value of max_results.
 const defaultMatches = 5
@@ -42,7 +42,7 @@ func DeferredByDefault(t protocol.Tool) bool {
 // Tools returns the definition of ToolSearch.
 func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
 	return []protocol.Tool{{
-		Name: toolSearch, ReadOnly: true,
+		Name: toolSearchName, ReadOnly: true,
 		Description: "Finds deferred tools and loads their definitions. The query is `select:Name,Name` for exact names, or words, " +
 			"of which those with a `+` in front must be part of the name.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
@@ -54,7 +54,7 @@ func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
 
 // Execute runs a search. For other tools the error is [ErrUnknownTool].
 func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
-	if call.Name != toolSearch {
+	if call.Name != toolSearchName {
 		return Result{}, ErrUnknownTool
 	}
 	query, limit, refused := decodeSearch(call)

@@ -339,7 +339,7 @@ func parseClaudeEntry(f *entryFields) (ServerConfig, *entryError) {
 		}
 	}
 	cfg := ServerConfig{Type: f.Text("type")}
-	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
+	if len(f.Problems) == 0 && !canonicalizeType(&cfg.Type) {
 		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
 	}
 	readTransport(f, &cfg)
@@ -358,8 +358,8 @@ func parseClaudeEntry(f *entryFields) (ServerConfig, *entryError) {
 	return cfg, nil
 }
 
-// knownType reports whether *t is a known transport, and replaces an alias by the canonical name.
-func knownType(t *string) bool {
+// canonicalizeType reports whether *t is a known transport, and replaces an alias by the canonical name.
+func canonicalizeType(t *string) bool {
 	switch *t {
 	case "":
 		*t = typeStdio
@@ -429,7 +429,7 @@ func parseEditorEntry(f *entryFields) (ServerConfig, *entryError) {
 	if cfg.Type == "" && f.Has("url") {
 		cfg.Type = typeHTTP
 	}
-	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
+	if len(f.Problems) == 0 && !canonicalizeType(&cfg.Type) {
 		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
 	}
 	readTransport(f, &cfg)
@@ -446,7 +446,7 @@ func ValidName(name string) bool { return strictName().MatchString(name) }
 func parseStrictEntry(f *entryFields) (ServerConfig, *entryError) {
 	on := true
 	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, IsLiteral: true}
-	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
+	if len(f.Problems) == 0 && !canonicalizeType(&cfg.Type) {
 		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server transport %q for "%%NAME%%"`, cfg.Type)}
 	}
 	readTransport(f, &cfg)

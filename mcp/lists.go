@@ -42,20 +42,20 @@ type PromptArgument struct {
 	Required    bool   `json:"required,omitempty"`
 }
 
-// maxName is the longest tool name that the API accepts.
-const maxName = 128
+// maxToolNameLength is the longest tool name that the API accepts.
+const maxToolNameLength = 128
 
 // CanonicalName returns mcp__server__tool with every character outside [A-Za-z0-9_-] replaced by an underscore. The
 // result cannot be split again, because names may contain double underscores.
 func CanonicalName(server, tool string) string {
-	return "mcp__" + normalise(server) + "__" + normalise(tool)
+	return "mcp__" + canonicalPart(server) + "__" + canonicalPart(tool)
 }
 
 // Command returns the slash command of a prompt. Unlike the name of a tool, it contains the unchanged name of the
 // prompt.
 func (p Prompt) Command() string { return CanonicalName(p.Server, "") + p.Name }
 
-func normalise(name string) string {
+func canonicalPart(name string) string {
 	const beyondUTF16 = 0xFFFF
 	var b strings.Builder
 	for _, r := range name {
@@ -227,8 +227,8 @@ func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.To
 		InputSchema: d.InputSchema, Annotations: d.Annotations,
 		Server: cfg.Name, ServerTitle: title, RawName: d.Name, ServerSource: cfg.Source,
 	}
-	if len(t.Name) > maxName {
-		return t, fmt.Sprintf("tool name %s is longer than %d characters", t.Name, maxName)
+	if len(t.Name) > maxToolNameLength {
+		return t, fmt.Sprintf("tool name %s is longer than %d characters", t.Name, maxToolNameLength)
 	}
 	var hints struct {
 		Title    string `json:"title"`

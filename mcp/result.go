@@ -182,11 +182,11 @@ func (v resultView) replaceByPath(tool protocol.Tool, r protocol.ToolResult) pro
 	case r.Content.Blocks != nil:
 		text = indentedJSON(r.Content.Blocks)
 	}
-	size := withCommas(utf8.RuneCountInString(text)) + " characters"
+	size := formatThousands(utf8.RuneCountInString(text)) + " characters"
 	if lines := strings.Count(text, "\n") + 1; single && lines == 1 {
 		size += " across 1 line"
 	} else if single {
-		size += " across " + withCommas(lines) + " lines"
+		size += " across " + formatThousands(lines) + " lines"
 	}
 	refusal := "Error: result (" + size + ") exceeds maximum allowed tokens."
 	if path := v.saveText(tool, "", text); path != "" {
@@ -238,8 +238,8 @@ func indentedJSON(all []protocol.Block) string {
 	return b.String()
 }
 
-// withCommas formats a number with commas: 600,000.
-func withCommas(n int) string {
+// formatThousands formats a number with commas: 600,000.
+func formatThousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]

@@ -74,7 +74,7 @@ func (c *catalogue) find(name string) (protocol.Tool, bool) {
 func resolveError(name string, servers []*server) error {
 	qualified := strings.HasPrefix(name, "mcp__") || strings.Contains(name, "/")
 	for _, s := range servers {
-		if !strings.HasPrefix(name, "mcp__"+normalise(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {
+		if !strings.HasPrefix(name, "mcp__"+canonicalPart(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {
 			continue
 		}
 		switch st, _ := s.snapshot(); st.state {

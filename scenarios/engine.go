@@ -45,7 +45,7 @@ type Engine struct {
 	running        *activeResponse     // nil means no response to continue
 	unmetResults   []ExpectationResult // results that did not match the `expect` of their call
 	subagentScript *matchedRule        // the script of a sub-agent, which answers its first prompt; nil means that only rules answer
-	agents         agents
+	agents         subagentEngines
 
 	lastText           string      // text of the last reply with text
 	consecutiveNotices map[int]int // number of prompts written by the CLI that each rule has answered since the user's last prompt
@@ -186,7 +186,7 @@ func (e *Engine) addFailure(ctx context.Context, h *matchedRule, reply *Reply) e
 	if h.failure == nil {
 		return nil
 	}
-	f, err := failureOf(ctx, h.scope, h.failure)
+	f, err := renderFailure(ctx, h.scope, h.failure)
 	if err != nil {
 		return &ScriptError{h.ref, err}
 	}
@@ -403,9 +403,9 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 	}
 }
 
-// agents lists the engines of sub-agents, for [Engine.UnmetResults]. It has a lock because agents may start
+// subagentEngines lists the engines of sub-agents, for [Engine.UnmetResults]. It has a lock because agents may start
 // concurrently.
-type agents struct {
+type subagentEngines struct {
 	mu   sync.Mutex
 	list []*Engine
 }

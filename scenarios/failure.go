@@ -213,7 +213,7 @@ func (f *Failure) APIError() APIError {
 		return apiError(f.Status, "", f.Message)
 	case FailStreamError:
 		kind := cmp.Or(f.ErrorType, "overloaded_error")
-		return apiError(statusOf(kind), kind, f.Message)
+		return apiError(statusOfErrorType(kind), kind, f.Message)
 	default:
 		return apiError(f.Status, f.ErrorType, f.Message)
 	}
@@ -234,7 +234,7 @@ func apiError(status int, kind, message string) APIError {
 	return APIError{Status: status, Type: kind, Message: message}
 }
 
-func statusOf(kind string) int {
+func statusOfErrorType(kind string) int {
 	for status, known := range errorTypes() {
 		if known == kind {
 			return status

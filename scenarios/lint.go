@@ -43,12 +43,12 @@ const (
 	PlaceholderAnswer = "the answer is the placeholder that --accept wrote"
 )
 
-const noInput = "the tool %s has no input `"
+const noInputFormat = "the tool %s has no input `"
 
 // UnknownInput returns the unknown key from a message of [Lint] that a tool has no such input. For other messages, ok
 // is false.
 func UnknownInput(message, tool string) (key string, ok bool) {
-	rest, ok := strings.CutPrefix(message, fmt.Sprintf(noInput, tool))
+	rest, ok := strings.CutPrefix(message, fmt.Sprintf(noInputFormat, tool))
 	return strings.TrimSuffix(rest, "`"), ok
 }
 
@@ -233,7 +233,7 @@ func (l *linter) lintCall(p location, lists visibleLists, c *ToolCall) {
 	}
 	for key := range keys {
 		if !slices.Contains(known.keys, key) {
-			l.report(p.child("input", key), 0, diag.NameHint(key, known.keys), noInput+key+"`", c.Tool)
+			l.report(p.child("input", key), 0, diag.NameHint(key, known.keys), noInputFormat+key+"`", c.Tool)
 		}
 	}
 }
@@ -332,14 +332,14 @@ func (l *linter) lintIndices(p location, lists visibleLists, all []eval.ListInde
 	for _, x := range all {
 		switch {
 		case x.Name == "results" && x.Unconditional && (x.Value >= lists.results || -x.Value > lists.results):
-			l.report(p, x.Offset, "", "`results[%d]` does not exist here: %s", x.Value, priorResults(lists.results))
+			l.report(p, x.Offset, "", "`results[%d]` does not exist here: %s", x.Value, priorResultsText(lists.results))
 		case x.Name == "match" && lists.groups >= 0 && x.Value > lists.groups:
 			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.Value, plural(lists.groups, "group"))
 		}
 	}
 }
 
-func priorResults(n int) string {
+func priorResultsText(n int) string {
 	if n == 0 {
 		return "no calls come before it"
 	}
@@ -367,9 +367,9 @@ func (l *linter) lintServers() {
 // isCalled reports whether an answer may call a tool. It compares only the last part of the names, so it may return
 // true for another tool, but never misses a call. If no rule has an answer, it returns true.
 func (l *linter) isCalled(name string) bool {
-	want := lastPart(name)
+	want := bareToolName(name)
 	return len(l.s.Responses) == 0 && l.s.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.called, func(called string) bool {
-		have := lastPart(called)
+		have := bareToolName(called)
 		return matchesGlob(want, have) || matchesGlob(have, want)
 	})
 }
@@ -383,8 +383,8 @@ func matchesGlob(pattern, name string) bool {
 	return ok
 }
 
-// lastPart returns the name of a tool without its server. For an old name of a tool it returns the current name.
-func lastPart(name string) string {
+// bareToolName returns the name of a tool without its server. For an old name of a tool it returns the current name.
+func bareToolName(name string) string {
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	if i := strings.LastIndex(name, "__"); i >= 0 {
 		name = name[i+2:]

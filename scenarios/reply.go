@@ -213,7 +213,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 		return Reply{}, err
 	}
 	for _, f := range step.Frames {
-		f, err := frameOf(ctx, r.rule.scope, f)
+		f, err := renderFrame(ctx, r.rule.scope, f)
 		if err != nil {
 			return Reply{}, err
 		}
@@ -222,7 +222,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	r.awaitsResults = len(r.expected) > 0
 	if step.Failure != nil {
 		r.hasFailed = true
-		if reply.Failure, err = failureOf(ctx, r.rule.scope, step.Failure); err != nil {
+		if reply.Failure, err = renderFailure(ctx, r.rule.scope, step.Failure); err != nil {
 			return Reply{}, err
 		}
 	}
@@ -323,7 +323,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 		citations, err := sc.JSON(ctx, b.Citations)
 		return protocol.TextBlock{Type: "text", Text: text, Citations: citations}, err
 	case BlockRedacted, BlockServer:
-		return apiBlockOf(ctx, sc, b)
+		return buildAPIBlock(ctx, sc, b)
 	case BlockThinking:
 		text, err := sc.Text(ctx, b.Thinking)
 		return protocol.ThinkingBlock{Type: "thinking", Thinking: text}, err
@@ -335,13 +335,13 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 		r.expected = append(r.expected, expectedResult{at: b.at, tool: b.Tool, pattern: b.Expect})
 		return use, err
 	default:
-		return serverResultOf(ctx, sc, b, server)
+		return buildServerResult(ctx, sc, b, server)
 	}
 }
 
-// apiBlockOf builds redacted thinking or a server tool call. A call without an id gets an id that depends on its
+// buildAPIBlock builds redacted thinking or a server tool call. A call without an id gets an id that depends on its
 // position in the scenario.
-func apiBlockOf(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
+func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
 	if b.Type == BlockRedacted {
 		raw, err := protocol.Marshal(struct {
 			Type string `json:"type"`
@@ -367,7 +367,7 @@ func serverID(at string) string {
 	return fmt.Sprintf("srvtoolu_01%.11x", sum)
 }
 
-func serverResultOf(ctx context.Context, s *fill.Scope, b *Block, call string) (protocol.Block, error) {
+func buildServerResult(ctx context.Context, s *fill.Scope, b *Block, call string) (protocol.Block, error) {
 	content, err := s.JSON(ctx, b.Content)
 	if err != nil {
 		return nil, err
@@ -380,8 +380,8 @@ func serverResultOf(ctx context.Context, s *fill.Scope, b *Block, call string) (
 	return protocol.RawBlock{JSON: raw}, err
 }
 
-// callOf builds a tool call: it evaluates the templates and adds the canned result.
-func callOf(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, error) {
+// buildToolUse builds a tool call: it evaluates the templates and adds the canned result.
+func buildToolUse(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, error) {
 	use := protocol.ToolUse{Type: "tool_use", ID: c.ID, Name: c.Tool, Input: json.RawMessage("{}")}
 	if c.Input != nil {
 		input, err := s.JSON(ctx, c.Input)
@@ -407,8 +407,8 @@ func callOf(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, 
 	return use, nil
 }
 
-// frameOf returns a frame with evaluated templates.
-func frameOf(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
+// renderFrame returns a frame with evaluated templates.
+func renderFrame(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
 	var err error
 	if f.JSON != nil {
 		f.JSON, err = s.JSON(ctx, f.JSON)
@@ -422,7 +422,7 @@ func frameOf(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
 	return f, err
 }
 
-func failureOf(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, error) {
+func renderFailure(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, error) {
 	filled := *f
 	var err error
 	if filled.Message, err = s.Text(ctx, f.Message); err != nil {
@@ -455,7 +455,7 @@ func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
 
 // buildCall builds one call of a reply, with the script of its agent.
 func (r *activeResponse) buildCall(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
-	use, err := callOf(ctx, r.rule.scope, c)
+	use, err := buildToolUse(ctx, r.rule.scope, c)
 	if sub := r.subagentScript(c.Subagent); sub != nil {
 		if use.Script == nil {
 			use.Script = &protocol.CallScript{}

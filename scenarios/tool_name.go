@@ -20,13 +20,13 @@ func toolGlobs(name string) []string {
 // canonicalTool converts server/tool to the canonical name of the tool. Other names are returned unchanged.
 func canonicalTool(name string) string {
 	if server, tool, ok := strings.Cut(name, "/"); ok {
-		return "mcp__" + wordName(server) + "__" + wordName(tool)
+		return "mcp__" + plainToolPart(server) + "__" + plainToolPart(tool)
 	}
 	return name
 }
 
-// wordName replaces every character by "_", except word characters and hyphens.
-func wordName(s string) string {
+// plainToolPart replaces every character by "_", except word characters and hyphens.
+func plainToolPart(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (isWordByte(byte(r)) || r == '-') {
 			return r

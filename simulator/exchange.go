@@ -302,7 +302,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 	}
 	if f.Whole {
 		x.sim.history.failures[rule]++
-		x.out.emitInjected(failureSevered, true)
+		x.out.emitInjected(severedPrompt, true)
 		return nil
 	}
 	api := x.sim.describeFailure(f)

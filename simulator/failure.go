@@ -67,8 +67,8 @@ func (api apiFailure) Fallback() string {
 // failureMediaRemoved is the value of apiFailure.Connection if an image that the API cannot read was removed.
 const failureMediaRemoved = "media_removed"
 
-// failureSevered is the prompt that follows an interrupted reply of which the received part is kept.
-const failureSevered = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
+// severedPrompt is the prompt that follows an interrupted reply of which the received part is kept.
+const severedPrompt = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
 	"if nothing of it is left, answer the request from the start."
 
 const (

@@ -56,7 +56,7 @@ func jsonProblem(raw string) string {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return unendedProblem(text)
+		return incompleteProblem(text)
 	case err == nil:
 		return "Unable to parse JSON string" // there is more text after the value
 	case !ok:
@@ -79,8 +79,8 @@ func jsonProblem(raw string) string {
 	return fmt.Sprintf("Unrecognized token '%c'", first)
 }
 
-// unendedProblem returns what is missing at the end of an incomplete text.
-func unendedProblem(text string) string {
+// incompleteProblem returns what is missing at the end of an incomplete text.
+func incompleteProblem(text string) string {
 	if bytes.HasSuffix([]byte(text), []byte("{")) {
 		return "Expected '}'"
 	}

@@ -20,11 +20,11 @@ type option struct {
 	Label string `json:"label"`
 }
 
-type answers map[string]string
+type scriptedAnswers map[string]string
 
-func (a answers) tools() []tool.Tool { return []tool.Tool{askUserQuestionTool(a)} }
+func (a scriptedAnswers) tools() []tool.Tool { return []tool.Tool{askUserQuestionTool(a)} }
 
-func askUserQuestionTool(a answers) tool.Tool {
+func askUserQuestionTool(a scriptedAnswers) tool.Tool {
 	return tool.Tool{
 		Name:        "AskUserQuestion",
 		Description: "Asks the user up to four questions with given answers to choose from.",
@@ -69,7 +69,7 @@ type askOutput struct {
 
 // askUserQuestion returns the answers in the call, which a host adds, or the answers of the scenario. A question
 // without an answer stays unanswered (observed with 2.1.329).
-func askUserQuestion(_ context.Context, a answers, in askInput) protocol.ToolResult {
+func askUserQuestion(_ context.Context, a scriptedAnswers, in askInput) protocol.ToolResult {
 	questions, err := tool.Decode[[]question](in.Questions)
 	if err != nil {
 		return tool.Refuse("InputValidationError: AskUserQuestion failed due to the following issue:\n%v", err)

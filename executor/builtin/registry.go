@@ -24,7 +24,7 @@ type toolStates struct {
 	tasks     *checklist
 	planMode  *planTools
 	skills    Skills // nil means none
-	answers   answers
+	answers   scriptedAnswers
 }
 
 // allTools returns all tools, sorted by name, including those that are not simulated.

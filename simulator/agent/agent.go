@@ -110,7 +110,7 @@ func IsCall(name string) bool { return name == "Agent" || name == "Task" }
 // Tools returns no tools, because the built-in tools include the definitions.
 func (a *Agents) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
-type input struct {
+type agentInput struct {
 	Description  string  `json:"description"`
 	Prompt       string  `json:"prompt"`
 	SubagentType *string `json:"subagent_type"`
@@ -138,7 +138,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 }
 
 func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
-	var in input
+	var in agentInput
 	if err := json.Unmarshal(call.Input, &in); err != nil {
 		return executor.ResultOf(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))), nil
 	}
@@ -231,7 +231,7 @@ func failedResult(text string) executor.Result { return executor.ResultOf(protoc
 
 // runsInBackground reports whether the agent runs in the background, as set by the first of the input, the scenario,
 // and the agent type; the default is yes (spec: cli-contract 9.5).
-func runsInBackground(in input, def Definition, script *protocol.SubagentScript) bool {
+func runsInBackground(in agentInput, def Definition, script *protocol.SubagentScript) bool {
 	switch {
 	case in.Background != nil:
 		return *in.Background
@@ -320,7 +320,7 @@ func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRu
 	})
 	w := &agentRun{
 		agents: a, task: t, definition: def, caller: call.ID, call: call, started: a.now(), skill: skill.Name,
-		input: input{Description: skill.Description, Prompt: skill.Prompt, Model: skill.Model},
+		input: agentInput{Description: skill.Description, Prompt: skill.Prompt, Model: skill.Model},
 	}
 	a.mu.Lock()
 	w.isRunning = true

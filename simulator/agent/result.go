@@ -34,7 +34,7 @@ func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Strea
 		k.lastError = ev
 	}
 	if ev.Final != nil && ev.Message.ID != k.lastMessageID {
-		k.lastMessageID, k.lastUsage, k.firstPiece = ev.Message.ID, ev.Final.Usage, firstPiece(ev.Message.Content[0], stream)
+		k.lastMessageID, k.lastUsage, k.firstPiece = ev.Message.ID, ev.Final.Usage, firstPieceLength(ev.Message.Content[0], stream)
 	}
 }
 
@@ -66,9 +66,9 @@ func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	return u
 }
 
-// firstPiece returns the length of the first piece of a block that counts as output. Of reasoning, only the signature
-// counts.
-func firstPiece(b protocol.Block, stream scenarios.Stream) int {
+// firstPieceLength returns the length of the first piece of a block that counts as output. Of reasoning, only the
+// signature counts.
+func firstPieceLength(b protocol.Block, stream scenarios.Stream) int {
 	switch b := b.(type) {
 	case protocol.TextBlock:
 		return len(stream.Split(b.Text)[0])
@@ -104,7 +104,7 @@ func (c *callCounts) countCall(ev *protocol.ToolExecuted) {
 	if !undecided {
 		c.used = append(c.used, ev.Use.Name)
 	}
-	if nested, ok := ev.Result.Output.(output); ok {
+	if nested, ok := ev.Result.Output.(agentResult); ok {
 		c.used = append(c.used, nested.ToolsUsed...)
 	}
 	slices.Sort(c.used)
@@ -183,8 +183,8 @@ func describeActivity(use protocol.ToolUse, cwd, fallback string) string {
 	return fallback
 }
 
-// output is the tool_use_result of a finished agent; nil lists are omitted (spec: cli-shapes, Agent).
-type output struct {
+// agentResult is the tool_use_result of a finished agent; nil lists are omitted (spec: cli-shapes, Agent).
+type agentResult struct {
 	Status       string           `json:"status"`
 	Prompt       string           `json:"prompt"`
 	AgentID      string           `json:"agentId"`
@@ -241,7 +241,7 @@ func (w *agentRun) completedResult(end task.End) protocol.ToolResult {
 	if w.progress.lastResult.Subtype == maxTurnsSubtype {
 		notes++ // the sentence that replaces the report counts as a note
 	}
-	out := output{
+	out := agentResult{
 		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: sectionHash,
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
 		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.lastUsage, CanContinue: true,

@@ -24,7 +24,7 @@ type agentRun struct {
 	agents     *Agents
 	task       *task.Task
 	definition Definition
-	input      input
+	input      agentInput
 	script     *protocol.SubagentScript
 	model      string           // full name
 	call       protocol.ToolUse // the call that started it

@@ -59,7 +59,7 @@ func (c promptCommand) text(ctx context.Context, args string) (string, error) {
 	}
 	raw, err := c.servers.GetPrompt(ctx, c.definition.Server, c.definition.Name, given)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", errorName(err), err)
+		return "", fmt.Errorf("%s: %w", errorClassName(err), err)
 	}
 	var result struct {
 		Messages []struct {
@@ -91,8 +91,8 @@ func promptUsage(arguments []mcp.PromptArgument) string {
 	return strings.Join(names, " ")
 }
 
-// errorName returns the class of an error, as named by the real CLI.
-func errorName(err error) string {
+// errorClassName returns the class of an error, as named by the real CLI.
+func errorClassName(err error) string {
 	if _, answered := errors.AsType[*mcp.RPCError](err); answered {
 		return "ProtocolError"
 	}

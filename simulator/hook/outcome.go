@@ -201,7 +201,7 @@ func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpec
 	}
 	if d := s.Decision; d != nil && c.event == "PermissionRequest" {
 		p := protocol.PermissionAnswer{
-			Allow: d.Behavior == "allow", UpdatedInput: nonNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions,
+			Allow: d.Behavior == "allow", UpdatedInput: dropNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions,
 			Message: d.Message, Interrupt: d.Interrupt, Source: "hook",
 		}
 		if o.Permission == nil || o.Permission.Allow && !p.Allow { // the first denial wins, otherwise the first verdict
@@ -233,10 +233,10 @@ func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 			o.attachContext(c, s.AdditionalContext)
 		}
 	}
-	overwriteIfSet(&o.UpdatedInput, nonNull(s.UpdatedInput))
-	overwriteIfSet(&o.UpdatedOutput, nonNull(s.UpdatedToolOutput))
-	overwriteIfSet(&o.Specific.UpdatedMCPToolOutput, nonNull(s.UpdatedMCPToolOutput))
-	overwriteIfSet(&o.Specific.Content, nonNull(s.Content))
+	overwriteIfSet(&o.UpdatedInput, dropNull(s.UpdatedInput))
+	overwriteIfSet(&o.UpdatedOutput, dropNull(s.UpdatedToolOutput))
+	overwriteIfSet(&o.Specific.UpdatedMCPToolOutput, dropNull(s.UpdatedMCPToolOutput))
+	overwriteIfSet(&o.Specific.Content, dropNull(s.Content))
 	setIfNotEmpty(&o.Specific.ClassifierContext, s.ClassifierContext)
 	setIfNotEmpty(&o.Specific.SessionTitle, s.SessionTitle)
 	setIfNotEmpty(&o.Specific.InitialUserMessage, s.InitialUserMessage)
@@ -251,8 +251,8 @@ func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	o.Specific.Retry = o.Specific.Retry || s.Retry
 }
 
-// nonNull returns raw, or nil if it is absent or null.
-func nonNull(raw json.RawMessage) json.RawMessage {
+// dropNull returns raw, or nil if it is absent or null.
+func dropNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}

@@ -118,7 +118,7 @@ func checkObject(path, form string, object map[string]any) error {
 		value, is := object[name]
 		got := "undefined"
 		if is {
-			got = kindOf(value)
+			got = jsonType(value)
 		} else if !must {
 			continue
 		}
@@ -159,7 +159,7 @@ func checkValue(path, kind, got string, value any) error {
 	switch v := value.(type) {
 	case []any:
 		for i, one := range v {
-			if err := checkValue(path+"."+strconv.Itoa(i), item, kindOf(one), one); err != nil {
+			if err := checkValue(path+"."+strconv.Itoa(i), item, jsonType(one), one); err != nil {
 				return err
 			}
 		}
@@ -215,7 +215,7 @@ func formOfSpecific(path string, object map[string]any) (string, error) {
 	return "", newShapeError(path+".hookEventName", `: expected one of "`+strings.Join(named[:6], `" | "`)+`" | …`)
 }
 
-func kindOf(value any) string {
+func jsonType(value any) string {
 	switch value.(type) {
 	case nil:
 		return "null"

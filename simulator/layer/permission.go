@@ -53,7 +53,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 	var warned sync.Once
 	denial := func(v permission.Verdict) executor.Result {
 		r := Denial(v)
-		if r.Denied != nil && r.Denied.DecisionReasonCode == noClassifier {
+		if r.Denied != nil && r.Denied.DecisionReasonCode == noClassifierCode {
 			warned.Do(func() { r.EventsBefore = append(r.EventsBefore, classifierMissingEvent(now)) })
 		}
 		return r
@@ -199,9 +199,9 @@ func objectKeys(raw json.RawMessage) map[string]json.RawMessage {
 	return keys
 }
 
-// noClassifier is the reason code of calls that auto and plan mode would send to a classifier. The missing classifier
-// is reported once per session.
-const noClassifier = "auto_mode_no_check_in_session"
+// noClassifierCode is the reason code of calls that auto and plan mode would send to a classifier. The missing
+// classifier is reported once per session.
+const noClassifierCode = "auto_mode_no_check_in_session"
 
 func classifierMissingEvent(now func() time.Time) protocol.Event {
 	return &protocol.System{Subtype: "informational", StreamOnly: true, Fields: []protocol.Field{

@@ -53,7 +53,7 @@ type ruleset struct {
 
 func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
 	c := &call{judge: j, use: use, name: canonicalName(use.Name), readOnly: tool.ReadOnly, isComplete: true}
-	c.kind = kindOf(c.name)
+	c.kind = classOf(c.name)
 	if strings.HasPrefix(c.name, "mcp__") {
 		c.server = serverPrefix(c.name, tool)
 	}
@@ -409,7 +409,7 @@ func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 
 // coversPath reports whether a path rule of this behavior covers the tool's access to the path.
 func (s *ruleset) coversPath(behavior, tool, path string) bool {
-	file := &call{judge: &judge{resolver: s.resolver}, name: tool, kind: kindOf(tool), path: path}
+	file := &call{judge: &judge{resolver: s.resolver}, name: tool, kind: classOf(tool), path: path}
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matches(file)
 	})

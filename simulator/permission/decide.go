@@ -164,7 +164,7 @@ func (d decider) denyRuleVerdict(c *call) *Verdict {
 // RefuseFile refuses a call whose file a deny rule covers, before the tool checks the input. False means that
 // [Policy.Decide] must decide.
 func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
-	if k := kindOf(canonicalName(use.Name)); k != claudecode.ClassRead && k != claudecode.ClassWrite {
+	if k := classOf(canonicalName(use.Name)); k != claudecode.ClassRead && k != claudecode.ClassWrite {
 		return Verdict{}, false
 	}
 	v := p.Decide(use)
@@ -242,7 +242,7 @@ func (p *Policy) IsReadable(path string) bool {
 		return true
 	}
 	return slices.ContainsFunc([]string{"Read", "Edit"}, func(tool string) bool {
-		file := &call{judge: &p.judge, name: tool, kind: kindOf(tool), path: abs}
+		file := &call{judge: &p.judge, name: tool, kind: classOf(tool), path: abs}
 		return slices.ContainsFunc(p.rules.rules, func(r rule) bool {
 			return r.Behavior == BehaviorAllow && r.content != "" && r.matches(file)
 		})

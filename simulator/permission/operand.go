@@ -22,7 +22,7 @@ type fileAccess struct{ read, changes []fileOperand }
 // fileAccess returns the files that a command reads and changes, without its redirections.
 func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	name := cmd.Name()
-	if base := path.Base(name); isFileCommand(base) && base != "sed" || base == "tee" {
+	if base := path.Base(name); isFileChangingCommand(base) && base != "sed" || base == "tee" {
 		name = base
 	}
 	if name == "git" {
@@ -37,7 +37,7 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 		return fileAccess{ops[:max(0, len(ops)-1)], ops}
 	case name == "sed":
 		return fileAccess{ops, ops}
-	case isFileCommand(name) || name == "tee":
+	case isFileChangingCommand(name) || name == "tee":
 		return fileAccess{nil, ops}
 	case readingVerb(name) == "" && !printsFiles(name):
 		return fileAccess{}
@@ -339,8 +339,8 @@ func plainPaths(ops []fileOperand) []string {
 	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op fileOperand) bool { return !op.isPlain }))
 }
 
-// isFileCommand reports whether the command is one that changes files and that acceptEdits allows.
-func isFileCommand(name string) bool {
+// isFileChangingCommand reports whether the command is one that changes files and that acceptEdits allows.
+func isFileChangingCommand(name string) bool {
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }
 

@@ -29,14 +29,14 @@ func (c commandLine) removalApproval() *approval {
 	return nil
 }
 
-// lastWord matches a last word that begins with an unclosed single quote.
-var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
+// unclosedQuoteWord matches a last word that begins with an unclosed single quote.
+var unclosedQuoteWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
 
 // closeQuote returns the command line whose last word has an unclosed single quote: its last character counts as the
 // missing quote (observed with 2.1.330). It returns nothing for other command lines.
 func (c commandLine) closeQuote() []commandLine {
 	text := strings.TrimSpace(c.command)
-	at := lastWord().FindStringSubmatchIndex(text)
+	at := unclosedQuoteWord().FindStringSubmatchIndex(text)
 	if at == nil || strings.ContainsAny(text, "({`$\\") || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func kindOf(tool string) claudecode.Class { return claudecode.ToolNamed(tool).Class }
+func classOf(tool string) claudecode.Class { return claudecode.ToolNamed(tool).Class }
 
 // Behaviors of a [Rule] and of a permission update.
 const (
@@ -89,7 +89,7 @@ func parseRule(r Rule) (rule, error) {
 			return fail(err.Error())
 		}
 	}
-	if kind := kindOf(out.tool); out.content != "" && (kind == claudecode.ClassRead || kind == claudecode.ClassWrite) {
+	if kind := classOf(out.tool); out.content != "" && (kind == claudecode.ClassRead || kind == claudecode.ClassWrite) {
 		if out.glob, err = match.CompileGitignore(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
 			return fail(err.Error())
 		}

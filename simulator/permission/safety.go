@@ -125,7 +125,7 @@ func (c commandLine) sensitiveChangeApproval() *approval {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		inner := cmd.Innermost()
-		if name := inner.Name(); (isFileCommand(name) || name == "tee") && !cmd.ReadOnly() {
+		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.ReadOnly() {
 			for _, path := range pathsOf(c.lookup.fileOperands(inner)) {
 				if q := c.sensitivePath(path); q != nil {
 					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.judge.resolver.shellPath(path))}, c.editSuggestion()...)

@@ -146,7 +146,7 @@ func isAllowedEdit(cmd shellcmd.Command) bool {
 	case inner.Name() == "sed":
 		return inner.IsPlainSubstitution() || inner.ReadOnly()
 	}
-	return isFileCommand(inner.Name())
+	return isFileChangingCommand(inner.Name())
 }
 
 func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
@@ -209,12 +209,12 @@ func approvalForParts(refused []commandVerdict) approval {
 	}
 	return approval{
 		message:    "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "),
-		reasonType: "subcommandResults", suggestions: out, code: codeOf(refused),
+		reasonType: "subcommandResults", suggestions: out, code: reasonCode(refused),
 	}
 }
 
-// codeOf returns the reason code of a command line with several parts. Questions about paths have no reason code.
-func codeOf(refused []commandVerdict) string {
+// reasonCode returns the reason code of a command line with several parts. Questions about paths have no reason code.
+func reasonCode(refused []commandVerdict) string {
 	var codes []string
 	for _, x := range refused {
 		code := missNoRule

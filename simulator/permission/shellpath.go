@@ -46,7 +46,7 @@ const (
 // directory; it returns nil for other commands.
 func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
-	if !moves || !isFileCommand(inner.Name()) {
+	if !moves || !isFileChangingCommand(inner.Name()) {
 		return nil
 	}
 	q := &approval{
@@ -66,7 +66,7 @@ func (c commandLine) redirectionApproval() *approval {
 		redirects = append(redirects, cmd.Redirects...)
 	}
 	for _, r := range redirects {
-		if !r.WritesFile && !r.ReadsFile || r.Target == "/dev/null" || !r.WritesFile && ownInput(r.Target) {
+		if !r.WritesFile && !r.ReadsFile || r.Target == "/dev/null" || !r.WritesFile && isOwnInput(r.Target) {
 			continue
 		}
 		op := c.lookup.resolveOperand(r.Target, r.Word)
@@ -85,8 +85,8 @@ func (c commandLine) redirectionApproval() *approval {
 	return nil
 }
 
-// ownInput reports whether a file is the standard input that the command already has.
-func ownInput(name string) bool {
+// isOwnInput reports whether a file is the standard input that the command already has.
+func isOwnInput(name string) bool {
 	return slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, name)
 }
 
@@ -133,7 +133,7 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 			}
 		}
 	}
-	if !isFileCommand(name) && name != "tee" || cmd.ReadOnly() {
+	if !isFileChangingCommand(name) && name != "tee" || cmd.ReadOnly() {
 		return nil, nil
 	}
 	return c.changeApprovals(inner)

@@ -105,7 +105,7 @@ func invalidValueFaults(key string, valid validator, v any) []Fault {
 		if kind.name == "object" && (key == "env" || strings.HasPrefix(key, "enabled")) {
 			kind.name = "record"
 		}
-		got := kindOf(v)
+		got := jsonType(v)
 		if kind.name == "number" && got == "number" {
 			return []Fault{{Key: key, Text: "Number must be greater than or equal to 0"}}
 		}
@@ -118,7 +118,7 @@ func permissionFaults(object map[string]any) []Fault {
 	var found []Fault
 	for _, key := range []string{"allow", "deny", "ask"} {
 		if v, there := object[key]; there && !isList(v) {
-			found = append(found, Fault{Key: "permissions." + key, Text: "Expected array, but received " + kindOf(v)})
+			found = append(found, Fault{Key: "permissions." + key, Text: "Expected array, but received " + jsonType(v)})
 		}
 	}
 	if mode, there := object["defaultMode"]; there && !isMode(mode) {
@@ -137,8 +137,8 @@ func isMode(v any) bool {
 	return oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")(v)
 }
 
-// kindOf returns the type of a JSON value for messages.
-func kindOf(v any) string {
+// jsonType returns the type of a JSON value for messages.
+func jsonType(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return "undefined"
@@ -228,7 +228,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 		var groups []json.RawMessage
 		switch {
 		case !isHookEvent(m.Key):
-			found = append(found, Fault{Key: key, Text: truncate("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEvents() + ".")})
+			found = append(found, Fault{Key: key, Text: truncate("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEventNames() + ".")})
 			continue
 		case json.Unmarshal(m.Value, &groups) != nil || groups == nil:
 			found = append(found, Fault{
@@ -352,17 +352,17 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 	}
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return &invalidHook{path: at, part: "entry", problem: "Hook entry must be an object; received a " + kindOf(value)}
+		return &invalidHook{path: at, part: "entry", problem: "Hook entry must be an object; received a " + jsonType(value)}
 	}
 	kind, _ := fields["type"].(string)
 	if !slices.Contains(hookKinds(), kind) {
 		return &invalidHook{path: at + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookKinds()}
 	}
-	for _, key := range hookFields(kind) {
+	for _, key := range requiredHookFields(kind) {
 		if !isText(fields[key]) {
 			got := "undefined"
 			if v, there := fields[key]; there {
-				got = kindOf(v)
+				got = jsonType(v)
 			}
 			return &invalidHook{
 				path: at, part: "entry", field: key, actualType: got,
@@ -396,7 +396,7 @@ func hookFaults(v any) (first, second []Fault) {
 		key := "hooks." + event
 		groups, ok := value.([]any)
 		if !ok {
-			got := kindOf(value)
+			got := jsonType(value)
 			first = append(first, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + guardHint})
 			second = append(second, Fault{Key: key, Text: "Expected array, but received " + got})
 			continue

@@ -147,7 +147,7 @@ func (s *Settings) addLayer(layer Layer) {
 	file, ok := value.(map[string]any)
 	if !ok {
 		s.addWarning(layer, errors.New("settings are not a JSON object"))
-		s.addFaults(layer, true, Fault{Text: "Expected object, but received " + kindOf(value)})
+		s.addFaults(layer, true, Fault{Text: "Expected object, but received " + jsonType(value)})
 		return
 	}
 	if bad := invalidKeys(file); len(bad) > 0 {

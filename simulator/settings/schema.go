@@ -191,7 +191,7 @@ func validHook(v any) bool {
 		return false
 	}
 	fields := v.(map[string]any)
-	for _, key := range hookFields(fields["type"].(string)) {
+	for _, key := range requiredHookFields(fields["type"].(string)) {
 		if _, found := fields[key]; !found {
 			return false
 		}
@@ -201,8 +201,8 @@ func validHook(v any) bool {
 
 func hookKinds() []string { return []string{"command", "prompt", "agent", "http", "mcp_tool"} }
 
-// hookFields returns the required fields of a hook type.
-func hookFields(kind string) []string {
+// requiredHookFields returns the required fields of a hook type.
+func requiredHookFields(kind string) []string {
 	switch kind {
 	case "command":
 		return []string{"command"}
@@ -215,8 +215,8 @@ func hookFields(kind string) []string {
 	}
 }
 
-// validEvents returns the names of the hook events, in the order of messages.
-func validEvents() string {
+// validEventNames returns the names of the hook events, in the order of messages.
+func validEventNames() string {
 	var names []string
 	for _, e := range claudecode.HookEvents() {
 		names = append(names, e.Name)

@@ -118,14 +118,14 @@ func orEmpty[T any](s []T) []T {
 // Text formats the context usage as Markdown tables.
 func (c Context) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, shortNumber(c.TotalTokens), shortNumber(c.MaxTokens), c.Percentage)
+	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, formatTokens(c.TotalTokens), formatTokens(c.MaxTokens), c.Percentage)
 	b.WriteString("\n### Estimated usage by category\n\n| Category | Tokens | Percentage |\n|----------|--------|------------|\n")
 	rows := slices.Clone(c.Categories)
 	if n := len(rows); n > 1 { // the table ends with the reserved tokens
 		rows[n-1], rows[n-2] = rows[n-2], rows[n-1]
 	}
 	for _, k := range rows {
-		fmt.Fprintf(&b, "| %s | %s | %.1f%% |\n", k.Name, shortNumber(k.Tokens), 100*float64(k.Tokens)/float64(max(1, c.MaxTokens)))
+		fmt.Fprintf(&b, "| %s | %s | %.1f%% |\n", k.Name, formatTokens(k.Tokens), 100*float64(k.Tokens)/float64(max(1, c.MaxTokens)))
 	}
 	for _, part := range []struct {
 		title string
@@ -136,20 +136,20 @@ func (c Context) Text() string {
 		}
 		fmt.Fprintf(&b, "\n### %s\n\n| Name | Source | Tokens |\n|------|--------|--------|\n", part.title)
 		for _, i := range part.items {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", i.Name, i.Source, shortNumber(i.Tokens))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", i.Name, i.Source, formatTokens(i.Tokens))
 		}
 	}
 	if len(c.MemoryFiles) > 0 {
 		b.WriteString("\n### Memory Files\n\n| Type | Path | Tokens |\n|------|------|--------|\n")
 		for _, f := range c.MemoryFiles {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", f.Type, f.Path, shortNumber(f.Tokens))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", f.Type, f.Path, formatTokens(f.Tokens))
 		}
 	}
 	return b.String()
 }
 
-// shortNumber writes a number of tokens as 482, 2.1k or 1m.
-func shortNumber(n int) string {
+// formatTokens writes a number of tokens as 482, 2.1k or 1m.
+func formatTokens(n int) string {
 	text := func(v float64, unit string) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + unit }
 	switch {
 	case n >= 1_000_000:

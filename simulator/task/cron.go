@@ -138,13 +138,13 @@ func (c Schedule) String() string {
 	case hour == "*" && weekday == "*" && minute == "*":
 		return "Every minute"
 	case hour == "*" && weekday == "*" && !fixed:
-		if n, ok := everyN(minute); ok {
+		if n, ok := stepOfField(minute); ok {
 			return everyText(n, "minute")
 		}
 	case hour == "*" && weekday == "*":
 		return "Every hour" + atMinute(m)
 	case fixed && !daily && weekday == "*":
-		if n, ok := everyN(hour); ok {
+		if n, ok := stepOfField(hour); ok {
 			return everyText(n, "hour") + atMinute(m)
 		}
 	case fixed && daily:
@@ -155,8 +155,8 @@ func (c Schedule) String() string {
 	return c.expr
 }
 
-// everyN returns n if the field is "*/n".
-func everyN(field string) (int, bool) {
+// stepOfField returns n if the field is "*/n".
+func stepOfField(field string) (int, bool) {
 	step, ok := strings.CutPrefix(field, "*/")
 	if !ok {
 		return 0, false

@@ -72,8 +72,8 @@ type agentTranscripts struct {
 	meta         map[string]*agentMeta
 }
 
-// agentID returns the id of the sub-agent that an event belongs to; it may be empty.
-func agentID(parent *string, id string) string {
+// eventAgentID returns the id of the sub-agent that an event belongs to; it may be empty.
+func eventAgentID(parent *string, id string) string {
 	switch {
 	case parent == nil:
 		return ""
@@ -83,7 +83,7 @@ func agentID(parent *string, id string) string {
 	return *parent
 }
 
-func newAgent(kind, description, toolUseID string) agentMeta {
+func newAgentMeta(kind, description, toolUseID string) agentMeta {
 	a := agentMeta{AgentType: kind, Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
 	switch kind {
 	case "claude", "Explore", "general-purpose", "Plan", "statusline-setup":
@@ -114,7 +114,7 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 			line.Message, line.RowSource = userText(text.Text), "recorded"
 		}
 	}
-	if err := a.write(id, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
+	if err := a.write(id, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
 		return err
 	}
 	var hooks []any
@@ -160,7 +160,7 @@ func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 		return nil // another kind of task
 	}
 	id := fieldText(ev.Fields, "task_id")
-	meta := newAgent(fieldText(ev.Fields, "subagent_type"), fieldText(ev.Fields, "description"), fieldText(ev.Fields, "tool_use_id"))
+	meta := newAgentMeta(fieldText(ev.Fields, "subagent_type"), fieldText(ev.Fields, "description"), fieldText(ev.Fields, "tool_use_id"))
 	meta.SpawnDepth, meta.Parent = depth, fieldText(ev.Fields, "parent_task_id")
 	if a.meta == nil {
 		a.meta = map[string]*agentMeta{}

@@ -59,9 +59,9 @@ func (c *costs) stateLine(id string) protocol.CostStateLine {
 	return line
 }
 
-// changesFile reports whether an output may contain the patch that changedLines counts. This avoids encoding a long
+// mayContainPatch reports whether an output may contain the patch that changedLines counts. This avoids encoding a long
 // output as JSON if its struct has no field for a patch.
-func changesFile(output any) bool {
+func mayContainPatch(output any) bool {
 	if _, ok := output.(json.Marshaler); ok {
 		return true
 	}
@@ -81,7 +81,7 @@ func changedLines(r protocol.ToolResult) (added, removed int) {
 	if r.IsError || r.Output == nil {
 		return 0, 0
 	}
-	if !changesFile(r.Output) {
+	if !mayContainPatch(r.Output) {
 		return 0, 0 // not the output of an edit, and possibly long
 	}
 	raw, err := protocol.Marshal(r.Output)

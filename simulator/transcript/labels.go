@@ -109,7 +109,7 @@ func (l *sessionLabels) recordPrompt(ev *protocol.PromptAccepted) {
 	if _, call, ok := typed.SplitTyped(); ok && ev.Expansion != nil {
 		typed = protocol.Content{Text: call}
 	}
-	text := cmp.Or(firstLine(typed), firstLine(ev.Content))
+	text := cmp.Or(promptLabel(typed), promptLabel(ev.Content))
 	inherited := l.conversation.forked && !l.lastPromptWritten && l.prompt != ""
 	if text != "" && !inherited && ev.Source != "system" {
 		l.prompt = text

@@ -178,7 +178,7 @@ func (o Options) findTranscript() (string, error) {
 
 func (o Options) findResume() (string, error) {
 	switch {
-	case isID(o.Resume):
+	case isSessionID(o.Resume):
 		return o.findID(o.Resume)
 	case strings.HasSuffix(o.Resume, ".jsonl"):
 		path := o.Resume
@@ -243,7 +243,7 @@ func transcriptFiles(dir string) []transcriptFile {
 	entries, _ := os.ReadDir(dir) // a missing folder contains no session
 	var out []transcriptFile
 	for _, e := range entries {
-		if !isID(strings.TrimSuffix(e.Name(), ".jsonl")) || filepath.Ext(e.Name()) != ".jsonl" {
+		if !isSessionID(strings.TrimSuffix(e.Name(), ".jsonl")) || filepath.Ext(e.Name()) != ".jsonl" {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
@@ -283,8 +283,8 @@ func Slug(realpath string) string {
 	return b.String()[:slugLimit] + "-" + strconv.FormatInt(magnitude, 36)
 }
 
-// isID reports whether s has the form of a session id, a UUID.
-func isID(s string) bool {
+// isSessionID reports whether s has the form of a session id, a UUID.
+func isSessionID(s string) bool {
 	return len(s) == 36 && uuid.Validate(s) == nil // other forms are valid as well
 }
 

@@ -186,7 +186,7 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	}
 	decodeKey(keys, "attachment", &a)
 	if a.HookEvent == "SessionStart" {
-		t.hookTexts = append(t.hookTexts, textsOf(a.Content)...)
+		t.hookTexts = append(t.hookTexts, attachmentTexts(a.Content)...)
 	}
 	switch a.Type {
 	case deferredType:
@@ -200,8 +200,8 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	}
 }
 
-// textsOf reads the content of an attachment: a string, or a list of strings.
-func textsOf(content json.RawMessage) []string {
+// attachmentTexts reads the content of an attachment: a string, or a list of strings.
+func attachmentTexts(content json.RawMessage) []string {
 	var texts []string
 	if json.Unmarshal(content, &texts) == nil {
 		return texts
@@ -345,7 +345,7 @@ func (t *parsedTranscript) firstPrompt(leaf string) string {
 			continue
 		}
 		content, _ := e.decodeContent()
-		if text := firstLine(content); text != "" && text[0] != '<' {
+		if text := promptLabel(content); text != "" && text[0] != '<' {
 			return text
 		}
 	}
@@ -410,8 +410,8 @@ func quoteText(s string) json.RawMessage {
 	return raw
 }
 
-// firstLine returns a prompt in the form of session lists: its first text on one line, shortened to 200 characters.
-func firstLine(c protocol.Content) string {
+// promptLabel returns a prompt in the form of session lists: its first text on one line, shortened to 200 characters.
+func promptLabel(c protocol.Content) string {
 	const most = 200
 	text := c.Text
 	for _, b := range c.Blocks {

@@ -133,7 +133,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	}
 	if ev.Injected {
 		line.Companion = ev.Expansion != nil
-		if n := countTexts(ev.Content); n > 1 && ev.Expansion != nil {
+		if n := countTextBlocks(ev.Content); n > 1 && ev.Expansion != nil {
 			line.CommandBlocks = &protocol.CommandBlocks{All: n, Command: 1}
 		}
 		if err := r.lines.write(append(mended, line)...); err != nil || ev.Expansion == nil {
@@ -181,8 +181,8 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
-// addSource sets the keys that specify who wrote a text that is not a prompt.
-func addSource(line *protocol.UserLine) {
+// setRowSource sets the keys that specify who wrote a text that is not a prompt.
+func setRowSource(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
 		line.Message = userText(text) // these texts of the CLI are strings, not lists
@@ -198,7 +198,7 @@ func addSource(line *protocol.UserLine) {
 	}
 }
 
-func countTexts(c protocol.Content) (n int) {
+func countTextBlocks(c protocol.Content) (n int) {
 	for _, b := range c.Blocks {
 		if _, is := b.(protocol.TextBlock); is {
 			n++
@@ -273,7 +273,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	if ev.LocalCommandSource != "" {
 		return r.recordLocalCommand(ev)
 	}
-	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
+	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
 	r.labels.hasReply = r.labels.hasReply || agentID == ""
 	lines := r.linesBefore(agentID, ev)
 	line := r.assistantLine(agentID, ev)
@@ -283,7 +283,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 				return err
 			}
 		}
-		return r.agents.write(agentID, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), append(lines, line)...)
+		return r.agents.write(agentID, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), append(lines, line)...)
 	}
 	if r.labels.recordTools(ev, r.requests.inputOf("").context) {
 		lines = append(lines, r.labels.toolsUsedLine())
@@ -371,9 +371,9 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	if ev.IsReplay != nil || ev.Summary {
 		return nil // the text already has a line
 	}
-	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
+	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
-	endsTurn := ran && ev.Tool == "StructuredOutput" && !isError(ev)
+	endsTurn := ran && ev.Tool == "StructuredOutput" && !isFailedResult(ev)
 	if endsTurn && agentID == "" {
 		if err := r.lines.write(r.conversation.attachmentLine("", "", r.structured)); err != nil {
 			return err
@@ -389,7 +389,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		ToolUseResult: abridgedResult(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
 	}
 	line.ToolEndsTurn = endsTurn
-	addOutcome(&line, ev)
+	setOutcome(&line, ev)
 	if agentID == "" && ev.Tool != "" {
 		call := ev.MCP
 		if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
@@ -405,7 +405,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line.Companion = ev.Companion || ev.Expansion != nil
 	if ev.Expansion == nil && agentID == "" {
-		addSource(&line)
+		setRowSource(&line)
 	}
 	if agentID != "" && ev.Expansion != nil {
 		line.IsMeta, line.Companion = true, false
@@ -420,9 +420,9 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// addOutcome sets the keys that specify why a call did not run and who decided that. It sets none if the host was not
+// setOutcome sets the keys that specify why a call did not run and who decided that. It sets none if the host was not
 // asked.
-func addOutcome(line *protocol.UserLine, ev *protocol.User) {
+func setOutcome(line *protocol.UserLine, ev *protocol.User) {
 	if len(ev.ToolResultMeta) == 0 {
 		return
 	}
@@ -450,8 +450,8 @@ type structuredOutput struct {
 	ToolUseID string          `json:"toolUseID"`
 }
 
-// isError reports whether an event contains the result of a failed call.
-func isError(ev *protocol.User) bool {
+// isFailedResult reports whether an event contains the result of a failed call.
+func isFailedResult(ev *protocol.User) bool {
 	for _, b := range ev.Message.Content.Blocks {
 		if r, is := b.(protocol.ToolResultBlock); is {
 			return r.IsError != nil && *r.IsError

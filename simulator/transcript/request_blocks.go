@@ -29,8 +29,8 @@ func isType(block json.RawMessage, kind string) bool {
 	return json.Unmarshal(block, &b) == nil && b.Type == kind
 }
 
-// endLine appends a newline to a text block if the next block is a text, too.
-func endLine(block, next json.RawMessage) json.RawMessage {
+// endTextWithNewline appends a newline to a text block if the next block is a text, too.
+func endTextWithNewline(block, next json.RawMessage) json.RawMessage {
 	var b protocol.TextBlock
 	if !isType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {
 		return block

@@ -82,7 +82,7 @@ type silentTurnReminder struct {
 // 2.1.330).
 const silentTurns = 5
 
-const silentText = "Say a word to the user about the state of the work."
+const silentReminderText = "Say a word to the user about the state of the work."
 
 const (
 	promptIntroduction = "You are a scripted model."
@@ -202,7 +202,7 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rend
 	if n := len(c.messages); n > c.sentMessages && c.messages[n-1].role == role && c.messages[n-1].id == id {
 		last := &c.messages[n-1]
 		if k := len(last.content); role == "user" && k > 0 && len(content) > 0 {
-			last.content[k-1] = endLine(last.content[k-1], content[0])
+			last.content[k-1] = endTextWithNewline(last.content[k-1], content[0])
 		}
 		last.content, last.lines, last.isRendered = append(last.content, content...), last.lines+1, last.isRendered || rendered
 		return
@@ -365,7 +365,7 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 // reminders returns the reminders that a request of the main conversation adds.
 func (l *requestLog) reminders(c *modelInput, now RequestContext) (lines []protocol.AttachmentLine) {
 	if c.silentReplies > 0 && c.silentReplies%silentTurns == 0 {
-		lines = append(lines, l.conversation.reminderLine("", silentTurnReminder{"silent_turn_reminder", silentText}, silentText))
+		lines = append(lines, l.conversation.reminderLine("", silentTurnReminder{"silent_turn_reminder", silentReminderText}, silentReminderText))
 	}
 	if line := l.conversation.directoryReminder(*cmp.Or(c.describedDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
 		lines = append(lines, *line)
@@ -481,7 +481,7 @@ func querySource(kind string) string {
 	switch {
 	case kind == "":
 		return "sdk"
-	case newAgent(kind, "", "").IsBuiltIn:
+	case newAgentMeta(kind, "", "").IsBuiltIn:
 		return "agent:builtin:" + kind
 	}
 	return "agent:custom"

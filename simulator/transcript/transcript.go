@@ -134,7 +134,7 @@ func (s *Transcript) resume(path string) error {
 		return err
 	}
 	s.conversation.sourceID = strings.TrimSuffix(filepath.Base(path), ".jsonl")
-	if !isID(s.conversation.sourceID) && t.sessionID != "" {
+	if !isSessionID(s.conversation.sourceID) && t.sessionID != "" {
 		s.conversation.sourceID = t.sessionID
 	}
 	leaf := t.leaf

@@ -49,7 +49,7 @@ func TestMayPatch(t *testing.T) {
 		output any
 		want   bool
 	}{{edit{}, true}, {&edit{}, true}, {struct{ edit }{}, true}, {map[string]any{}, true}, {read{}, false}, {&read{}, false}} {
-		if got := changesFile(tt.output); got != tt.want {
+		if got := mayContainPatch(tt.output); got != tt.want {
 			t.Errorf("%T: %v", tt.output, got)
 		}
 	}

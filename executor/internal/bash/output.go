@@ -52,8 +52,8 @@ type bashOutput struct {
 	StaleHint     string `json:"staleReadFileStateHint,omitempty"`
 }
 
-// noOutput is shown for a command that printed nothing.
-const noOutput = "(Bash completed with no output)"
+// noOutputText is shown for a command that printed nothing.
+const noOutputText = "(Bash completed with no output)"
 
 // PrintedResult returns the result of a command that printed s and succeeded.
 func PrintedResult(s string) protocol.ToolResult {
@@ -72,7 +72,7 @@ func ReplaceOutput(output json.RawMessage) (protocol.Content, bool) {
 	if json.Unmarshal(output, &out) != nil || out.Stdout == nil || out.Stderr == nil || out.Interrupted == nil {
 		return protocol.Content{}, false
 	}
-	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutput)}, true
+	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutputText)}, true
 }
 
 // dataImage matches an output that is a data URL of an image.

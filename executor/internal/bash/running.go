@@ -294,7 +294,7 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	if code == 0 {
 		out.StaleHint = r.commands.staleHint(r.versionsBefore)
 	}
-	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutput), nil)
+	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
 	shown.ShowsIsErrorFalse, shown.Output = true, out
 	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.commands.maxOutput() {
 		r.files.RecordPrinted(file, raw)

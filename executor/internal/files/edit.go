@@ -58,15 +58,15 @@ func Edit(f *Files) tool.Tool {
 			tool.Required("new_string", tool.String("The new text")),
 		),
 		Prepare: func(in *tool.Keys) bool {
-			renamed := in.Get("file_path") != nil && shortKeys(in)
+			renamed := in.Get("file_path") != nil && renameShortKeys(in)
 			decoded := tool.DecodeEscapes(in)
 			trimmed := trimTrailingSpace(in, "new_string")
-			return withReplaceAll(in) || trimmed || renamed || decoded
+			return addReplaceAll(in) || trimmed || renamed || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			renamed := tool.RenameStringKey(in, "path", "file_path")
-			renamed = shortKeys(in) || renamed
-			return "", renamed && (withReplaceAll(in) || renamed)
+			renamed = renameShortKeys(in) || renamed
+			return "", renamed && (addReplaceAll(in) || renamed)
 		},
 		Check: typedCheck(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
 			_, refusal := f.planEdit(in)
@@ -227,15 +227,16 @@ func (in editInput) apply(content string) string {
 	return strings.Replace(content, old, in.NewString, limit)
 }
 
-// shortKeys renames old_str and new_str, which models know from other editors. It reports whether it changed the input.
-func shortKeys(in *tool.Keys) bool {
+// renameShortKeys renames old_str and new_str, which models know from other editors. It reports whether it changed the
+// input.
+func renameShortKeys(in *tool.Keys) bool {
 	old := tool.RenameStringKey(in, "old_str", "old_string")
 	return tool.RenameKey(in, "new_str", "new_string") || old
 }
 
-// withReplaceAll adds the default of replace_all as the first key of a complete call, as the CLI does. It reports
+// addReplaceAll adds the default of replace_all as the first key of a complete call, as the CLI does. It reports
 // whether it changed the input.
-func withReplaceAll(in *plainjson.Object) bool {
+func addReplaceAll(in *plainjson.Object) bool {
 	for _, key := range []string{"file_path", "old_string", "new_string"} {
 		if in.Get(key) == nil {
 			return false

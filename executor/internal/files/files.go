@@ -100,14 +100,14 @@ func (f *Files) Restore(path, content string) {
 // New returns the Files of a session. It accesses no file.
 func New(o Options) *Files {
 	if o.Access == nil {
-		o.Access = openAccess{}
+		o.Access = unrestrictedAccess{}
 	}
 	return &Files{options: o, seen: &seenFiles{byPath: map[string]seenContent{}}, agents: &agentFiles{seen: map[string]*seenFiles{}}}
 }
 
-type openAccess struct{}
+type unrestrictedAccess struct{}
 
-func (openAccess) IsReadable(string) bool { return true }
+func (unrestrictedAccess) IsReadable(string) bool { return true }
 
 // RecordPrinted records that the model has seen a file, if printed is the content of that file.
 func (f *Files) RecordPrinted(file, printed string) {

@@ -27,14 +27,14 @@ type Finder struct{ options FinderOptions }
 // NewFinder creates a Finder. It accesses no file.
 func NewFinder(o FinderOptions) *Finder {
 	if o.Access == nil {
-		o.Access = openSearchAccess{}
+		o.Access = unrestrictedSearch{}
 	}
 	return &Finder{o}
 }
 
-type openSearchAccess struct{}
+type unrestrictedSearch struct{}
 
-func (openSearchAccess) IsHidden(string) bool { return false }
+func (unrestrictedSearch) IsHidden(string) bool { return false }
 
 // checkDirectory returns the directory of a search, or a result that explains why it cannot be searched. An empty path
 // means the working directory.

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-const maxGlobbed = 100 // maximum number of files that are shown
+const maxGlobResults = 100 // maximum number of files that are shown
 
 type globInput struct {
 	Pattern string `json:"pattern"`
@@ -92,9 +92,9 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	slices.Reverse(found)
 	out := globOutput{
 		Filenames: []string{}, TotalMatches: len(found), CountIsComplete: true,
-		Truncated: len(found) > maxGlobbed, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),
+		Truncated: len(found) > maxGlobResults, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),
 	}
-	for _, d := range found[:min(len(found), maxGlobbed)] {
+	for _, d := range found[:min(len(found), maxGlobResults)] {
 		out.Filenames = append(out.Filenames, f.relativePath(filepath.Join(root, filepath.FromSlash(d.name))))
 	}
 	out.NumFiles = len(out.Filenames)

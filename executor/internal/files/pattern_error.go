@@ -166,7 +166,7 @@ func locateError(pattern, source string, err error) patternError {
 	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
 		return groupError(len(groupOpening)+max(0, strings.Index(pattern, e.Expr)), e)
 	default:
-		end := len(groupOpening) + errorEnd(pattern, *e)
+		end := len(groupOpening) + errorPrefixLength(pattern, *e)
 		return addSyntaxError(patternError{from: max(0, end-len(e.Expr)), to: end}, e)
 	}
 }
@@ -220,8 +220,8 @@ func addSyntaxError(f patternError, e *syntax.Error) patternError {
 	return f
 }
 
-// errorEnd returns the length of the shortest prefix of a pattern that has this error.
-func errorEnd(pattern string, fault syntax.Error) int {
+// errorPrefixLength returns the length of the shortest prefix of a pattern that has this error.
+func errorPrefixLength(pattern string, fault syntax.Error) int {
 	for k := range pattern {
 		_, size := utf8.DecodeRuneInString(pattern[k:])
 		var e *syntax.Error

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-const maxSearched = 64 << 20 // in bytes; larger files are skipped
+const maxSearchedSize = 64 << 20 // in bytes; larger files are skipped
 
 // fileMatches is one file with at least one match.
 type fileMatches struct {
@@ -76,7 +76,7 @@ func (s *grepSearch) matchesFilters(p string) bool {
 
 func (s *grepSearch) searchFile(path string) (fileMatches, bool) {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearched {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearchedSize {
 		return fileMatches{}, false
 	}
 	data, err := os.ReadFile(path)

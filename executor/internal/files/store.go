@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// maxFile is the maximum number of bytes of a file that is read.
-const maxFile = 1 << 30
+// maxFileSize is the maximum number of bytes of a file that is read.
+const maxFileSize = 1 << 30
 
 // readRegular reads a whole file. It returns an error for directories, devices and pipes.
 func readRegular(path string) ([]byte, error) {
@@ -21,7 +21,7 @@ func readRegular(path string) ([]byte, error) {
 		return nil, errDirectory
 	case !info.Mode().IsRegular():
 		return nil, errDevice
-	case info.Size() > maxFile:
+	case info.Size() > maxFileSize:
 		return nil, errTooLarge
 	}
 	return os.ReadFile(path)

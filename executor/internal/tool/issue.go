@@ -79,7 +79,7 @@ func wrongType(want, format, got string, path []any) Issue {
 func TooSmall(origin string, least int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path,
-		Message: fmt.Sprintf("Too small: expected %s >=%d%s", expectationVerb(origin), least, unitOf(origin)),
+		Message: fmt.Sprintf("Too small: expected %s >=%d%s", subjectPhrase(origin), least, unitOf(origin)),
 	}
 }
 
@@ -87,11 +87,11 @@ func TooSmall(origin string, least int, path []any) Issue {
 func tooBig(origin string, maximum int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path,
-		Message: fmt.Sprintf("Too big: expected %s <=%d%s", expectationVerb(origin), maximum, unitOf(origin)),
+		Message: fmt.Sprintf("Too big: expected %s <=%d%s", subjectPhrase(origin), maximum, unitOf(origin)),
 	}
 }
 
-func expectationVerb(origin string) string {
+func subjectPhrase(origin string) string {
 	if origin == "number" {
 		return "number to be"
 	}

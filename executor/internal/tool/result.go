@@ -31,16 +31,16 @@ func Refuse(format string, args ...any) protocol.ToolResult {
 	return r
 }
 
-// maxError is the maximum number of characters of a failure. The middle of a longer text is omitted.
-const maxError = 10_000
+// maxErrorLength is the maximum number of characters of a failure. The middle of a longer text is omitted.
+const maxErrorLength = 10_000
 
 // Fail returns the error result of a tool that failed while it ran.
 func Fail(format string, args ...any) protocol.ToolResult {
 	text := fmt.Sprintf(format, args...)
-	if runes := []rune(text); len(runes) > maxError {
-		const half = maxError / 2
+	if runes := []rune(text); len(runes) > maxErrorLength {
+		const half = maxErrorLength / 2
 		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s",
-			string(runes[:half]), len(runes)-maxError, string(runes[len(runes)-half:]))
+			string(runes[:half]), len(runes)-maxErrorLength, string(runes[len(runes)-half:]))
 	}
 	return protocol.ErrorResult(text)
 }

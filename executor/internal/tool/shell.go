@@ -106,7 +106,7 @@ const shellWrapper = `read -r __claudeless_go || exit; exec </dev/null; __claude
 // Start runs a command line in the shell's directory. It creates the file output, to which the command writes; empty
 // means a temporary file. ctx limits only the start.
 func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, error) {
-	if err := checkSystem(runtime.GOOS); err != nil {
+	if err := checkSupportedSystem(runtime.GOOS); err != nil {
 		return nil, err
 	}
 	if s.isClosed() {
@@ -142,7 +142,7 @@ func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int,
 	const most = 1 << 20
 	o := proc.RunOptions{Command: s.newCommand(), Tee: w, Limit: most}
 	var res proc.Result
-	for _, sh := range shells() {
+	for _, sh := range shellNames() {
 		o.Path, o.Args = sh, []string{"-c", line}
 		if res, err = proc.Run(ctx, o); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -151,16 +151,16 @@ func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int,
 	return exitCode(res.Exit), string(res.Stderr), err
 }
 
-// checkSystem returns an error on systems on which commands cannot report their directory.
-func checkSystem(goos string) error {
+// checkSupportedSystem returns an error on systems on which commands cannot report their directory.
+func checkSupportedSystem(goos string) error {
 	if goos == "windows" {
 		return errors.New(`the Bash tool needs Linux or macOS; on Windows give the call a canned result: tool_calls = [{ tool = "Bash", input = {…}, result = "…" }]`)
 	}
 	return nil
 }
 
-// shells returns the names of shells, in the order in which they are tried.
-func shells() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
+// shellNames returns the names of shells, in the order in which they are tried.
+func shellNames() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
 // newCommand returns a command in the current directory or, if that no longer exists, in the directory to which the
 // shell returns.
@@ -176,7 +176,7 @@ func (s *Shell) newCommand() proc.Command {
 
 // startWrapper starts shellWrapper in the first available shell.
 func startWrapper(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
-	for _, sh := range shells() {
+	for _, sh := range shellNames() {
 		c.Path, c.Args = sh, append([]string{"-c", shellWrapper, "/bin/bash"}, args...)
 		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, NoteFD: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
 			break
