@@ -446,7 +446,7 @@ type heartbeat struct {
 	earlyEvents <-chan earlyEvent
 }
 
-// earlyEvent is an event of a running call. shown is closed when it has been shown.
+// earlyEvent is an event of a running call. The channel shown is closed when the event has been shown.
 type earlyEvent struct {
 	event protocol.Event
 	shown chan struct{}

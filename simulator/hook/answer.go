@@ -36,8 +36,8 @@ type hookResult struct {
 	blockReason, rawReason string
 	isBlocked              bool
 	stdout, stderr         string
-	progress               []partialOutput // output while it was running
-	exitCode               *int            // nil means it was killed
+	progress               []partialOutput // output while the hook was running
+	exitCode               *int            // nil means that the hook was killed
 	outcome                outcome
 	noVerdict              noVerdictReason
 	timedOut               bool

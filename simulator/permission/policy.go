@@ -56,7 +56,7 @@ type Policy struct {
 
 	mu sync.Mutex // guards the following fields
 	judge
-	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty means it was the first
+	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty if no other mode preceded it
 }
 
 // New returns a policy. Rules that do not parse and rules without effect are ignored and reported by [Policy.Warnings].

@@ -245,7 +245,7 @@ type Result struct {
 	FirstContentFrameMS    *int                   `json:"first_content_frame_ms,omitempty"`
 	UserMessageUUID        string                 `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs       []string               `json:"user_message_uuids,omitempty"`
-	RequestSentWallMS      int64                  `json:"request_sent_wall_ms,omitempty"` // Unix time; set only with UserMessageUUID, like the next two fields
+	RequestSentWallMS      int64                  `json:"request_sent_wall_ms,omitempty"` // Unix time; this and the next two fields are set only with UserMessageUUID
 	FirstInputTokens       *int                   `json:"first_request_input_tokens,omitempty"`
 	FirstCacheReadTokens   *int                   `json:"first_request_cache_read_input_tokens,omitempty"`
 	QueuedTurnCount        *int                   `json:"queued_turn_count,omitempty"`

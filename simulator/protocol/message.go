@@ -138,7 +138,7 @@ type ModelUsage struct {
 	ThinkingTokens           int     `json:"thinkingTokens"`
 	CacheCreation5m          int     `json:"cacheCreationEphemeral5mInputTokens"`
 	CacheCreation1h          int     `json:"cacheCreationEphemeral1hInputTokens"`
-	CanonicalModel           string  `json:"canonicalModel,omitempty"` // like the next two fields, empty if this process has not used the model
+	CanonicalModel           string  `json:"canonicalModel,omitempty"` // this and the next two fields are empty if this process has not used the model
 	Provider                 string  `json:"provider,omitempty"`
 	CostBasis                string  `json:"costBasis,omitempty"` // "list" or "unknown"
 }

@@ -55,7 +55,7 @@ func ErrorOutput(text string) string {
 type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
-	Source string // where it was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
+	Source string // where the command was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
 	// Tools are permission rules that apply during the turn of this text. Model is the model for the turn; empty
 	// means the model of the session.
 	Tools []string

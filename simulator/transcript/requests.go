@@ -35,10 +35,10 @@ type modelInput struct {
 // inputMessage is a message of a request. A message that is not exactly one line of the transcript is recorded as a
 // separate blob line.
 type inputMessage struct {
-	role, id   string // role, and id if it is a reply
+	role, id   string // role of the message, and its API id if it is a reply
 	content    []json.RawMessage
 	lines      int
-	hash       string // hash, once the message was sent
+	hash       string // hash of the message; empty until it is sent
 	blocks     int    // number of content blocks; content is nil once the message was sent
 	isRendered bool   // its content is not the content of any line
 }

@@ -111,7 +111,7 @@ func (s *seenFiles) changes() []ChangedFile {
 		if text := changedLines(strings.ReplaceAll(w.content, "\r\n", "\n"), content); text != "" {
 			all = append(all, ChangedFile{w.path, content, info.ModTime(), text})
 		}
-		// It runs after the loop, because it removes the file from the list.
+		// This runs after the loop, because set removes the file from the list.
 		defer s.set(w.path, string(data), true)
 	}
 	return all
