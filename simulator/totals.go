@@ -164,12 +164,12 @@ func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
 	}
 }
 
-// reset clears everything except times and the number of replies.
+// reset clears everything except times.
 func (b *sessionTotals) reset() {
 	b.contextTokens.Store(0)
 	clear(b.costs)
 	clear(b.modelsSinceResult)
-	b.budgetExhausted = false
+	b.requests, b.budgetExhausted = 0, false
 }
 
 func (b *sessionTotals) addReply(name string, sp replyUsage) {

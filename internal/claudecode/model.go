@@ -94,6 +94,23 @@ func (f ModelFacts) Thinking() string {
 // 2.1.330). These are the models that think adaptively.
 func (f ModelFacts) HasAutoMode() bool { return f.Thinking() == "adaptive" }
 
+// BashSteer returns how the model is asked to prefer Bash if its calls are not checked by a user: "relaxed", "strict", or
+// "" if it is not asked (observed with 2.1.330).
+func (f ModelFacts) BashSteer() string {
+	switch f.Name {
+	case "claude-opus-5-5":
+		return "relaxed"
+	case "claude-fable-5-1", "claude-mythos-5-1":
+		return "strict"
+	}
+	return ""
+}
+
+// ExplainsAuto reports whether mode auto is explained to a model that is not asked to prefer Bash (observed with 2.1.330).
+func (f ModelFacts) ExplainsAuto() bool {
+	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
+}
+
 // KnownModels lists the models of the CLI, the newest first.
 func KnownModels() []ModelFacts { return knownModels() }
 

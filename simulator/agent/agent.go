@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,8 +20,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// MaxDepth is the maximum nesting depth of agents.
-const MaxDepth = 5
+// MaxDepth is the maximum nesting depth of agents. An agent at this depth has no Agent tool (observed with 2.1.330).
+const MaxDepth = 3
 
 // Definition describes an agent type.
 type Definition struct {
@@ -165,7 +166,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 		depth, parent = call.Agent.Depth+1, call.Agent.ID
 	}
 	id, dir := "", ""
-	if isolated := def.UsesWorktree || in.Isolation == "worktree"; isolated && depth <= MaxDepth {
+	if isolated := def.UsesWorktree || in.Isolation == "worktree"; isolated {
 		id, _ = a.options.Tasks.Reserve(task.KindAgent)
 		var err error
 		if dir, err = a.options.Session.Isolate(ctx, id); err != nil {
@@ -173,9 +174,8 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 		}
 	}
 	a.options.Tasks.CountRequest(in.Background)
-	if depth > MaxDepth {
-		a.options.Tasks.CountRefusal()
-		return failedResult(fmt.Sprintf("Agents can start agents up to a depth of %d; this agent would exceed it.", MaxDepth)), nil
+	if depth >= MaxDepth {
+		def.DisallowedTools = append(slices.Clone(def.DisallowedTools), "Agent")
 	}
 	t := a.options.Tasks.Start(task.Info{
 		ID: id, Kind: task.KindAgent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,

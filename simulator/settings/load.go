@@ -168,6 +168,11 @@ func (s *Settings) merge(layer Layer) {
 	s.Layers = append(s.Layers, layer)
 	decode(d, "model", &s.Model)
 	decode(d, "outputStyle", &s.OutputStyle)
+	_ = json.Unmarshal(d.keys["attribution"], &s.Attribution) // a boolean has no texts; the schema reports other values
+	attributed := string(d.keys["attribution"]) != "false"
+	if decode(d, "includeCoAuthoredBy", &attributed); !attributed {
+		s.Attribution = Attribution{new(""), new("")}
+	}
 	decode(d, "agent", &s.Agent)
 	decode(d, "autoMemoryDirectory", &s.MemoryDir)
 	decode(d, "disableAllHooks", &s.DisableAllHooks)

@@ -107,12 +107,19 @@ func (l Layer) name() string {
 	}
 }
 
+// Attribution has the texts that end commits and pull requests; nil means the default, empty means none.
+type Attribution struct {
+	Commit *string `json:"commit"`
+	PR     *string `json:"pr"`
+}
+
 // Settings is the merged result of all sources.
 type Settings struct {
 	Layers      []Layer // rising precedence
 	Permissions Permissions
 	Model       string
 	OutputStyle string
+	Attribution Attribution
 	Env         map[string]string
 	Hooks       []Hooks // rising precedence; without disabled ones
 	Agent       string  // agent of the session

@@ -405,13 +405,6 @@ func (s *Set) CountRequest(background *bool) {
 	}
 }
 
-// CountRefusal counts an agent that was not started because of the nesting limit.
-func (s *Set) CountRefusal() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.Refused.DepthLimit++
-}
-
 // The following functions are called with mu held.
 
 func (s *Set) queueEvents(t *Task, behind bool, events ...protocol.Event) {

@@ -82,7 +82,7 @@ type (
 		Consent   bool   `json:"autoModeConsentFlow"`
 		Finish    bool   `json:"finishExposedWork"`
 		BashFirst bool   `json:"bashFirst"`
-		Steer     string `json:"bashFirstSteer"`
+		Steer     string `json:"bashFirstSteer,omitempty"`
 		SteerOnly bool   `json:"steerOnly"`
 		Bypass    bool   `json:"bypass"`
 	}
@@ -120,8 +120,9 @@ func (l *contextAttachments) writeEnvironment() error {
 	l.environmentWritten, l.contextPending = true, true
 	now := l.sessionContext()
 	lines := append(l.changeAttachments("", now), l.listingAttachments("", now, true)...)
-	if bypass := now.ShellMode == protocol.ModeBypass; bypass || now.ShellMode == protocol.ModeAuto {
-		lines = append(lines, l.conversation.reminderLine("", autoModeAttachment{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass},
+	steers, bypass, auto := now.BashSteer != "", now.ShellMode == protocol.ModeBypass, now.ShellMode == protocol.ModeAuto
+	if steers && bypass || auto && (steers || now.ExplainsAuto) {
+		lines = append(lines, l.conversation.reminderLine("", autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass},
 			"In this permission mode Bash is welcome wherever it is the simpler tool."))
 	}
 	return l.lines.write(lines...)
@@ -218,7 +219,7 @@ func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) snapshot {
 // listed only at the start.
 func (l *contextAttachments) listingAttachments(agentID string, now SessionContext, start bool) []any {
 	var lines []any
-	if now.Deferred != nil {
+	if len(now.Deferred) > 0 {
 		tools := deferredTools{
 			Type: "deferred_tools_delta", AddedNames: now.Deferred, AddedLines: now.Deferred,
 			RemovedNames: []string{}, WireHidden: []string{}, Readded: []string{},
@@ -255,7 +256,7 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 }
 
 func (l *contextAttachments) firstRequestLines(agentID string) []any {
-	return append(l.openingAttachments(agentID), l.commitAttachment(agentID))
+	return append(l.openingAttachments(agentID), l.commitAttachment(agentID)...)
 }
 
 // openingAttachments returns the attachments with the session context, which is empty here, and the date.
@@ -267,8 +268,8 @@ func (l *contextAttachments) openingAttachments(agentID string) []any {
 	}
 }
 
-// commitAttachment returns the attachment with the texts that end commits and pull requests.
-func (l *contextAttachments) commitAttachment(agentID string) any {
+// commitAttachment returns the attachment with the texts that end commits and pull requests, if there are texts.
+func (l *contextAttachments) commitAttachment(agentID string) []any {
 	author := ""
 	if l.conversation.options.Context != nil {
 		author = l.conversation.options.Context.CurrentModel().Name
@@ -277,7 +278,15 @@ func (l *contextAttachments) commitAttachment(agentID string) any {
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
 	}
+	for given, text := range map[*string]*string{l.conversation.options.Commit: &signed.Commit, l.conversation.options.PR: &signed.PR} {
+		if given != nil {
+			*text = *given
+		}
+	}
+	if signed.Commit+signed.PR == "" {
+		return nil
+	}
 	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
 	line.RenderedRole, line.WithToolResult = "user", true
-	return line
+	return []any{line}
 }

@@ -42,6 +42,8 @@ type Options struct {
 	Agent      string // --agent; empty means none
 	Title      string // --name; empty means none
 	Machine    Machine
+	// Commit and PR end commits and pull requests; nil means the default text. If both are empty, the model is not told.
+	Commit, PR *string
 	Context    ContextSource // nil means that nothing is known about the model
 	Clock      Clock         // required
 	// OnLine receives every line after it was written, in order and without its newline (--session-mirror); nil means
@@ -118,8 +120,12 @@ type SessionContext struct {
 	// ShellMode is the permission mode, or empty if the model does not have Bash and Edit. In some modes the model is
 	// asked to prefer Bash.
 	ShellMode protocol.PermissionMode
-	Deferred  []string  // tools of which the model receives only the names
-	Agents    []Listing // agents listed for the tool Agent
+	// BashSteer is how the model is asked for that: "relaxed", "strict", or "" for not at all. ExplainsAuto is true if mode
+	// auto is explained to it nevertheless.
+	BashSteer    string
+	ExplainsAuto bool
+	Deferred     []string  // tools of which the model receives only the names
+	Agents       []Listing // agents listed for the tool Agent
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
 	Skills         []Listing // skills listed for the tool Skill

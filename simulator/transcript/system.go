@@ -231,7 +231,7 @@ func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, li
 		line.TurnPosition.TurnIndex--
 	}
 	lines = append(append(lines, line), r.attachments.repeatListings()...)
-	return r.lines.write(append(lines, r.attachments.commitAttachment(""))...)
+	return r.lines.write(append(lines, r.attachments.commitAttachment("")...)...)
 }
 
 // recordLocalCommand writes the output of a slash command that ran without the model.

@@ -85,7 +85,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 		ID: f.SessionID, DefaultID: p.Scenario.SessionID, Resume: f.Resume, ResumeAt: f.ResumeSessionAt,
 		Continue: f.Continue, Fork: f.ForkSession, NoPersist: f.NoSessionPersistence || p.State == "",
 		Version: p.Version, Entrypoint: p.Entrypoint, Clock: p.Clock,
-		Agent: p.Customization.Agent, Title: f.SessionName,
+		Agent: p.Customization.Agent, Title: f.SessionName, Commit: p.Settings.Attribution.Commit, PR: p.Settings.Attribution.PR,
 	}
 	if p.Scenario.Seed != nil {
 		o.RestartIDs = p.Clock.SelectRun

@@ -104,12 +104,13 @@ func (v *inventory) refusal(call protocol.ToolUse) (string, bool) {
 	}
 	text := "Error: No such tool available: " + call.Name
 	search := t.Name == "Glob" || t.Name == "Grep"
+	available := v.isAvailable(t.Name) || v.customization.Agent != "" && !slices.Contains(v.denied, t.Name) // only the session's agent lacks it
 	switch user := t.Listing == claudecode.ListWithUser; {
 	case user && call.Agent != nil:
 		return text + ". " + call.Name + " is not available inside subagents. Complete the task with the tools provided and return findings to the orchestrator.", true
 	case t.Listing == claudecode.ListWithTaskList && v.plan.NoTasks:
 		return text, true
-	case search && !v.isAvailable(t.Name):
+	case search && !available:
 		return text + ". " + call.Name + " is disabled for this session.", true
 	case t.Name == "Glob":
 		return text + ". Glob is not available in this session — find files with `find` via the Bash tool instead.", true
@@ -118,7 +119,7 @@ func (v *inventory) refusal(call protocol.ToolUse) (string, bool) {
 	case t.Name == "SendMessage":
 		return text + ". SendMessage is not among the tools available here. An agent cannot be continued from this context. " +
 			"To message another session, use your host application's own messaging tool if it provides one; otherwise that is not possible from here.", true
-	case t.Listing == claudecode.ListAlways && v.isAvailable(t.Name):
+	case t.Listing == claudecode.ListAlways && available:
 		return text + ". " + call.Name + " is not among the tools available here. Continue with the tools you have.", true
 	default:
 		return text + ". " + call.Name + " is disabled for this session, in subagents as well as here.", true

@@ -152,7 +152,9 @@ func (s *sessionContext) warnModel() {
 // SessionContext returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) SessionContext() transcript.SessionContext {
 	name := claudecode.ResolveModel(s.state.Model())
-	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
+	facts := claudecode.FactsOfModel(name)
+	now := transcript.SessionContext{Model: name, KnowledgeCutoff: facts.KnowledgeCutoff, BashSteer: facts.BashSteer(), ExplainsAuto: facts.ExplainsAuto()}
+	now.Deferred = s.tools.deferredNames(s.tools.servers.callContext)
 	now.AdditionalDirs = s.additionalDirs()
 	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown
