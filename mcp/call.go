@@ -128,12 +128,15 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 		err = fmt.Errorf("MCP server %q needs you to sign in again (run /mcp to re-authenticate)", tool.Server)
 	}
 	switch {
+	case errors.Is(err, connection.ErrExpired):
+		err = callError(sessionExpired(tool.Server))
 	case errors.Is(err, connection.ErrBroken):
 		err = callError(fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
 			"The tool may have run: check whether it did before running it again.", tool.Server))
 	case errors.Is(err, connection.ErrUnreadable):
 		err = callError(fmt.Sprintf("The connection to MCP server %q was closed because a message from the server was too large or could not be parsed, "+
-			"so the result of tool %q was not read.", tool.Server, tool.RawName))
+			"so the result of tool %q was not read. The tool may have run: check whether it did before running it again. "+
+			"If its result may have been too large, ask for less data when you run it again.", tool.Server, tool.RawName))
 	}
 	if unusable, ok := errors.AsType[*connection.ResultError](err); ok {
 		err = fmt.Errorf("MCP server %q %w", tool.Server, unusable)

@@ -118,7 +118,8 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	var got lists
 	if err = c.Open(lifetime, limit); err == nil {
 		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, lists{}, nil)
-		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() { // a process that exits now counts as connected (observed with 2.1.330)
+		// a process that exits now, or a server that does not list its tools in time, counts as connected (observed with 2.1.330)
+		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() || err != nil && errors.Is(limit.Err(), context.DeadlineExceeded) {
 			got.err, err = err, nil
 		}
 	}
@@ -240,7 +241,11 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 			return nil, a.needsLogin()
 		}
 		if oauth.IsIncompatible(err) {
-			return nil, &connection.DialError{Reason: err.Error(), Wire: err.Error()}
+			text := err.Error()
+			if r.WasAccepted { // a call, for which a login cannot help
+				text = sessionExpired(a.cfg.Name)
+			}
+			return nil, &connection.DialError{Reason: text, Wire: text}
 		}
 		text := fmt.Sprintf("HTTP %d: authorization required, and %v", r.Status, err)
 		return nil, &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}

@@ -54,6 +54,10 @@ var httpFaults = map[string]func(w http.ResponseWriter, r *http.Request, id json
 	"silent stream": func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
 		w.Header().Set("Content-Type", "text/event-stream")
 	},
+	"not resumable": func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "id: 7\nretry: 1\ndata: \n\n")
+	},
 	"hanging stream": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.(http.Flusher).Flush()
@@ -194,7 +198,8 @@ func closePort(s *httptest.Server) {
 func TestHTTPMisbehaving(t *testing.T) {
 	const timeout, connectTimeout = `MCP server "s" tool "%s" timed out after 0s`, "connection timed out after 500ms (connectTimeout of its entry)"
 	const tooLong = "the message of the server has more than 33554432 bytes; the limit is 16777216 (maxLineBytes in the server's entry)"
-	const unreadable = `The connection to MCP server "s" was closed because a message from the server was too large or could not be parsed, so the result of tool "%s" was not read.`
+	const unreadable = `The connection to MCP server "s" was closed because a message from the server was too large or could not be parsed, so the result of tool "%s" was not read. ` +
+		"The tool may have run: check whether it did before running it again. If its result may have been too large, ask for less data when you run it again."
 	const reset = "ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()"
 	for _, test := range []struct{ fault, call, handshake string }{
 		{"html", "Unexpected content type: text/html", ""},
@@ -207,6 +212,7 @@ func TestHTTPMisbehaving(t *testing.T) {
 		{"half a body", reset, ": unexpected EOF"},
 		{"cut", reset, ": EOF"},
 		{"silent stream", timeout, "the stream ended before the answer"},
+		{"not resumable", timeout, "the stream ended before the answer"},
 		{"hanging stream", timeout, connectTimeout},
 		{"junk in a stream", "", "\"serverInfo\"\n    ],\n    \"message\": \"Invalid input: expected object, received undefined\"\n  }\n]"},
 		{"redirects", `Post "/mcp": stopped after 10 redirects`, ""},

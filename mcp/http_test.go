@@ -225,6 +225,22 @@ func TestHTTPSession(t *testing.T) {
 	}
 }
 
+// TestHTTPSessionExpired: a server that refuses the repeated call too has expired (observed with 2.1.330).
+func TestHTTPSessionExpired(t *testing.T) {
+	var calls atomic.Bool
+	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
+		if r.Header.Get("Mcp-Session-Id") != "" && calls.Load() {
+			return http.StatusNotFound
+		}
+		return 0
+	})
+	m := start(t, Options{Servers: []ServerConfig{remoteConfig(f)}})
+	calls.Store(true)
+	if res, err := m.Call(t.Context(), CallRequest{Tool: "s/echo"}); err != nil || res.Content.Plain() != `MCP server "s" session expired` {
+		t.Errorf("got %q, %v\n%s", res.Content.Plain(), err, f.log())
+	}
+}
+
 // TestHTTPRetries: after 5xx a server has failed, and connects later; after 404 and 429 it is not tried again (S13; observed with
 // 2.1.330).
 func TestHTTPRetries(t *testing.T) {

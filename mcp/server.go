@@ -36,6 +36,10 @@ func (e notConnectedError) Error() string {
 // Unwrap makes errors.Is find ErrNotConnected.
 func (notConnectedError) Unwrap() error { return ErrNotConnected }
 
+func sessionExpired(server string) string {
+	return fmt.Sprintf("MCP server %q session expired", server)
+}
+
 // State is the connection state of a server.
 type State string
 

@@ -56,6 +56,9 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 		if err = c.renewSession(ctx); err == nil {
 			result, err = withProgress(w.queue, on, send)
 		}
+		if errors.Is(err, transport.ErrSessionTerminated) {
+			err = ErrExpired
+		}
 	}
 	if isHeaderMismatch(err) && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
 		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {

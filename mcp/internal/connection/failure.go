@@ -39,6 +39,8 @@ var (
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = errors.New("the event stream broke off")
+	// ErrExpired reports that a server refused a call in a new session as it refused it in the old one.
+	ErrExpired = errors.New("the session has ended")
 	// errRefused and errReset have the texts that the real CLI shows if a server has closed its port, or the
 	// connection.
 	errReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")

@@ -22,10 +22,11 @@ import (
 var (
 	// errNoResult reports a response with neither a result nor an error.
 	errNoResult = errors.New("server answered with neither a result nor an error")
-	// errNoAnswer reports that a stream ended before the response; streamEnded is the text of mcp-go's error, because
-	// mcp-go has no error value for it.
+	// errNoAnswer reports that a stream ended before the response; streamEnded and notResumed are the texts of mcp-go's errors,
+	// because mcp-go has no error values for them.
 	errNoAnswer = errors.New("the stream ended before the answer")
 	streamEnded = "unexpected nil response"
+	notResumed  = "failed to resume the SSE stream"
 )
 
 // cancelLimit bounds sending a notification in the background.
@@ -196,7 +197,7 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	switch {
 	case why != nil:
 		err = why
-	case err != nil && strings.HasSuffix(err.Error(), streamEnded):
+	case err != nil && (strings.HasSuffix(err.Error(), streamEnded) || strings.Contains(err.Error(), notResumed)):
 		err = l.waitUnanswered(ctx)
 	case err == nil && !resp.ID.IsNil() && resp.ID.String() != req.ID.String(): // the real CLI still waits for the answer
 		<-ctx.Done()
