@@ -12,8 +12,8 @@ import (
 )
 
 // Breakpoint stops calls of a tool and decides about them, like a person at the debugger (docs/debugging.md). If
-// several breakpoints match a call in a phase, the first in file order decides. Calls that permissions deny are not
-// stopped; calls of sub-agents are. With `--debugger`, these breakpoints decide first: the debugger sees a call
+// several breakpoints match a call in a phase, the first in file order decides. Calls of sub-agents are stopped too,
+// but not calls that permissions deny. With `--debugger`, these breakpoints decide first: the debugger sees a call
 // after their changes, and its result before their changes.
 type Breakpoint struct {
 	// Tool is the name of the tool: a built-in (`Bash`), `mcp__server__tool`, `server/tool` or the bare name of an
@@ -36,8 +36,8 @@ type Breakpoint struct {
 	// Input is the complete new input. In this and the following keys, strings are templates with the variables of
 	// `when`.
 	Input json.RawMessage `toml:"input" schema:"object|string"`
-	// Result is the result of `skip`, and of `modify` after the call. A string is the text, anything else is shown
-	// as JSON; after the call, a list of content blocks is used as content.
+	// Result is the result of `skip`, and of `modify` after the call. A string is the text, any other value is
+	// shown as JSON; after the call, a list of content blocks is used as content.
 	Result json.RawMessage `toml:"result"`
 	// Message is the text of the failed call.
 	Message string `toml:"message"`

@@ -34,13 +34,13 @@
 // max_matches count the matches of all sessions together, with claudeless and with the real CLI.
 //
 // The CLI also writes prompts itself: the notice that a background task has ended (it begins with
-// <task-notification>), feedback of a Stop hook, a schema reminder. These rules apply to them:
+// <task-notification>), feedback of a Stop hook, a schema reminder. These rules apply to prompts of the CLI:
 //
-//   - They are answered only by rules and turns with source = "notification" or "any", and by those with a pattern that
-//     contains such a text. Otherwise default_response answers, and without one the model repeats its last text.
-//   - They never end a sequence.
-//   - A rule that answers 20 of them with tool calls before the user's next prompt is stopped and reported (S21),
-//     because such calls cause the next notice. A rule with max_matches is not stopped.
+//   - Only rules and turns with source = "notification" or "any", or with a pattern that contains such a text, answer
+//     these prompts. Otherwise default_response answers, and without one the model repeats its last text.
+//   - These prompts never end a sequence.
+//   - A rule that answers 20 of these prompts with tool calls before the user's next prompt is stopped and reported
+//     (S21), because such calls cause the next notice. A rule with max_matches is not stopped.
 //
 // A response is a string, a table with text and tool_calls (the calls are made first, the text follows their results),
 // or a list of steps. Each step is one message of the model: its tool calls run, and the next step sees their results.
@@ -64,11 +64,11 @@
 // style and the instructions of MCP servers. With every prompt it contains the texts of hooks, the files and
 // resources mentioned with @, and the instructions of directories and path rules that tool calls reach.
 //
-// With claudeless serve there are also max_tokens, stream, betas, headers (lower case, credentials redacted), agent
+// With claudeless serve, the variables also include max_tokens, stream, betas, headers (lower case, credentials redacted), agent
 // (id of the requesting sub-agent), attachments (types of images and documents in the prompt), tool_choice, thinking,
 // output_config and metadata.
 //
-// A string that is exactly one template becomes the value with its type. In longer text, values that are not strings
+// A string that is exactly one template is replaced by the value with its type. In longer text, values that are not strings
 // are written as compact JSON.
 package scenarios
 

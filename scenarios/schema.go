@@ -43,7 +43,7 @@ type Scenario struct {
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// Stream is the pace of partial messages.
 	Stream Stream `toml:"stream"`
-	// API holds settings of the Messages API server (claudeless serve).
+	// API sets options of the Messages API server (claudeless serve).
 	API API `toml:"api"`
 	// MCP adds MCP servers.
 	MCP MCP `toml:"mcp"`
@@ -67,8 +67,8 @@ type Scenario struct {
 	Provider string `toml:"provider"`
 	// ShowWelcomeBack shows the start panel of the interactive screen.
 	ShowWelcomeBack bool `toml:"show_welcome_back"`
-	// WelcomeBackRightPanel holds the lines of that panel's right side; `---` is a horizontal rule, an empty string
-	// a blank row.
+	// WelcomeBackRightPanel lists the lines on the right side of the start panel; `---` is a horizontal rule, an empty
+	// string a blank row.
 	WelcomeBackRightPanel []string `toml:"welcome_back_right_panel"`
 	// ProjectPath is the project directory under which the session is stored; default `working_directory`, otherwise
 	// the directory of the run.
@@ -99,7 +99,7 @@ type Scenario struct {
 
 // Rule answers the prompts that its pattern matches.
 type Rule struct {
-	// Pattern is what the prompt must match.
+	// Pattern that the prompt must match.
 	Pattern Pattern `toml:"pattern,required"`
 	// Source selects the prompts that the rule answers: `user` for prompts of users and programs, `notification` for
 	// prompts that the CLI itself writes (the end of a background task, feedback of hooks, reminders), `any` for both.
@@ -111,7 +111,7 @@ type Rule struct {
 	Response *Response `toml:"response" schema:"string|Response" inside:"text,tool_calls,steps,blocks"`
 	// Failure happens instead of the response.
 	Failure *Failure `toml:"failure"`
-	// Fault adds a defect to the program's output from this rule on, as observed with the real CLI; `claudeless exec
+	// Fault adds a defect to the program's output after this rule matches, as observed with the real CLI; `claudeless exec
 	// --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// MaxMatches limits how often the rule may match in the whole run (of `claudeless exec` or of one test), over
@@ -120,7 +120,7 @@ type Rule struct {
 	MaxMatches *int `toml:"max_matches" min:"0"`
 	// Once is true if the rule answers only one prompt of the whole run (of `claudeless exec` or of one test), over
 	// all processes. Outside of a run, as with claudeless serve, it answers one prompt of a session, and the verdict
-	// reports further ones.
+	// reports further prompts.
 	Once bool `toml:"once"`
 	// Turns script the answers to the user's next prompts.
 	Turns []Turn `toml:"turns"`
@@ -170,7 +170,7 @@ type Response struct {
 type Step struct {
 	// When is a condition; false skips the step. It sees the results of all earlier steps as `results`.
 	When string `toml:"when" empty:"no"`
-	// Thinking is the model's reasoning, shown before the text.
+	// Thinking is the reasoning of the model, shown before the text.
 	Thinking string `toml:"thinking"`
 	// Text is the text of the model, before its tool calls.
 	Text string `toml:"text"`
@@ -178,10 +178,10 @@ type Step struct {
 	ToolCalls []ToolCall `toml:"tool_calls"`
 	// Blocks are the content blocks of the message in order, instead of `thinking`, `text` and `tool_calls`.
 	Blocks []Block `toml:"blocks"`
-	// Gate holds the message back until `claudeless gates release NAME`. After 30 seconds the step continues, and
-	// the run gets a finding.
+	// Gate is the name of a gate: the message waits until `claudeless gates release NAME`. After 30 seconds the step
+	// continues, and a finding is reported.
 	Gate string `toml:"gate" empty:"no"`
-	// After holds the message back until the gate of another step is released: `gate:NAME`.
+	// After is `gate:NAME`: the message waits until the gate NAME of another step is released.
 	After string `toml:"after" empty:"no"`
 	// Frames are written before the message: events that the model does not cause, and output that a host must survive.
 	Frames []Frame `toml:"frames"`
@@ -277,8 +277,8 @@ type Canned struct {
 type Subagent struct {
 	// Type is the agent type if the call's input sets none.
 	Type string `toml:"type"`
-	// Steps are its messages. They see the captures of the prompt that led to the call, the agent's own prompt and
-	// its own results; later prompts of the agent are answered by the rules.
+	// Steps are the messages of the agent. Their expressions see the captures of the prompt that led to the call, the
+	// prompt of the agent and its results; the rules answer later prompts of the agent.
 	Steps []Step `toml:"steps"`
 	// Background makes the call return immediately; the input's `run_in_background` takes precedence.
 	Background bool `toml:"background"`

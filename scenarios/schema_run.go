@@ -16,7 +16,7 @@ type ToolExecution struct {
 	Tools map[string]ToolConfig `toml:"tools"`
 }
 
-// ToolConfig holds settings for all calls of one tool.
+// ToolConfig sets options for all calls of one tool.
 type ToolConfig struct {
 	// AutoApprove allows the tool in every permission mode.
 	AutoApprove bool `toml:"auto_approve"`
@@ -35,8 +35,8 @@ type MCP struct {
 	Servers map[string]map[string]any `toml:"servers"`
 	// Elicitation answers elicitation requests of servers.
 	Elicitation *Elicitation `toml:"elicitation"`
-	// Sampling answers sampling requests of servers; the first matching entry is used. Without entries, servers are
-	// told that sampling is not supported.
+	// Sampling answers sampling requests of servers; the first matching entry is used. Without entries, the run
+	// does not offer sampling to servers.
 	Sampling []Sampling `toml:"sampling"`
 
 	names []string // the keys of Servers in file order
@@ -78,7 +78,7 @@ type Timeouts struct {
 	// HookTimeoutMS limits hooks without their own timeout (CLAUDELESS_HOOK_TIMEOUT_MS).
 	HookTimeoutMS *int `toml:"hook_timeout_ms" min:"0" max:"31536000000" default:"600000"`
 	// MCPTimeoutMS limits an MCP call (CLAUDELESS_MCP_TIMEOUT_MS); MCP_TOOL_TIMEOUT and the server's own `timeout`
-	// take precedence. Absent means no limit.
+	// take precedence. Without any of them, a call has no limit.
 	MCPTimeoutMS *int `toml:"mcp_timeout_ms" min:"0" max:"31536000000"`
 	// ResponseDelayMS is the wait before the first message of a turn (CLAUDELESS_RESPONSE_DELAY_MS).
 	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" max:"31536000000" default:"0"`
@@ -103,12 +103,12 @@ type Expectation struct {
 	// Request is a request to the model that must have been made.
 	Request *ExpectRequest `toml:"request"`
 	// OAuth is a request that the authorization server of a fixture must have received. It is checked by `claudeless
-	// exec` and `claudeless verify`, which read what fixtures write.
+	// exec` and `claudeless verify`, which read the journal lines of fixtures.
 	OAuth *ExpectOAuth `toml:"oauth"`
 	// Otel is the name, or a glob, of a metric, an event or a span that a collector of OpenTelemetry must have
 	// accepted; `times` counts data points, events and spans. It is not checked with --real.
 	Otel string `toml:"otel" empty:"no"`
-	// Exit is the exit code that a claude process must have exited with.
+	// Exit is the exit code with which a claude process must have exited.
 	Exit *int `toml:"exit" min:"0" max:"255"`
 	// Rule is the line of this file at which a rule begins; the rule must have answered.
 	Rule *int `toml:"rule" min:"1"`
@@ -120,7 +120,7 @@ type Expectation struct {
 	// Unused selects how to report rules that have answered no prompt: `warn` mentions them, `error` makes each an
 	// unmet expectation.
 	Unused string `toml:"unused" enum:"warn,error"`
-	// Never inverts the expectation: it must not have happened.
+	// Never inverts the expectation: the event must not have happened.
 	Never bool `toml:"never"`
 
 	at     diag.Position
@@ -174,7 +174,7 @@ type Times struct {
 	Max int // -1 means no upper bound
 }
 
-// API holds settings of claudeless serve. When running as claude, only the answers of `side` to compactions and prompt hooks are used.
+// API sets options of claudeless serve. When running as claude, only the answers of `side` to compactions and prompt hooks are used.
 type API struct {
 	// Strict refuses requests that the real API refuses but test servers usually accept: those without
 	// `anthropic-version`.

@@ -33,7 +33,7 @@ type Run struct {
 	Argv []string `json:"argv"`
 	// CWD is the working directory of the run.
 	CWD string `json:"cwd"`
-	// Env holds selected variables.
+	// Env lists selected environment variables.
 	Env map[string]string `json:"env"`
 	// Settings are the settings sources that were read.
 	Settings []string `json:"settings"`
@@ -78,7 +78,7 @@ type Host struct {
 	Subtype string `json:"subtype,omitempty"`
 	// StdinOpen is true if stdin was still open.
 	StdinOpen bool `json:"stdin_open,omitempty"`
-	// Results is the number of results written by then.
+	// Results is the number of results that the process had written before this action.
 	Results int `json:"results,omitempty"`
 	// MS is the time from the withdrawal of the request to its answer; only for `answered_late`.
 	MS float64 `json:"ms,omitempty"`

@@ -63,7 +63,7 @@ type Screen struct {
 type Telemetry struct {
 	// Name of a metric, an event or a span: `claude_code.token.usage`.
 	Name string `json:"name"`
-	// Count is this number.
+	// Count is the number of accepted data points, events or spans.
 	Count int `json:"count"`
 }
 
