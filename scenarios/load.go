@@ -313,7 +313,7 @@ func Greeting() *Scenario {
 
 const greetingText = "Hello! No scenario is loaded, so there is nothing else to say. " +
 	"Give one with --scenario FILE, with the variable CLAUDELESS_SCENARIO or as claudeless.toml in the working directory; " +
-	"--scenario quickstart is one to try."
+	"for example, use --scenario quickstart."
 
 // RuleCounter counts the matches of rules with `once` or `max_matches` over a run.
 type RuleCounter interface {

@@ -81,7 +81,7 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 		delete(byKey, s.key)
 		if o != nil && o.isEdited() {
 			if o.stamp != s.stamp {
-				notes = append(notes, fmt.Sprintf("%s:%d: edited by hand and different in the new session (%s); your version is kept", name, o.line, s.title))
+				notes = append(notes, fmt.Sprintf("%s:%d: this rule was edited by hand and differs from the new session (%s); your version is kept", name, o.line, s.title))
 			}
 			s = o
 		}
@@ -111,10 +111,10 @@ func keepEdited(name string, remaining map[string]*section, order []section, not
 		switch {
 		case remaining[s.key] == nil || s.isAfterRules():
 		case s.isEdited():
-			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session but edited by hand; kept", name, s.line))
+			*notes = append(*notes, fmt.Sprintf("%s:%d: this rule is not in the new session, but it was edited by hand; your version is kept", name, s.line))
 			b.WriteString(s.text())
 		default:
-			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session; removed", name, s.line))
+			*notes = append(*notes, fmt.Sprintf("%s:%d: this rule is not in the new session; it was removed", name, s.line))
 		}
 	}
 	return b.String()
@@ -158,7 +158,7 @@ func (k *FileSet) Update(main string) (notes []string, err error) {
 			continue
 		}
 		if base[name] != now[name] && stamp(string(theirs)) != now[name] {
-			notes = append(notes, fmt.Sprintf("%s: edited by hand and different in the new session; your version is kept", at(name)))
+			notes = append(notes, fmt.Sprintf("%s: the file was edited by hand and differs from the new session; your version is kept", at(name)))
 		}
 		if err := os.WriteFile(k.path(name), theirs, 0o644); err != nil {
 			return nil, err

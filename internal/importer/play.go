@@ -60,7 +60,7 @@ func (p *Player) Differences(ctx context.Context, at PlayDirs, sessions []*sessi
 	}
 	played, err := session.Read([]string{name}, session.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("reading the played run: %w", err)
+		return nil, fmt.Errorf("reading the run of the scenario: %w", err)
 	}
 	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
 }
@@ -109,10 +109,10 @@ func (p *Player) play(ctx context.Context, at PlayDirs, sessions []*session.Sess
 	defer child.Stop(context.WithoutCancel(ctx))
 	log, err := converse(child.Stdin(), child.Stdout(), at, sessions)
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("playing the scenario: did not finish within %v", limit)
+		return nil, fmt.Errorf("running the scenario: it did not finish within %v", limit)
 	}
 	if tail := strings.TrimSpace(child.StderrTail()); err == nil && len(log) == 0 && tail != "" {
-		return nil, fmt.Errorf("playing the scenario: %s", session.Visible(tail))
+		return nil, fmt.Errorf("running the scenario: %s", session.Visible(tail))
 	}
 	return log, err
 }

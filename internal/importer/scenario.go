@@ -132,8 +132,8 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		switch {
 		case p.TextMissing:
 			match = pattern{kind: "not"}
-			w.toml.WriteRaw(comment("review: the log does not hold the prompt; this answers any prompt"))
-			w.notes = append(w.notes, p.At.String()+": a stream-json log does not hold the prompt, so its rule answers any prompt; write its pattern in the scenario")
+			w.toml.WriteRaw(comment("review: the log does not contain the prompt; this rule answers any prompt"))
+			w.notes = append(w.notes, p.At.String()+": a stream-json log does not contain the prompt, so the rule answers any prompt; write the pattern of the rule in the scenario")
 		case p.IsNotice:
 			match = pattern{"contains", "text", "<task-notification>"}
 		}
@@ -351,7 +351,7 @@ func (w *scenarioWriter) input(raw json.RawMessage) string {
 		return s
 	}
 	if w.options.Out == "" && w.options.Check == nil {
-		w.notes = append(w.notes, "an input holds null or a number that TOML does not have; -o DIR keeps it in a file")
+		w.notes = append(w.notes, "an input contains null, or a number that TOML cannot express; use -o DIR to write the input to a file")
 	}
 	w.inputs++
 	name := "inputs/" + strconv.Itoa(w.inputs) + ".json"

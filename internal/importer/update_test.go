@@ -92,10 +92,10 @@ func TestUpdateKeepsEdits(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := `kit/scenario.toml:9: edited by hand and different in the new session (3: third); your version is kept
-kit/scenario.toml:12: not in the new session but edited by hand; kept
-kit/scenario.toml:15: not in the new session; removed
-kit/fixtures/both.toml: edited by hand and different in the new session; your version is kept
+	want := `kit/scenario.toml:9: this rule was edited by hand and differs from the new session (3: third); your version is kept
+kit/scenario.toml:12: this rule is not in the new session, but it was edited by hand; your version is kept
+kit/scenario.toml:15: this rule is not in the new session; it was removed
+kit/fixtures/both.toml: the file was edited by hand and differs from the new session; your version is kept
 kit/fixtures/agree.toml a = 2
 kit/fixtures/both.toml a = 8
 kit/fixtures/edited.toml a = 7
@@ -145,7 +145,7 @@ func TestUpdateOfRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes, err := writeFileSet(t, importer.FileSetOptions{Out: "kit"}, true, nil, [2]string{"rule: a", "a"})
-	if want := []string{filepath.Join("kit", "scenario.toml") + ":6: not in the new session but edited by hand; kept"}; err != nil || !slices.Equal(notes, want) {
+	if want := []string{filepath.Join("kit", "scenario.toml") + ":6: this rule is not in the new session, but it was edited by hand; your version is kept"}; err != nil || !slices.Equal(notes, want) {
 		t.Errorf("%v, %q", err, notes)
 	}
 	if data, err = os.ReadFile("kit/scenario.toml"); err != nil || !strings.Contains(string(data), "edited\n") {

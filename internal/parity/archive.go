@@ -174,9 +174,9 @@ func (c *Case) addRun(argv, stdin, steps *file) (problems diag.List) {
 		r.Args = lines(argv.data)
 		c.Runs = append(c.Runs, r)
 	case stdin != nil:
-		problems = append(problems, stdin.errorf(0, "this needs an argv file"))
+		problems = append(problems, stdin.errorf(0, "the input of a run needs an argv file"))
 	case steps != nil:
-		problems = append(problems, steps.errorf(0, "this needs an argv file"))
+		problems = append(problems, steps.errorf(0, "the dialogue of a run needs an argv file"))
 	}
 	return problems
 }

@@ -142,7 +142,7 @@ func readCase(file, name string, listed bool) (*Case, diag.List) {
 	case len(s.Parity.Argv) == 0 && listed:
 		return nil, nil
 	case len(s.Parity.Argv) == 0:
-		return nil, diag.List{{Pos: diag.Position{File: file}, Message: "the scenario has no [parity] table", Hint: `argv = ["-p", "hello"] below [parity] says how claude is called`}}
+		return nil, diag.List{{Pos: diag.Position{File: file}, Message: "the scenario has no [parity] table", Hint: `argv = ["-p", "hello"] below [parity] sets the arguments of claude`}}
 	}
 	c.Scenario, c.ScenarioLine = src, 1
 	c.Runs, c.Refuses = []CaseRun{{Args: s.Parity.Argv, Stdin: []byte(s.Parity.Stdin)}}, s.Parity.Refuses

@@ -190,7 +190,7 @@ func (f *KnownFile) Overdue(now time.Time) diag.List {
 		if day, err := time.Parse(time.DateOnly, k.Proved); err != nil || now.Sub(day) > maxAge {
 			list = append(list, diag.Diagnostic{
 				Pos:     diag.Position{File: f.name, Line: k.line},
-				Message: fmt.Sprintf("the date %q of the known difference %s is not of the last 90 days", k.Proved, strings.Join(k.Path, ", ")),
+				Message: fmt.Sprintf("the date %q of the known difference %s is more than 90 days old", k.Proved, strings.Join(k.Path, ", ")),
 				Hint:    "compare its cases, and write the date of the run as `proved`: YYYY-MM-DD",
 			})
 		}

@@ -188,7 +188,7 @@ func incompleteRules(behavior, flag string, list []string) string {
 		more = fmt.Sprintf(" This list has %d more like it.", n)
 	}
 	return fmt.Sprintf("%s: %q doesn't look like a complete rule, so %s. Rules are Bash or Bash(git *): look for a missing \")\", a space before \"(\", "+
-		"text behind \")\". One that holds a \")\" may have been split there, and belongs into permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
+		"text behind \")\". A rule that contains \")\" may have been split there: write it in permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
 }
 
 // ruleOrigin returns the name of a rule's source in notices.

@@ -55,8 +55,8 @@ func (l *findings) unusedRules(warnings diag.List) []Finding {
 			continue
 		}
 		f := Finding{
-			ID: "S13", Level: l.warningLevel(), Text: rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
-			Advice: "send a prompt that it matches, or remove the rule",
+			ID: "S13", Level: l.warningLevel(), Text: "the rule " + rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
+			Advice: "send a prompt that this rule matches, or remove the rule",
 		}
 		for _, w := range warnings {
 			if strings.HasPrefix(w.Message, scenarios.NeverAnswers) && l.input.Scenario.RuleAt(w.Pos.File, w.Pos.Line) == rule {
@@ -377,6 +377,6 @@ func (p *process) interruptedRule() *journal.Match {
 func (s *sequence) missedTurns(e journal.Entry) []Finding {
 	return []Finding{atPosition(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not reached", s.rule, s.nextTurn),
-		Advice: "send the prompt that it expects in the same session, or remove the turn", Time: e.Time, PID: e.PID,
+		Advice: "send the prompt of this turn in the same session, or remove the turn", Time: e.Time, PID: e.PID,
 	}, s.positions[s.nextTurn])}
 }

@@ -334,7 +334,7 @@ func (c *Call) fillFrom(from *Call) {
 }
 
 // ErrNoConversation reports that the files contain no conversation.
-var ErrNoConversation = errors.New("no prompt with an answer in the input")
+var ErrNoConversation = errors.New("the input contains no prompt with an answer")
 
 // addReport adds the last message of a sub-agent if the input contains only its calls: the result of the call that
 // started it repeats that message.

@@ -78,9 +78,9 @@ func (d *Damage) add(e *Error) {
 func (d *Damage) String() string {
 	switch {
 	case d.Lines == 1 && d.LastLineDamaged:
-		return d.First.String() + ": the last line was cut off and is left out"
+		return d.First.String() + ": the last line was cut off and is ignored"
 	case d.Lines == 1:
-		return d.First.Error() + "; the line is left out"
+		return d.First.Error() + "; the line is ignored"
 	default:
 		return fmt.Sprintf("%s; this line and %d more of the file are ignored", d.First, d.Lines-1)
 	}

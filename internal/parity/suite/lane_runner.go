@@ -28,7 +28,7 @@ func newLaneRunner(o Options) laneRunner {
 func (r *laneRunner) checkIsolation(ctx context.Context) {
 	err := CheckIsolation(ctx, r.System, r.Self, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
-		fmt.Fprintf(r.System.Stderr, "claudeless: warning: the lanes share this machine's network: %v\n", err)
+		fmt.Fprintf(r.System.Stderr, "claudeless: warning: claudeless and the real claude share this machine's network: %v\n", err)
 	}
 }
 

@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	all, res.Unreadable = parity.LoadCases(o.Cases)
 	r := &caseRunner{laneRunner: newLaneRunner(o), known: known, normal: make([]string, len(all))}
 	if len(all) == 0 && len(res.Unreadable) == 0 {
-		return nil, process.WithHint("missing case", "name .txtar files, scenarios with [parity], or directories of these: claudeless parity CASE…")
+		return nil, process.WithHint("missing case", "give .txtar files, scenarios with [parity], or directories of these: claudeless parity CASE…")
 	}
 	if len(all) > 0 {
 		r.checkIsolation(ctx)

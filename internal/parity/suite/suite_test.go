@@ -19,7 +19,7 @@ import (
 // If the system has no network namespaces, a warning reports this, and the cases are still compared.
 func TestNoNamespaces(t *testing.T) {
 	res, said := compare(t, "echo said", suite.Options{})
-	if !strings.Contains(said, "warning: the lanes share this machine's network: ") {
+	if !strings.Contains(said, "warning: claudeless and the real claude share this machine's network: ") {
 		t.Errorf("stderr: %q", said)
 	}
 	if len(res.Cases) != 1 || res.Cases[0].Status != parity.StatusDiffers || len(res.Cases[0].Differences) != 1 || res.Cases[0].Differences[0].Real != "said" {

@@ -95,13 +95,13 @@ func (c *comparison) comparePages(before, after []Page) {
 func (c *comparison) comparePage(a, b *Page) {
 	c.compareOptions(a, b)
 	if a.Enter != b.Enter {
-		c.addChange(ChangedOptions, b, "Enter %s, before it %s", cmp.Or(b.Enter, "has no label"), cmp.Or(a.Enter, "had none"))
+		c.addChange(ChangedOptions, b, "Enter %s; before, it %s", cmp.Or(b.Enter, "has no label"), cmp.Or(a.Enter, "had none"))
 	}
 	if a.State != b.State {
-		c.addChange(ChangedLabel, b, "the state is %s, before it was %s", b.State, a.State)
+		c.addChange(ChangedLabel, b, "the state is %s; it was %s before", b.State, a.State)
 	}
 	if titleState(a.Title) != titleState(b.Title) {
-		c.addChange(ChangedLabel, b, "the title is %q, before it was %q", b.Title, a.Title)
+		c.addChange(ChangedLabel, b, "the title is %q; it was %q before", b.Title, a.Title)
 	}
 	if before, after := maskedText(a), maskedText(b); before != after {
 		c.addChange(ChangedText, b, "%s", strings.TrimRight(diffRows(before, after), "\n"))
@@ -154,7 +154,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 		case !ok:
 			c.addChange(ChangedOptions, b, "option %q is new%s", label, numberedLabel(o))
 		case old.Number != o.Number:
-			c.addChange(ChangedOptions, b, "option %q has%s, before it had%s", label, digitText(o), digitText(old))
+			c.addChange(ChangedOptions, b, "option %q has%s; it had%s before", label, digitText(o), digitText(old))
 		}
 		if ok {
 			order = append(order, label)
@@ -172,14 +172,14 @@ func (c *comparison) compareOptions(a, b *Page) {
 		}
 	}
 	if !slices.Equal(order, common) {
-		c.addChange(ChangedOptions, b, "the order of the options is %q, before it was %q", order, common)
+		c.addChange(ChangedOptions, b, "the order of the options is %q; it was %q before", order, common)
 	}
 }
 
 func (c *comparison) compareSelected(a, b *Page, label string, mask func(string, *Page) string) {
 	for _, o := range a.Options {
 		if old := mask(o.Label, a); o.Selected && old != label {
-			c.addChange(ChangedOptions, b, "option %q is selected when the dialog appears, before it was %q", label, old)
+			c.addChange(ChangedOptions, b, "option %q is selected when the dialog appears; it was %q before", label, old)
 		}
 	}
 }

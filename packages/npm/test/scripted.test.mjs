@@ -103,7 +103,7 @@ test("warnings are printed once", async (t) => {
     await claude.assertComplete();
   });
   assert.equal(warn.mock.callCount(), 1);
-  assert.match(warn.mock.calls[0].arguments[0], /^claudeless: warning: .*s\.toml:4: responses\[1\] answered no prompt \[S13\]/);
+  assert.match(warn.mock.calls[0].arguments[0], /^claudeless: warning: .*s\.toml:4: the rule responses\[1\] answered no prompt \[S13\]/);
 });
 
 test("an answer that waits", async () => {

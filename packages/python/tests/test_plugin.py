@@ -287,7 +287,7 @@ def test_warnings_are_shown(pytester: pytest.Pytester) -> None:
     )
     result = pytester.runpytest_subprocess("-q")
     result.assert_outcomes(passed=1, warnings=1)
-    result.stdout.fnmatch_lines(["*test_warnings_are_shown.py:3: ClaudelessWarning: *s.toml:4: responses*answered no prompt [[]S13]*"])
+    result.stdout.fnmatch_lines(["*test_warnings_are_shown.py:3: ClaudelessWarning: *s.toml:4: the rule responses*answered no prompt [[]S13]*"])
     pytester.runpytest_subprocess("-q", "-W", "error").assert_outcomes(passed=1, errors=1)
 
 
