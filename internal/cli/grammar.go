@@ -40,7 +40,7 @@ func commandTable() []commandEntry {
 		{name: "verify", usage: "verify JOURNAL…", help: "Check earlier runs again, from their journals", run: kongCommand[execcmd.Verify]("verify")},
 		{name: "report", usage: "report JOURNAL… | report merge DIR…", help: "Write the HTML report of a run, or check all shards of a run together", run: kongCommand[execcmd.Report]("report")},
 		{name: "journal", usage: "journal schema|explain", help: "Print the journal schema, or a journal in readable form", run: kongCommand[execcmd.Journal]("journal")},
-		{name: "gates", usage: "gates list|wait|release", help: "List, await or release gates, the points where scripted steps wait", run: kongCommand[execcmd.Gates]("gates")},
+		{name: "gates", usage: "gates list|wait|release", help: "List, wait for or release gates (points at which scripted steps wait)", run: kongCommand[execcmd.Gates]("gates")},
 		{name: "parity", usage: "parity CASE…", help: "Compare claudeless with the real claude, case by case", run: kongCommand[parityCmd]("parity")},
 		{name: "screens", usage: "screens capture|list|show|diff|check|…", help: "Capture the screens of the real claude, compare them, and check programs that read them", run: kongCommand[screenscmd.Screens]("screens")},
 		{name: "shim", usage: "shim DIR -s FILE", help: "Create a directory with a claude command to put first on PATH", run: kongCommand[execcmd.Shim]("shim")},

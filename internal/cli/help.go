@@ -36,7 +36,7 @@ func printVersion(s *process.System, f *flags.Flags) error {
 
 type versionCmd struct {
 	JSON bool   `name:"json" help:"Print one JSON object"`
-	Of   string `placeholder:"VERSION" help:"Print whether the behaviour of this version of claude was measured, and which features it lacks"`
+	Of   string `placeholder:"VERSION" help:"Print whether this version of claude was measured, and list the features that it lacks"`
 }
 
 func (c *versionCmd) Run(s *process.System) error {

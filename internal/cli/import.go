@@ -26,17 +26,17 @@ type importCmd struct {
 	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write to (default ./NAME, or the scenario to stdout if stdout is a pipe)"`
 	Name     string   `placeholder:"NAME" help:"Name of the scenario (default: the name of the first file)"`
 	Check    bool     `help:"Run the new scenario with the recorded prompts and report the differences"`
-	Exact    bool     `help:"Match each prompt exactly, not by a pattern"`
+	Exact    bool     `help:"Match the whole text of each prompt instead of a part of it"`
 	Link     bool     `help:"Replace reply text that repeats a tool result with a reference to the result"`
 	Thinking bool     `help:"Keep the thinking blocks of the model"`
 	Reads    bool     `name:"files" help:"Write the files that the session read, and answer Read and similar calls from them"`
 	Branch   string   `placeholder:"UUID" help:"Follow the branch that contains the message with this UUID (default: the newest branch)"`
 	Raw      bool     `help:"Do not redact secrets or personal data"`
 	Big      bool     `help:"Keep tool results over 200 KB in full"`
-	Against  string   `placeholder:"DIR" help:"Make patterns specific enough not to match prompts of the scenarios in DIR"`
+	Against  string   `placeholder:"DIR" help:"Make patterns so specific that they match no prompt of the scenarios in DIR"`
 	JSON     string   `placeholder:"FILE" help:"Write a report as JSON to FILE (- for stdout)"`
 	Force    bool     `help:"Overwrite existing files"`
-	Update   string   `placeholder:"SCENARIO" help:"Import into this existing scenario and keep the edits made to it"`
+	Update   string   `placeholder:"SCENARIO" help:"Import into this existing scenario and keep your edits"`
 	Audit    bool     `help:"Only search the files for secrets; exit with 3 if any are found"`
 }
 

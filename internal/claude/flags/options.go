@@ -88,11 +88,11 @@ func outputOptions(f *Flags) []option {
 		newOption("--replay-user-messages", "Copy user messages from stdin to stdout (stream-json input and output)", setTrue(&f.ReplayUserMessages)),
 		newOption("--forward-subagent-text", "Also print the text of sub-agents (stream-json)", setTrue(&f.ForwardSubagentText)),
 		newOption("--json-schema <schema>", "JSON Schema that the answer must match", setText(&f.JSONSchema)),
-		newOption("-d, --debug [filter]", "Debug mode, optionally only for some categories", setTrue(&f.Debug)),
+		newOption("-d, --debug [filter]", "Write debug output, for all or for some categories", setTrue(&f.Debug)),
 		newOption("--debug-file <path>", "Write debug output to this file", setText(&f.DebugFile)),
 		hiddenOption("-d2e, --debug-to-stderr", setTrue(&f.DebugToStderr)),
-		newOption("--ax-screen-reader", "Output for screen readers", nil),
-		newOption("--brief", "Shorter answers", nil),
+		newOption("--ax-screen-reader", "Write output for screen readers", nil),
+		newOption("--brief", "Ask for shorter answers", nil),
 		{Option: argv.Option{Flags: "--prompt-suggestions [value]", Choices: []string{"true", "false", "1", "0", "yes", "no", "on", "off"}}, help: "Suggest the next prompt", note: `preset: "true"`},
 	}
 }
@@ -130,9 +130,9 @@ func modelOptions(f *Flags) []option {
 		hiddenOption("--system-prompt-file <file>", setText(&f.SystemPromptFile)),
 		newOption("--append-system-prompt <prompt>", "Text to add to the system prompt", setText(&f.AppendSystemPrompt)),
 		hiddenOption("--append-system-prompt-file <file>", setText(&f.AppendPromptFile)),
-		choiceOption("--system-prompt-snapshot <on|off>", "Whether the system prompt is recorded once per conversation", nil, "on", "off"),
+		choiceOption("--system-prompt-snapshot <on|off>", "Record the system prompt once per conversation", nil, "on", "off"),
 		newOption("--exclude-dynamic-system-prompt-sections", "Leave machine-specific parts out of the system prompt", nil),
-		newOption("--autocompact <auto|tokens>", "When to compact the conversation", setWindow(&f.Autocompact)),
+		newOption("--autocompact <auto|tokens>", "Number of tokens at which the conversation is compacted", setWindow(&f.Autocompact)),
 	}
 }
 
@@ -203,7 +203,7 @@ func hostOptions(f *Flags) []option {
 // ownOptions are the flags that only claudeless has. Each can also be set by an environment variable.
 func ownOptions(f *Flags) []option {
 	return []option{
-		claudelessOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that plays the model: a file, or the name of a library scenario", setText(&f.Scenario)),
+		claudelessOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a library scenario", setText(&f.Scenario)),
 		claudelessOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", setText(&f.Failure)),
 		claudelessOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", setText(&f.Capture)),
 		claudelessOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", addExpectation(f)),

@@ -29,8 +29,8 @@ import (
 // Debug is the command claudeless debug with its subcommands.
 type Debug struct {
 	Serve Serve `cmd:"" default:"withargs" help:"Run the breakpoint server"`
-	Hook  Hook  `cmd:"" help:"Pause the tool calls of an agent CLI, as its PreToolUse or PostToolUse hook"`
-	Proxy Proxy `cmd:"" help:"Pause the tool calls of a stdio MCP server, between it and its client"`
+	Hook  Hook  `cmd:"" help:"Run as a PreToolUse or PostToolUse hook of an agent CLI, and pause its tool calls"`
+	Proxy Proxy `cmd:"" help:"Run between a stdio MCP server and its client, and pause tool calls"`
 }
 
 // defaultDebugPort is the port of the debugger without --port.

@@ -40,7 +40,7 @@ func (f *Reports) outputFiles(s *process.System) verdict.OutputFiles {
 
 // Setup are the flags that configure claude.
 type Setup struct {
-	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that plays the model: a file, or the name of a library scenario"`
+	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that replaces the model: a file, or the name of a library scenario"`
 	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude: a file or JSON"`
 	Capture   string   `placeholder:"FILE" help:"Write the journal of all processes to FILE, which is replaced"`
 	Strict    bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`

@@ -19,7 +19,7 @@ import (
 type Diff struct {
 	JSON   bool   `name:"json" help:"Print the changes as JSON"`
 	GitHub bool   `name:"github" help:"Also write GitHub Actions annotations to stderr"`
-	Cells  bool   `help:"Print for each page how many characters are the same, ignoring positions that are blank on both sides"`
+	Cells  bool   `help:"Print the share of equal characters for each page, without positions that are blank on both sides"`
 	Before string `arg:"" help:"Older version, or a directory of its screens"`
 	After  string `arg:"" help:"Newer version, or a directory of its screens"`
 }

@@ -22,14 +22,14 @@ import (
 
 // Screens is the command.
 type Screens struct {
-	Capture Capture `cmd:"" help:"Capture the screens of the real claude by playing tapes (scripts of key presses)"`
+	Capture Capture `cmd:"" help:"Capture the screens of the real claude by running tapes (scripts of key presses)"`
 	List    List    `cmd:"" help:"List the captured versions, or the pages of one version"`
 	Show    Show    `cmd:"" help:"Print one captured page"`
 	Where   Where   `cmd:"" help:"Print the directory of the captured pages"`
 	Diff    Diff    `cmd:"" help:"Compare the screens of two versions"`
 	Check   Check   `cmd:"" help:"Check a program that detects the state of claude from its screen"`
 	Drive   Drive   `cmd:"" help:"Run a program in a pseudo-terminal and control it with lines of JSON on stdin"`
-	Anchors Anchors `cmd:"" help:"List the short labels that identify the screens of a version"`
+	Anchors Anchors `cmd:"" help:"List the anchors of a version (short labels that identify its screens)"`
 }
 
 // The exit codes other than 0.
@@ -52,7 +52,7 @@ type Capture struct {
 	Size     []string `default:"110x36" placeholder:"COLSxROWS" help:"Sizes of the terminal (default 110x36)"`
 	Renderer string   `default:"fullscreen" enum:"fullscreen,inline,both" placeholder:"MODE" help:"Rendering mode of claude: fullscreen (default), inline or both"`
 	In       string   `default:"terminal" enum:"terminal,tmux,both" placeholder:"PLACE" help:"Environment that claude detects: terminal (default), tmux or both"`
-	Jobs     int      `default:"2" help:"Tapes to play at the same time (default 2)"`
+	Jobs     int      `default:"2" help:"Number of tapes to run at the same time (default 2)"`
 	JSON     bool     `name:"json" help:"Print the results as JSON"`
 	Tapes    []string `arg:"" optional:"" name:"tape" help:"Names of tapes, or files that end in .toml (default: all tapes)"`
 }

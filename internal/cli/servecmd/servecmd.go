@@ -24,12 +24,12 @@ import (
 // Serve serves a scenario as the Messages API.
 type Serve struct {
 	Scenario string `arg:"" optional:"" help:"Scenario file, or the name of a library scenario"`
-	Record   string `placeholder:"URL" help:"Forward requests to this API instead of playing a scenario, and record them with --capture for claudeless import"`
+	Record   string `placeholder:"URL" help:"Forward requests to this API instead of running a scenario, and record them with --capture for claudeless import"`
 	Addr     string `placeholder:"HOST:PORT" help:"Address to listen on (default: a free port of 127.0.0.1); an address that other machines can reach requires --token"`
 	PortFile string `placeholder:"FILE" help:"Write the port to FILE once the server accepts connections"`
 	Token    string `placeholder:"TEXT" help:"Token that control requests must contain, and that clients on other machines must send as their API key"`
-	StateDir string `placeholder:"DIR" help:"Directory in which several servers for one test run share gates, and count failures with times = N together"`
-	Strict   bool   `help:"Refuse prompts that no rule matches (400), like unmatched = \"error\" in the scenario"`
+	StateDir string `placeholder:"DIR" help:"Directory that several servers of one test run share, for gates and for counting failures with times = N"`
+	Strict   bool   `help:"Refuse a prompt that no rule matches with status 400, like unmatched = \"error\" in the scenario"`
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
 
