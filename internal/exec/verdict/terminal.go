@@ -93,8 +93,12 @@ func (r *Report) writeTerminal(w io.Writer) error {
 	if r.Faults != nil {
 		line("%s: %s", r.Verdict, r.outcomes())
 	} else {
-		line("%s: %s, %s met, %s", r.Verdict, countWithNoun(len(r.Runs), "run")+" of claude",
-			fmt.Sprintf("%d of %s", len(r.Expectations)-unmet, countWithNoun(len(r.Expectations), "expectation")), countWithNoun(errors, "error"))
+		summary := fmt.Sprintf("%s: %s of claude, %d of %s met, %s", r.Verdict, countWithNoun(len(r.Runs), "run"),
+			len(r.Expectations)-unmet, countWithNoun(len(r.Expectations), "expectation"), countWithNoun(errors, "error"))
+		if c := r.Command; c != nil && c.Code != 0 {
+			summary += fmt.Sprintf("; the command exited with %d", c.Code)
+		}
+		line("%s", summary)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
