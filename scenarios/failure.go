@@ -26,8 +26,8 @@ type Failure struct {
 	// body), `error` (an error event), `silence` (it stays open without data), `end` (the body ends properly, too
 	// early). Only claudeless serve distinguishes them.
 	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
-	// Fault is the defect that a `stream_fault` adds to an otherwise normal streamed message. It affects claudeless
-	// serve only.
+	// Fault is the defect that a `stream_fault` adds to an otherwise normal streamed message. Only claudeless serve
+	// simulates this defect.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
 	// Whole is true if the partial text is a complete block: it is shown, and the model is asked to continue
 	// (`partial_response`, once).

@@ -6,10 +6,10 @@
 //
 // # Scenario files
 //
-// A scenario scripts the model: how it answers prompts and which tools it calls. It is a TOML file, or a JSON file
-// (extension .json) with the same keys. An unknown key is always an error. claudeless check FILE reports all problems
-// of a file at once, and warns of likely mistakes: rules hidden by an earlier one, and unknown tools, inputs, results
-// and groups. docs/schema/scenario.json lets an editor check the keys:
+// A scenario scripts the model: how it answers prompts and which tools it calls. A scenario is a TOML file, or a JSON
+// file (extension .json) with the same keys. An unknown key is always an error. claudeless check FILE reports all
+// problems of a file at once, and warns of likely mistakes: rules hidden by an earlier one, and unknown tools, inputs,
+// results and groups. docs/schema/scenario.json lets an editor check the keys:
 //
 //	#:schema ./docs/schema/scenario.json
 //	default_response = "I only know the weather."

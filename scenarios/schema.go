@@ -59,7 +59,7 @@ type Scenario struct {
 	ClaudeVersion string `toml:"claude_version" empty:"no"`
 	// UserName is the name of the user on the interactive screen.
 	UserName string `toml:"user_name"`
-	// SessionID fixes the id of a new session. It is a UUID; hyphens are optional.
+	// SessionID fixes the id of a new session: a UUID, with or without hyphens.
 	SessionID string `toml:"session_id" empty:"no"`
 	// Placeholder is the prompt hint of the interactive screen.
 	Placeholder string `toml:"placeholder"`
@@ -156,7 +156,7 @@ type Response struct {
 	ToolCalls []ToolCall `toml:"tool_calls"`
 	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
-	// Steps are the messages of the answer, one request to the model each. They replace `text` and `tool_calls`.
+	// Steps are the messages of the answer, each with one request to the model, instead of `text` and `tool_calls`.
 	Steps []Step `toml:"steps"`
 	// StopReason replaces the message's stop reason. After "max_tokens" and "model_context_window_exceeded" the CLI
 	// requests the rest with a prompt that begins "Output token limit hit.", which the next step or a rule answers;
@@ -168,7 +168,7 @@ type Response struct {
 
 // Step is one message of the model inside a response.
 type Step struct {
-	// When is a condition; false skips the step. It sees the results of all earlier steps as `results`.
+	// When is a condition; false skips the step. The variable `results` contains the results of all earlier steps.
 	When string `toml:"when" empty:"no"`
 	// Thinking is the reasoning of the model, shown before the text.
 	Thinking string `toml:"thinking"`
@@ -260,8 +260,8 @@ type ToolCall struct {
 	Expect *Pattern `toml:"expect"`
 	// DelayMS is the wait before the tool runs.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
-	// Subagent scripts the agent that an Agent or Task call starts. Without it the rules answer the agent's prompt,
-	// in a separate session.
+	// Subagent scripts the agent that an Agent or Task call starts. By default, the rules answer the agent's prompt, in
+	// a separate session.
 	Subagent *Subagent `toml:"subagent"`
 
 	at diag.Position // position of Expect or of a server tool call
@@ -334,7 +334,7 @@ type Chunk struct {
 type Frame struct {
 	// JSON is an event, an object with a `type`. Missing `uuid` and `session_id` are added.
 	JSON json.RawMessage `toml:"json"`
-	// Line is text that is written unchanged. It need not be JSON.
+	// Line is text that is written unchanged, even if it is not JSON.
 	Line string `toml:"line"`
 	// Times is how often `line` is repeated within one line. Default 1.
 	Times int `toml:"times" min:"1"`

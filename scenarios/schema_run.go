@@ -50,7 +50,7 @@ type Elicitation struct {
 	Content map[string]any `toml:"content"`
 }
 
-// Sampling answers a sampling request of an MCP server. It has either `text` or `error`. Requests without a matching
+// Sampling answers a sampling request of an MCP server, with either `text` or `error`. Requests without a matching
 // answer are refused.
 type Sampling struct {
 	// Server restricts the answer to one server, by its name in the configuration.
@@ -84,9 +84,9 @@ type Timeouts struct {
 	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" max:"31536000000" default:"0"`
 }
 
-// Expectation states what the run must have done. It has one of `tool`, `prompt`, `mcp`, `request`, `oauth`, `otel`,
-// `exit`, `rule` and `unused`. With `claudeless exec` the run is the whole command with all its processes, otherwise
-// one process.
+// Expectation states what the run must have done. An expectation has one of `tool`, `prompt`, `mcp`, `request`,
+// `oauth`, `otel`, `exit`, `rule`, `screen` and `unused`. With `claudeless exec` the run is the whole command with all
+// its processes, otherwise one process.
 type Expectation struct {
 	// Tool is the name, or a glob, of a tool that must have been called.
 	Tool string `toml:"tool" empty:"no"`
@@ -102,18 +102,18 @@ type Expectation struct {
 	MCP *ExpectMCP `toml:"mcp"`
 	// Request is a request to the model that must have been made.
 	Request *ExpectRequest `toml:"request"`
-	// OAuth is a request that the authorization server of a fixture must have received. It is checked by `claudeless
-	// exec` and `claudeless verify`, which read the journal lines of fixtures.
+	// OAuth is a request that the authorization server of a fixture must have received. Only `claudeless exec` and
+	// `claudeless verify` check this expectation, because they read the journal lines of fixtures.
 	OAuth *ExpectOAuth `toml:"oauth"`
 	// Otel is the name, or a glob, of a metric, an event or a span that a collector of OpenTelemetry must have
-	// accepted; `times` counts data points, events and spans. It is not checked with --real.
+	// accepted; `times` counts data points, events and spans. With --real, the expectation is not checked.
 	Otel string `toml:"otel" empty:"no"`
 	// Exit is the exit code with which a claude process must have exited.
 	Exit *int `toml:"exit" min:"0" max:"255"`
 	// Rule is the line of this file at which a rule begins; the rule must have answered.
 	Rule *int `toml:"rule" min:"1"`
-	// Screen is a state of the interactive screen that must have waited for an answer: `permission`, `question`,
-	// `plan` or `dialog`, or with its kind `permission/bash` or `dialog/trust`. It is not checked with --real.
+	// Screen is a state of the interactive screen that must have waited for an answer: `permission`, `question`, `plan`
+	// or `dialog`, or with its kind `permission/bash` or `dialog/trust`. With --real, the expectation is not checked.
 	Screen string `toml:"screen" empty:"no"`
 	// Answered is the required answer to such a screen. Default: any answer.
 	Answered string `toml:"answered" enum:"yes,no"`
@@ -186,9 +186,9 @@ type API struct {
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
 	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.
 	Pad bool `toml:"pad"`
-	// Cache counts the tokens of requests as the API does and simulates the prompt cache (`cache_control`): the part
-	// up to a mark of an earlier request counts as read from the cache, and the part up to a new mark as written to
-	// it. Without it the usage counts only the prompt. A scripted `usage` takes precedence.
+	// Cache counts the tokens of requests as the API does and simulates the prompt cache (`cache_control`): the part up
+	// to a mark of an earlier request counts as read from the cache, and the part up to a new mark as written to it. By
+	// default, the usage counts only the prompt. A scripted `usage` takes precedence.
 	Cache bool `toml:"cache"`
 	// Headers are sent with every response, replacing default headers of the same name.
 	Headers map[string]string `toml:"headers"`
@@ -221,7 +221,7 @@ type Parity struct {
 	Argv []string `toml:"argv"`
 	// Stdin is the input of claude; default empty.
 	Stdin string `toml:"stdin"`
-	// Refuses is true if claude is expected to reject this command line. Without it, a case that neither program
+	// Refuses is true if claude is expected to reject this command line. By default, a case that neither program
 	// accepts is not compared.
 	Refuses bool `toml:"refuses"`
 }

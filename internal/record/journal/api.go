@@ -122,8 +122,8 @@ func (Exchange) kind() string    { return "exchange" }
 func (Request) kind() string     { return "request" }
 func (SideRequest) kind() string { return "side_request" }
 
-// OAuth is a request to the authorization server of a fixture, or a request that the fixture refused because a token
-// or a scope was missing. It does not contain the values of tokens.
+// OAuth is a request to the authorization server of a fixture, or a request that the fixture refused because a token or
+// a scope was missing. The line does not contain the values of tokens.
 type OAuth struct {
 	// Request is the kind of request: a client registration, an authorization, a token, or access to the server.
 	Request string `json:"request" enum:"register,authorize,token,access"`

@@ -24,8 +24,8 @@
 // and `finding` lines record the checks at the end of the run.
 //
 // The blocks of `model` lines are as the model sent them: the input of a `tool_use` is the input in the scenario.
-// `tool.input` is the same input. If a hook, the host or a breakpoint has changed it, the changed input is
-// `tool.ran_with`. `prompt` is the text that the host sent, or, if `injected` is true, a text of the CLI itself.
+// `tool.input` is the same input. If a hook, the host or a breakpoint has changed the input, `tool.ran_with` is the
+// changed input. `prompt` is the text that the host sent, or, if `injected` is true, a text of the CLI itself.
 //
 // A journal contains no secrets: values of variables whose names look like secrets, and texts that look like keys,
 // passwords or cookies, are replaced by `[redacted]`. The reports of exec and verify (--json, --junit, --github, the

@@ -1,6 +1,6 @@
 package journal
 
-// Start is the start of a process as claude. It is the first line of the process.
+// Start is the start of a process as claude. Every process begins with this line.
 type Start struct {
 	// Argv is the command line, the program's name first.
 	Argv []string `json:"argv"`
@@ -84,7 +84,7 @@ type Host struct {
 	MS float64 `json:"ms,omitempty"`
 }
 
-// Output is a piece of the output that the process wrote to a standard stream. It is recorded only if
+// Output is a piece of the output that the process wrote to a standard stream. Output is recorded only if
 // CLAUDELESS_CAPTURE_OUTPUT is set, as `claudeless exec --html` does, and at most 1 MiB for each stream.
 type Output struct {
 	// Stream is `stdout` or `stderr`.
@@ -95,7 +95,7 @@ type Output struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Exit is the exit of a process that was not killed. It is the last line of the process.
+// Exit is the exit of a process that was not killed. This line is the last one of the process.
 type Exit struct {
 	// Code is the exit code; for a signal, 128 plus its number.
 	Code int `json:"code"`
