@@ -87,7 +87,7 @@ func LoadKnown(name string) (*KnownFile, error) {
 	for i, k := range f.Known {
 		k.line = ix.Pos(diag.Path{"known", i}).Line
 		if strings.TrimSpace(k.Reason) == "" {
-			found = append(found, ix.DiagnosticAt(diag.Path{"known", i}, "the entry has no reason"))
+			found = append(found, ix.DiagnosticAt(diag.Path{"known", i}, "the known difference has no `reason`"))
 		}
 	}
 	return f, found.Err()

@@ -73,7 +73,7 @@ func TestKnown(t *testing.T) {
 // TestKnownProblems: a list that does not parse, and an entry without a reason.
 func TestKnownProblems(t *testing.T) {
 	for src, want := range map[string]string{
-		"[[known]]\nreason = \"so\"\nsince = \"2\"\npath = \"a\"\n\n[[known]]\nreason = \" \"\nsince = \"2\"\npath = \"b\"\n": "known.toml:6:1: the entry has no reason",
+		"[[known]]\nreason = \"so\"\nsince = \"2\"\npath = \"a\"\n\n[[known]]\nreason = \" \"\nsince = \"2\"\npath = \"b\"\n": "known.toml:6:1: the known difference has no `reason`",
 		"[[known]\n":                  "known.toml:1",
 		"[[known]]\nreasn = \"so\"\n": "known.toml:2:1: unknown key `reasn`",
 	} {

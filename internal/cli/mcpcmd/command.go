@@ -105,7 +105,7 @@ func commands() []command {
 		{name: "remove", usage: "remove [options] <name>", help: "Remove a server"},
 		{name: resetChoices, usage: resetChoices, help: "Forget which servers of .mcp.json were approved and refused"},
 		{name: "serve", usage: "serve [options]", help: "Serve the built-in tools of claude as an MCP server"},
-		{name: "status", usage: "status [server...]", help: "Connect to servers and show their tools, prompts and resources", isClaudelessOnly: true},
+		{name: "status", usage: "status [server...]", help: "Connect to servers, and show their status and how many tools, prompts and resources they offer", isClaudelessOnly: true},
 		{name: "tools", usage: "tools [server...]", help: "List the tools of servers", isClaudelessOnly: true},
 		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool and print its result", isClaudelessOnly: true},
 		{name: "resources", usage: "resources [server...]", help: "List the resources and resource templates of servers", isClaudelessOnly: true},

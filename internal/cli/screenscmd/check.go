@@ -193,7 +193,7 @@ func askLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, 
 		case i < len(lines):
 			answers[i].text = strings.TrimSpace(lines[i])
 		default:
-			answers[i].cause = "it answered fewer lines than pages"
+			answers[i].cause = "it wrote fewer lines than there are pages"
 		}
 	}
 	return answers, nil

@@ -246,7 +246,7 @@ func (l *findings) checkAPICalls() {
 func noSuchTool(name string) Finding {
 	return Finding{
 		ID: "S03", Level: levelError, Text: "the script calls the tool " + name + ", which does not exist here",
-		Advice: "check its name and its server; `[[expect]] tool = …` accepts the call",
+		Advice: "check the name of the tool and its server; `[[expect]] tool = …` accepts the call",
 	}
 }
 

@@ -107,7 +107,7 @@ func (r *recordingReader) file(name string) error {
 		return &Error{Place{File: name}, errorReason(err)}
 	}
 	if info.IsDir() {
-		return &Error{Place{File: name}, "is a directory; name the .jsonl files in it"}
+		return &Error{Place{File: name}, "is a directory; give the .jsonl files in it"}
 	}
 	f, err := os.Open(name)
 	if err != nil {

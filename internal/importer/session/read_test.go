@@ -82,7 +82,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	got := []string{reason(dir), reason(filepath.Join(dir, "none")), file(""), file("\x00"), file(strings.Repeat("x", 600) + "\x00"), file("x"), file("null"), file("7")}
 	want := []string{
-		": is a directory; name the .jsonl files in it", ": no such file or directory", ": is empty", ": is binary", ": is binary", ": does not begin with a line of JSON",
+		": is a directory; give the .jsonl files in it", ": no such file or directory", ": is empty", ": is binary", ": is binary", ": does not begin with a line of JSON",
 		": is JSON in an unknown format", ": is JSON in an unknown format",
 	}
 	if _, err := os.Stat("/proc/self/mem"); err == nil { // reading its first page fails

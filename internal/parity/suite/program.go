@@ -56,7 +56,7 @@ func identify(ctx context.Context, s *process.System, path string) (Program, err
 	said := strings.TrimSpace(string(res.Stdout) + string(res.Stderr))
 	switch m := versionLine().FindStringSubmatch(string(res.Stdout)); {
 	case res.TimedOut:
-		return Program{}, fmt.Errorf("%w: %s --version did not end within 20 s", ErrNoClaude, path)
+		return Program{}, fmt.Errorf("%w: %s --version did not exit within 20 s", ErrNoClaude, path)
 	case m != nil:
 		return Program{Path: path, Version: m[1]}, nil
 	case strings.Contains(said, "claudeless"):

@@ -48,7 +48,7 @@ func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		p.addProblem("timeout", fmt.Sprintf("%s did not end within %s; it was killed", p.laneName(), p.Timeout))
+		p.addProblem("timeout", fmt.Sprintf("%s did not exit within %s and was killed", p.laneName(), p.Timeout))
 	}
 	exit, ended := child.Exit()
 	out.waitQuiet(ctx)

@@ -66,12 +66,12 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 			return all, "", nil
 		}
 		if seen[next] {
-			return all, fmt.Sprintf("the list of %s repeats cursor %q; %d were read", list, next, len(all)), nil
+			return all, fmt.Sprintf("the list of %s repeats the cursor %q; only %d entries were read", list, next, len(all)), nil
 		}
 		seen[next] = true
 		req.Params.Cursor = next
 	}
-	return all, fmt.Sprintf("the list of %s has more than %d pages; %d were read", list, maxPages, len(all)), nil
+	return all, fmt.Sprintf("the list of %s has more than %d pages; only %d entries were read", list, maxPages, len(all)), nil
 }
 
 // CheckTool returns the reason why a tool with this definition cannot be called over this connection; nil means that it
