@@ -43,8 +43,7 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 			texts[i] = c.Text
 		}
 		m.Name, m.Content, m.Text = m.URI, raw, strings.Join(texts, "\n")
-		// A disconnected server has no resources.
-		listed, _ := r.Manager.Resources(m.Server)
+		listed, _ := r.Manager.Resources(m.Server) // a disconnected server has no resources
 		if i := slices.IndexFunc(listed, func(l mcp.Resource) bool { return l.URI == m.URI }); i >= 0 {
 			m.Name, m.Description = listed[i].Name, listed[i].Description
 		}

@@ -373,8 +373,7 @@ func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
 	c.Condition(k.When)
 	c.WithStep("input", func() {
 		c.Data(k.Input)
-		// A missing text is reported by another check.
-		var text string
+		var text string // a missing text is reported by another check
 		table := len(k.Input) == 0 || bytes.HasPrefix(k.Input, []byte("{"))
 		if !table && (!c.Source.Templates || json.Unmarshal(k.Input, &text) != nil || !eval.HasTemplate(text)) {
 			c.Errorf("`input` must be a table, or one template that returns a table")
@@ -418,8 +417,7 @@ func (c *compiler) compileBlock(b *Block) {
 // normalUUID returns a UUID in lower case with hyphens. It accepts UUIDs with and without hyphens only.
 func normalUUID(s string) (string, bool) {
 	id, err := uuid.Parse(s)
-	// uuid.Parse also accepts braces and a URN prefix.
-	if err != nil || len(s) != 36 && len(s) != 32 {
+	if err != nil || len(s) != 36 && len(s) != 32 { // uuid.Parse also accepts braces and a URN prefix
 		return s, false
 	}
 	return id.String(), true

@@ -58,8 +58,7 @@ func (x excerpts) split(s string, at int) (before, after string) {
 func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	why := t.Explain(prompt, x)
 	m, ok := t.FirstMismatch(prompt)
-	// A match of fewer characters may be accidental.
-	const few = 3
+	const few = 3 // a match of fewer characters may be accidental
 	if !ok || m.At < few {
 		return why
 	}

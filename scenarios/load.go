@@ -118,8 +118,7 @@ func (l *loader) nearestFile(path string) string {
 
 // filesNear returns the names of scenario files in the directory of path.
 func filesNear(path string) (names []string) {
-	// An unreadable directory has no names.
-	entries, _ := os.ReadDir(filepath.Dir(path))
+	entries, _ := os.ReadDir(filepath.Dir(path)) // an unreadable directory has no names
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".toml" || ext == ".json") {
 			names = append(names, e.Name())
@@ -228,8 +227,7 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.Index, bool) {
 		l.list = append(l.list, *d)
 		return ix, false
 	}
-	// The index parses only simple syntax. The TOML decoder decides whether a file is valid.
-	var tree map[string]any
+	var tree map[string]any // The index parses only simple syntax. The TOML decoder decides whether a file is valid.
 	if _, err := toml.Decode(src, &tree); err != nil {
 		l.list = append(l.list, syntaxError(ix, *d, err))
 		return ix, false

@@ -188,8 +188,7 @@ func stepsOf(r *Response) []Step {
 	}
 	closing := Step{Text: r.Text, StopReason: r.StopReason}
 	if r.Usage != nil {
-		// The first message already reports the usage.
-		closing.Usage = &Usage{}
+		closing.Usage = &Usage{} // the first message already reports the usage
 	}
 	return []Step{{ToolCalls: r.ToolCalls, DelayMS: r.DelayMS, Usage: r.Usage}, closing}
 }
@@ -293,8 +292,7 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 			parts = append(parts, Block{Type: BlockToolUse, ToolCall: c})
 		}
 	}
-	// the id of the last server tool call
-	server := ""
+	server := "" // the id of the last server tool call
 	for i := range parts {
 		b, err := r.buildBlock(ctx, &parts[i], server)
 		if err != nil {

@@ -62,8 +62,7 @@ func convertRustRule(rule diag.Value, pattern string) diag.Value {
 		fields = append(fields, f)
 	}
 	if response != nil {
-		// The new table has the position of the first key.
-		f := response[0]
+		f := response[0] // the new table has the position of the first key
 		f.Key, f.Value = "response", convertRustResponse(rule.WithFields(response...))
 		fields = append(fields, f)
 	}

@@ -122,8 +122,7 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 func (e *Engine) Restore(data []byte) error {
 	var st savedState
 	dec := json.NewDecoder(bytes.NewReader(data))
-	// The results may contain large numbers.
-	dec.UseNumber()
+	dec.UseNumber() // the results may contain large numbers
 	if err := dec.Decode(&st); err != nil {
 		return fmt.Errorf("reading the scenario's state: %w", err)
 	}

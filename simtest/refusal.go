@@ -22,8 +22,7 @@ const refusalAdvice = "start claude.Path, or \"claude\" with the variables of cl
 // the journal. The caller closes the server.
 func newRefusalServer(s *scenarioScript) *httptest.Server {
 	var mu sync.Mutex
-	// texts of the findings that are already in the journal
-	var seen []string
+	var seen []string // texts of the findings that are already in the journal
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		found := runner.Refuse(w, r, refusalAdvice)
 		mu.Lock()

@@ -145,14 +145,12 @@ func (s *scenarioScript) tools() []Tool {
 		Tool
 	}
 	var all []call
-	// ids of the model's calls, in the order of its messages
-	var order []string
+	var order []string // ids of the model's calls, in the order of its messages
 	for _, e := range s.entries() {
 		switch {
 		case e.Model != nil:
 			var blocks []struct{ ID string }
-			// A value of another type contains no calls.
-			_ = json.Unmarshal(e.Model.Blocks, &blocks)
+			_ = json.Unmarshal(e.Model.Blocks, &blocks) // a value of another type contains no calls
 			for _, b := range blocks {
 				order = append(order, b.ID)
 			}

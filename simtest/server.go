@@ -40,8 +40,7 @@ func Server(tb testing.TB, steps ...any) *API {
 	}
 	a := &API{script: s, out: out}
 	tb.Cleanup(func() {
-		// Every line was written at once.
-		_ = out.Close()
+		_ = out.Close() // every line was written at once
 		s.reportProblems()
 	})
 	if len(steps) > 0 {

@@ -104,8 +104,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	}
 	refusals := newRefusalServer(s)
 	tb.Cleanup(func() {
-		// All findings are in the journal afterwards.
-		refusals.Close()
+		refusals.Close() // all findings are in the journal afterwards
 		s.reportProblems()
 	})
 	c.refusalURL = refusals.URL

@@ -47,8 +47,7 @@ func (c *Claude) Terminal(args ...string) *Terminal {
 	if err != nil {
 		tb.Fatalf("simtest: starting claude in a terminal: %v", err)
 	}
-	// This runs before the run is checked.
-	tb.Cleanup(func() { terminal.Stop() })
+	tb.Cleanup(func() { terminal.Stop() }) // this runs before the run is checked
 	return &Terminal{tb: tb, terminal: terminal}
 }
 

@@ -35,8 +35,7 @@ func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
 			b.sim.totals.addModels(spent.Models)
 			b.sim.totals.apiTime += time.Duration(spent.APIMS) * time.Millisecond
 		}
-		// A sub-agent executed the call.
-		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial {
+		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // a sub-agent executed the call
 			b.totals.recordDenial(ran.Use, ran.Use.DisplayInput())
 		}
 		b.out.emit(b.out.assignIDs(ev))

@@ -179,8 +179,7 @@ func (x *exchange) emitRequesting() {
 // emitMatched emits which rule answered. It ends the turn if the scenario treats an unmatched prompt as an error.
 func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
-		// Tool results, and requests without credentials, are not matched with rules.
-		return nil
+		return nil // tool results, and requests without credentials, are not matched with rules
 	}
 	x.out.emit(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.IsInjected})
 	if !reply.IsUnmatched || len(reply.NearMisses) == 0 {

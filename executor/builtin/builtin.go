@@ -120,8 +120,7 @@ func New(o Options) (*Tools, error) {
 	}
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
 	for path, content := range o.ReadFiles {
-		// The session recorded the path as written in the call.
-		if !filepath.IsAbs(path) {
+		if !filepath.IsAbs(path) { // the session recorded the path as written in the call
 			path = filepath.Join(o.CWD, path)
 		}
 		t.files.Restore(path, content)

@@ -93,8 +93,7 @@ func (p *planTools) currentPlan(given *string) (plan *string, path string) {
 	}
 	if given != nil && *given != "" {
 		if path == "" || os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(*given), 0o600) != nil {
-			// A plan that cannot be saved is still valid.
-			path = ""
+			path = "" // a plan that cannot be saved is still valid
 		}
 		return given, path
 	}

@@ -302,8 +302,7 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 		}
 	}
 	status := k.Status
-	// All other fields are ignored.
-	if in.Status != nil && *in.Status == "deleted" {
+	if in.Status != nil && *in.Status == "deleted" { // all other fields are ignored
 		k.Status, k.deleted = *in.Status, true
 		out.Success, out.UpdatedFields, out.StatusChange = true, []string{k.Status}, &statusChange{status, k.Status}
 		return tool.Text("Updated task #"+k.ID+" "+k.Status, out)

@@ -69,8 +69,7 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 	now := s.clock.Now()
 	at := wakeupAt(now, time.Duration(delay)*time.Second)
 	s.tasks.Unschedule(isWakeup)
-	// A minute of the day is always valid.
-	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()))
+	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())) // a minute of the day is always valid
 	j := s.tasks.NewJob(c, *in.Prompt)
 	j.At = at
 	s.tasks.Schedule(j)

@@ -209,8 +209,7 @@ func (w worktree) String() string {
 
 // newTreeName returns a random name for a worktree.
 func (s *worktrees) newTreeName() string {
-	// An id that is not hexadecimal counts as 0.
-	n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64)
+	n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64) // an id that is not hexadecimal counts as 0
 	return gitworktree.RandomName(n)
 }
 

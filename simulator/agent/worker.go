@@ -191,8 +191,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
 	if text := w.answerText(); text != "" {
-		// Writing to a task cannot fail.
-		_, _ = w.task.Write([]byte(text + "\n"))
+		_, _ = w.task.Write([]byte(text + "\n")) // writing to a task cannot fail
 	}
 	if w.progress.lastResult.IsError && w.progress.lastResult.Subtype != maxTurnsSubtype {
 		return w.modelFailureEnd()

@@ -116,8 +116,7 @@ func (l *requestLog) addLine(value any) {
 	case protocol.AttachmentLine:
 		_, silent := line.Attachment.(silentTurnReminder)
 		environment, _ := line.Attachment.(environmentAttachment)
-		// These reminders were already added with their request.
-		if !silent && environment.Changes == nil {
+		if !silent && environment.Changes == nil { // these reminders were already added with their request
 			l.inputOf(line.AgentID).addRendered(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:

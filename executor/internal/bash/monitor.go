@@ -92,11 +92,9 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.limit)
 		defer cancel()
-		// This goroutine stops when the command exits or ctx is cancelled. m.watch waits for it.
-		go func() {
+		go func() { // This goroutine stops when the command exits or ctx is cancelled. m.watch waits for it.
 			m.exitCode, m.stderrText, m.err = c.options.Shell.Stream(ctx, in.Command, m)
-			// The last line may lack a newline.
-			if len(m.partialLine) > 0 {
+			if len(m.partialLine) > 0 { // the last line may lack a newline
 				m.lines <- string(m.partialLine)
 			}
 			close(m.lines)

@@ -167,8 +167,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 		r.task.End(end)
 		return result
 	}
-	// The output is read now, because the task closes it.
-	raw := r.cmd.Output(maxCaptured)
+	raw := r.cmd.Output(maxCaptured) // the output is read now, because the task closes it
 	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
 		return r.waitInBackground(ctx, defaultBackgroundMS*time.Millisecond)
 	})

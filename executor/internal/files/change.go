@@ -25,8 +25,7 @@ const (
 // abridgedOriginal returns the previous content of a changed file for the transcript. It returns nil if the content is
 // long (observed with 2.1.330).
 func abridgedOriginal(original *string) *string {
-	// UTF-16 units
-	const longest = 10_000
+	const longest = 10_000 // UTF-16 units
 	if original != nil && len(*original) > longest && len(utf16.Encode([]rune(*original))) > longest {
 		return nil
 	}

@@ -221,8 +221,7 @@ func (in editInput) apply(content string) string {
 	}
 	old := in.OldString
 	if in.NewString == "" && !strings.HasSuffix(old, "\n") && strings.Contains(content, old+"\n") {
-		// This removes the whole line instead of leaving an empty one.
-		old += "\n"
+		old += "\n" // this removes the whole line instead of leaving an empty one
 	}
 	return strings.Replace(content, old, in.NewString, limit)
 }
@@ -246,8 +245,7 @@ func addReplaceAll(in *plainjson.Object) bool {
 		return false
 	}
 	switch plainjson.TypeOf(in.Get("old_string")) {
-	// values that have a length
-	case "string", "array":
+	case "string", "array": // values that have a length
 	default:
 		return false
 	}

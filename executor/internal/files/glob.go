@@ -58,15 +58,13 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 		var base string
 		base, pattern = doublestar.SplitPattern(pattern)
 		root = filepath.FromSlash(base)
-	// A pattern without a name matches every file.
-	case pattern == "", pattern == "**":
+	case pattern == "", pattern == "**": // a pattern without a name matches every file
 		pattern = "**"
 	case !strings.Contains(pattern, "/"):
 		pattern = "**/" + pattern
 	}
 	if strings.HasPrefix(pattern, "./") {
-		// Paths are shown without this prefix, so none matches.
-		return noMatches(f, start)
+		return noMatches(f, start) // paths are shown without this prefix, so none matches
 	}
 	if !doublestar.ValidatePattern(pattern) {
 		return badGlob(in.Pattern)

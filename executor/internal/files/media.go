@@ -60,8 +60,7 @@ func imageDimensions(data []byte) *dimensions {
 
 func readPDF(path, name string, data []byte) protocol.ToolResult {
 	encoded := base64.StdEncoding.EncodeToString(data)
-	// Encoding strings cannot fail.
-	raw, _ := protocol.Marshal(struct {
+	raw, _ := protocol.Marshal(struct { // encoding strings cannot fail
 		Type   string            `json:"type"`
 		Source map[string]string `json:"source"`
 	}{"document", map[string]string{"type": "base64", "media_type": "application/pdf", "data": encoded}})

@@ -138,8 +138,7 @@ func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 		var outputs []cellOutput
 		if cell.CellType == "code" {
 			kind, cell.Language = "", nb.language()
-			// It stays nil if it is absent or null.
-			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount)
+			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount) // it stays nil if it is absent or null
 			outputs = cellOutputs(c.Get("outputs"))
 		}
 		parts = append(parts, fmt.Sprintf("<cell id=%q>%s%s</cell id=%[1]q>", cell.CellID, kind, cell.Source))
@@ -167,8 +166,7 @@ func cellOutputs(raw json.RawMessage) []cellOutput {
 		Value     string                     `json:"evalue"`
 		Traceback []string                   `json:"traceback"`
 	}
-	// Of an invalid list, the outputs before the error are shown.
-	_ = json.Unmarshal(raw, &list)
+	_ = json.Unmarshal(raw, &list) // of an invalid list, the outputs before the error are shown
 	var out []cellOutput
 	for _, o := range list {
 		s := tool.TextOf(o.Text)

@@ -166,8 +166,7 @@ func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebo
 		return out, nil
 	}
 	*cell = cell.With("source", tool.Quote(in.NewSource))
-	// This is the previous type of the cell, not the new one.
-	if tool.TextOf(cell.Get("cell_type")) == "code" {
+	if tool.TextOf(cell.Get("cell_type")) == "code" { // the previous type of the cell, not the new one
 		*cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
 	}
 	if in.CellType != "" {

@@ -88,8 +88,7 @@ func (d *patternRewriter) rewrite() {
 }
 
 func (d *patternRewriter) writeItem(text string) {
-	// This is a continuation byte of a character.
-	if len(text) == 1 && text[0]&0xc0 == 0x80 {
+	if len(text) == 1 && text[0]&0xc0 == 0x80 { // this is a continuation byte of a character
 		d.output.WriteString(text)
 		return
 	}
@@ -121,8 +120,7 @@ func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 // expandRepetition returns an item with a repetition. If the count is too large for Go's engine, it repeats the item
 // several times.
 func (d *patternRewriter) expandRepetition(item, op string) string {
-	// the maximum count, and the maximum length of the result in bytes
-	const most, longest = 1000, 1 << 12
+	const most, longest = 1000, 1 << 12 // the maximum count, and the maximum length of the result in bytes
 	step := most
 	if d.nested && strings.Contains(item, "{") {
 		step = 1
@@ -132,8 +130,7 @@ func (d *patternRewriter) expandRepetition(item, op string) string {
 	least, err := strconv.Atoi(low)
 	limit := least
 	if ranged && high != "" {
-		// These are digits, or a number that is too large in any case.
-		limit, _ = strconv.Atoi(high)
+		limit, _ = strconv.Atoi(high) // these are digits, or a number that is too large in any case
 	}
 	if !isCount || err != nil || limit <= step || limit < least || limit/step*len(item) > longest {
 		return item + op

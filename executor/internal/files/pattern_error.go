@@ -39,13 +39,11 @@ func patternErrorText(pattern string, err error) string {
 
 // braceError returns the error at the first brace that is not a valid repetition; nil means none.
 func braceError(source string) *patternError {
-	// The previous item can be repeated.
-	item := false
+	item := false // the previous item can be repeated
 	for i := 0; i < len(source); i++ {
 		switch source[i] {
 		case '\\':
-			// Go's engine supports \Q, but ripgrep does not.
-			if strings.HasPrefix(source[i+1:], "Q") {
+			if strings.HasPrefix(source[i+1:], "Q") { // Go's engine supports \Q, but ripgrep does not
 				return &patternError{i, i + 2, "unrecognized escape sequence"}
 			}
 			i = cmp.Or(wordBoundaryEnd(source, i), escapeEnd(source, i))
@@ -246,8 +244,7 @@ func unbalancedGroups(source string) (unclosed, unopened int) {
 		case c == '[':
 			class = true
 			if rest := strings.TrimPrefix(source[i+1:], "^"); strings.HasPrefix(rest, "]") {
-				// This bracket is a literal.
-				i = len(source) - len(rest)
+				i = len(source) - len(rest) // this bracket is a literal
 			}
 		case c == '(':
 			open = append(open, i)

@@ -74,8 +74,7 @@ const binaryFormats = " 3ds 7z a aac ai aiff apk app avi avif bin blend bmp bz2 
 
 // similarNameHint suggests a file with the same name and another extension; "" means none.
 func similarNameHint(path string) string {
-	// An unreadable directory has no suggestion.
-	entries, _ := os.ReadDir(filepath.Dir(path))
+	entries, _ := os.ReadDir(filepath.Dir(path)) // an unreadable directory has no suggestion
 	stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	for _, e := range entries {
 		if name := e.Name(); name != filepath.Base(path) && strings.TrimSuffix(name, filepath.Ext(name)) == stem {

@@ -31,8 +31,7 @@ func (s *grepSearch) run(ctx context.Context) ([]fileMatches, error) {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			// Unreadable files do not match.
-			return nil
+			return nil // unreadable files do not match
 		case d.IsDir():
 			if path != s.root && (isRepository(d.Name()) || s.finder.options.Access.IsHidden(path)) {
 				return fs.SkipDir

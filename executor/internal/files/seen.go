@@ -122,8 +122,7 @@ func (s *seenFiles) changes() []ChangedFile {
 func changedLines(before, after string) string {
 	const (
 		neighbors = 8
-		// bytes
-		longest = 8192
+		longest   = 8192 // bytes
 	)
 	var regions []string
 	for _, h := range textdiff.Hunks(before, after, neighbors) {
@@ -142,8 +141,7 @@ func changedLines(before, after string) string {
 		return text
 	}
 	if end := strings.LastIndexByte(tool.Prefix(text, longest), '\n'); end > 0 {
-		// Only whole lines are shown.
-		return text[:end] + tool.TruncationNote(strings.Count(text[end:], "\n"))
+		return text[:end] + tool.TruncationNote(strings.Count(text[end:], "\n")) // only whole lines are shown
 	}
 	return tool.Truncate(text, longest)
 }

@@ -156,8 +156,7 @@ func (s *grepSearch) render(m fileMatches) []string {
 		before, after = around, around
 	}
 	var out []string
-	// index of the first line that is not shown yet
-	next := 0
+	next := 0 // index of the first line that is not shown yet
 	for i, h := range m.hits {
 		from := max(next, h.number-clampLines(before))
 		if i > 0 && from > next && s.hasContext() {

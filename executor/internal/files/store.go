@@ -62,8 +62,7 @@ func writeFile(path string, content []byte) error {
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.WriteFile(path, content, 0o644); err != nil {
-			// The file may be incomplete.
-			_ = os.Remove(path)
+			_ = os.Remove(path) // the file may be incomplete
 		}
 		return err
 	}
@@ -71,8 +70,7 @@ func writeFile(path string, content []byte) error {
 		return err
 	}
 	info, err := old.Stat()
-	// Nothing was written.
-	_ = old.Close()
+	_ = old.Close() // nothing was written
 	if err != nil {
 		return err
 	}
@@ -81,8 +79,7 @@ func writeFile(path string, content []byte) error {
 	}
 	// The name is random, because a name derived from that of the file may be too long.
 	newFile, err := os.CreateTemp(filepath.Dir(path), ".beside.*")
-	// The directory is not writable.
-	if errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) { // the directory is not writable
 		return os.WriteFile(path, content, 0o644)
 	}
 	if err != nil {
@@ -93,8 +90,7 @@ func writeFile(path string, content []byte) error {
 		err = os.Rename(newFile.Name(), path)
 	}
 	if err != nil {
-		// The error of writing is returned.
-		_ = os.Remove(newFile.Name())
+		_ = os.Remove(newFile.Name()) // the error of writing is returned
 	}
 	return err
 }

@@ -85,8 +85,7 @@ func runWrite(ctx context.Context, f *Files, in writeInput) protocol.ToolResult 
 	if why := encodingProblem(old); why != "" {
 		return tool.Fail("File %s %s", why, notWrittenText)
 	}
-	// An empty file counts as new.
-	created := len(old) == 0
+	created := len(old) == 0 // an empty file counts as new
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return tool.Fail("%s", describeError(err, "mkdir", filepath.Dir(path)))
 	}

@@ -79,8 +79,7 @@ func DecodeEscapes(in *Keys) bool {
 			}
 			var units []uint16
 			for part := range strings.SplitSeq(s[2:], `\u`) {
-				// These are four hexadecimal digits.
-				n, _ := strconv.ParseUint(part, 16, 16)
+				n, _ := strconv.ParseUint(part, 16, 16) // these are four hexadecimal digits
 				units = append(units, uint16(n))
 			}
 			return string(utf16.Decode(units))

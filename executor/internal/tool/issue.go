@@ -113,8 +113,7 @@ func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
 	}
-	// Strings and numbers cannot fail.
-	list, _ := json.MarshalIndent(found[:min(len(found), maxIssues)], "", "  ")
+	list, _ := json.MarshalIndent(found[:min(len(found), maxIssues)], "", "  ") // strings and numbers cannot fail
 	list = []byte(htmlUnescaper.Replace(string(list)))
 	text := string(list)
 	if lines := issueSentences(found); len(lines) > 0 {

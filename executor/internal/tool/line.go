@@ -103,8 +103,7 @@ func ViewedFile(command string) string {
 	switch args[0] {
 	case "cat", "head", "tail":
 	case "grep", "sed":
-		// A pattern or a script precedes the file.
-		want = 2
+		want = 2 // a pattern or a script precedes the file
 	default:
 		return ""
 	}

@@ -164,8 +164,7 @@ func appendString(b []byte, s string) []byte {
 	if !strings.ContainsFunc(s, needsEscape) {
 		return append(append(append(b, '"'), s...), '"')
 	}
-	// Encoding a string cannot fail.
-	quoted, _ := protocol.Marshal(s)
+	quoted, _ := protocol.Marshal(s) // encoding a string cannot fail
 	return append(b, quoted...)
 }
 

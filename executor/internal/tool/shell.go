@@ -138,8 +138,7 @@ func (s *Shell) isClosed() bool {
 // is written to w as it arrives, and errs is standard error. If ctx is cancelled, the command and all its processes are
 // stopped.
 func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
-	// limit of standard error in bytes
-	const most = 1 << 20
+	const most = 1 << 20 // limit of standard error in bytes
 	o := proc.RunOptions{Command: s.newCommand(), Tee: w, Limit: most}
 	var res proc.Result
 	for _, sh := range shellNames() {
@@ -190,8 +189,7 @@ func createOutput(path string) (*os.File, error) {
 	if path == "" {
 		file, err := os.CreateTemp("", "claudeless-")
 		if err == nil {
-			// Processes that have opened it can still use it.
-			_ = os.Remove(file.Name())
+			_ = os.Remove(file.Name()) // processes that have opened it can still use it
 		}
 		return file, err
 	}
@@ -209,8 +207,7 @@ func (c *ShellCommand) Stop() { c.job.Stop() }
 
 // Output returns the first limit bytes of the output so far.
 func (c *ShellCommand) Output(limit int64) string {
-	// An error ends the output.
-	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit))
+	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // an error ends the output
 	return string(data)
 }
 
@@ -218,8 +215,7 @@ func (c *ShellCommand) Output(limit int64) string {
 // until the shell is closed.
 func (c *ShellCommand) End() int {
 	exit, note, left := c.job.Leave()
-	// It is empty if the command failed or replaced the shell.
-	c.dir = strings.TrimSuffix(string(note), "\n")
+	c.dir = strings.TrimSuffix(string(note), "\n") // it is empty if the command failed or replaced the shell
 	if left && !c.shell.addBackgroundJob(c.job) {
 		c.job.Stop()
 	}
@@ -244,8 +240,7 @@ func (c *ShellCommand) Close() { c.output.Close() }
 // Discard closes and removes the output file.
 func (c *ShellCommand) Discard() {
 	c.output.Close()
-	// The file may no longer exist.
-	_ = os.Remove(c.output.Name())
+	_ = os.Remove(c.output.Name()) // the file may no longer exist
 }
 
 // exitCode returns the exit code that the real CLI shows: 144 for SIGTERM, 1 for other signals (observed with 2.1.329).

@@ -62,8 +62,7 @@ func isWhole(raw json.RawMessage) bool {
 
 func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
 	var items []json.RawMessage
-	// Its type was checked before.
-	_ = json.Unmarshal(raw, &items)
+	_ = json.Unmarshal(raw, &items) // its type was checked before
 	var found []Issue
 	if s.Items != nil {
 		for i, item := range items {
@@ -104,8 +103,7 @@ func isURL(s string) bool {
 }
 
 func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
-	// Its type was checked before.
-	value, _ := plainjson.Parse(raw)
+	value, _ := plainjson.Parse(raw) // its type was checked before
 	var found []Issue
 	known := make(map[string]bool, len(s.Properties))
 	for _, p := range s.Properties {
