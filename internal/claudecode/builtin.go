@@ -121,12 +121,12 @@ func TerminalOnlyCommands() []string {
 	}
 }
 
-// Style is a built-in output style of the CLI.
-type Style struct{ Name, Description string }
+// OutputStyle is a built-in output style of the CLI.
+type OutputStyle struct{ Name, Description string }
 
-// Styles lists the built-in output styles, with the descriptions that /output-style shows.
-func Styles() []Style {
-	return []Style{
+// OutputStyles lists the built-in output styles, with the descriptions that /output-style shows.
+func OutputStyles() []OutputStyle {
+	return []OutputStyle{
 		{"default", ""},
 		{"Proactive", "Claude executes immediately, minimizes interruptions, and prefers action over planning"},
 		{"Concise", "Claude responds tersely, leading with results and skipping preamble and narration"},

@@ -21,7 +21,7 @@ func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string,
 		return "", process.Verbatimf("Error: No deferred tool marker found in the resumed session. Either the session was not deferred, the marker is " +
 			"stale (tool already ran), or it exceeds the tail-scan window. Provide a prompt to continue the conversation.")
 	case prompt == "":
-		return "", process.Verbatimf("%sError: Input must be provided either through stdin or as a prompt argument when using --print", f.SwallowedHint())
+		return "", process.Verbatimf("%sError: Input must be provided either through stdin or as a prompt argument when using --print", f.SwallowedPromptHint())
 	case strings.TrimSpace(prompt) == "":
 		return "", process.Verbatimf("Error: Input contained only whitespace. Provide a prompt with text through stdin or as a prompt argument when using --print")
 	}

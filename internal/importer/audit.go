@@ -69,7 +69,7 @@ func (a *audit) searchLines(more string) {
 	raw := a.tail + more
 	text, at := raw, []int32(nil)
 	if a.escapes && strings.Contains(raw, `\`) {
-		text, at = unescaped(raw)
+		text, at = unescape(raw)
 	}
 	place := func(i int) int {
 		if at == nil {
@@ -112,8 +112,8 @@ func firstCharacters(secret string) string {
 	return b.String()
 }
 
-// unescaped resolves the escapes of JSON strings in a text; at maps each byte of the result to its offset in raw.
-func unescaped(raw string) (text string, at []int32) {
+// unescape resolves the escapes of JSON strings in a text; at maps each byte of the result to its offset in raw.
+func unescape(raw string) (text string, at []int32) {
 	b := make([]byte, 0, len(raw))
 	at = make([]int32, 0, len(raw))
 	put := func(i int, s string) {

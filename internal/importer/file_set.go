@@ -129,8 +129,8 @@ func (f *OutputFile) search(a *audit) {
 	}()
 }
 
-// part is the number of bytes that are searched in one step.
-const part = 256 << 10
+// searchPartSize is the number of bytes that are searched in one step.
+const searchPartSize = 256 << 10
 
 // Write adds whole lines.
 func (f *OutputFile) Write(data []byte) {
@@ -143,9 +143,9 @@ func (f *OutputFile) Write(data []byte) {
 		return
 	}
 	f.unsearched = append(f.unsearched, data...)
-	for len(f.unsearched) > part {
-		n := part + bytes.IndexByte(f.unsearched[part:], '\n') + 1
-		if n == part { // a long line
+	for len(f.unsearched) > searchPartSize {
+		n := searchPartSize + bytes.IndexByte(f.unsearched[searchPartSize:], '\n') + 1
+		if n == searchPartSize { // a long line
 			n = len(f.unsearched)
 		}
 		f.parts <- string(f.unsearched[:n])

@@ -87,7 +87,7 @@ func (n *Normaliser) Text(s string) string {
 	}
 	for _, shape := range textPatterns() {
 		if shape.placeholder == "" {
-			s = n.numbered(shape.expr, s)
+			s = n.numberMatches(shape.expr, s)
 			continue
 		}
 		s = shape.expr.ReplaceAllString(s, shape.placeholder)
@@ -95,8 +95,8 @@ func (n *Normaliser) Text(s string) string {
 	return s
 }
 
-// numbered replaces ids: the group of the expression, or the whole match.
-func (n *Normaliser) numbered(expr *regexp.Regexp, s string) string {
+// numberMatches replaces ids: the group of the expression, or the whole match.
+func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 	var b strings.Builder
 	end := 0
 	for _, at := range expr.FindAllStringSubmatchIndex(s, -1) {

@@ -20,7 +20,7 @@ func chooseStyle(o Options, name string) string {
 		return "Output style set to " + name
 	}
 	about := map[string]string{}
-	for _, s := range claudecode.Styles() {
+	for _, s := range claudecode.OutputStyles() {
 		about[s.Name] = s.Description
 	}
 	var b strings.Builder

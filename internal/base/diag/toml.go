@@ -49,19 +49,19 @@ type tomlScanner struct {
 	headersCounted bool // expectedElements has counted the headers
 }
 
-// firstFields is the initial capacity of a table.
-const firstFields = 2
+// initialTableCapacity is the number of fields for which a new table has memory.
+const initialTableCapacity = 2
 
 func (s *tomlScanner) newTable() *table {
 	const chunk = 128
 	if len(s.tables) == 0 {
 		// Small files use small chunks.
 		n := min(chunk, 4+len(s.src)/128)
-		s.tables, s.fields = make([]table, n), make([]Field, firstFields*n)
+		s.tables, s.fields = make([]table, n), make([]Field, initialTableCapacity*n)
 	}
 	t := &s.tables[0]
-	t.fields = s.fields[0:0:firstFields]
-	s.tables, s.fields = s.tables[1:], s.fields[firstFields:]
+	t.fields = s.fields[0:0:initialTableCapacity]
+	s.tables, s.fields = s.tables[1:], s.fields[initialTableCapacity:]
 	return t
 }
 

@@ -103,7 +103,7 @@ type Catalog struct {
 
 // New reads everything. Unreadable and invalid files are skipped and listed in the warnings.
 func New(o Options) (*Catalog, []string) {
-	c := &Catalog{agents: map[string]Agent{}, styleTexts: map[string]string{}, styles: mapToNames(claudecode.Styles(), func(s claudecode.Style) string { return s.Name })}
+	c := &Catalog{agents: map[string]Agent{}, styleTexts: map[string]string{}, styles: mapToNames(claudecode.OutputStyles(), func(s claudecode.OutputStyle) string { return s.Name })}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}

@@ -245,9 +245,9 @@ func (f *Flags) Abs(s *process.System, path string) (string, error) {
 	return filepath.Join(dir, path), err
 }
 
-// SwallowedHint explains that a variadic flag may have consumed the missing prompt. It returns "" if there is no such
-// flag.
-func (f *Flags) SwallowedHint() string {
+// SwallowedPromptHint explains that a variadic flag may have consumed the missing prompt. It returns "" if there is no
+// such flag.
+func (f *Flags) SwallowedPromptHint() string {
 	if f.HasPrompt || f.swallowed.Option == "" {
 		return ""
 	}

@@ -144,8 +144,8 @@ func commitCommand() *regexp.Regexp {
 
 func pullRequestCommand() *regexp.Regexp { return regexp.MustCompile(`\bgh\s+pr\s+create\b`) }
 
-// language returns the language of a file by its extension; empty means unknown.
-func language(path string) string {
+// languageOfFile returns the programming language of a file by its extension; empty means unknown.
+func languageOfFile(path string) string {
 	return map[string]string{
 		".go": "Go", ".py": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".ts": "TypeScript", ".tsx": "TypeScript",
 		".rs": "Rust", ".java": "Java", ".rb": "Ruby", ".c": "C", ".h": "C", ".cpp": "C++", ".cs": "C#", ".sh": "Shell", ".md": "Markdown",

@@ -315,7 +315,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
 		r.recordEvent("tool_decision", span.SpanID, c.attributes)
 		if c.editsFile {
-			r.addToMetric("code_edit_tool.decision", 1, values{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": language(c.path)})
+			r.addToMetric("code_edit_tool.decision", 1, values{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": languageOfFile(c.path)})
 		}
 		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: toNanos(started), End: toNanos(started)}, values{
 			"duration_ms": 0, "decision": d.Decision, "source": d.Source,

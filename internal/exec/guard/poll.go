@@ -13,7 +13,7 @@ import (
 type Poller struct {
 	log      *Log
 	ownFiles OwnFiles
-	programs programs
+	programs programCache
 	done     chan struct{}
 	task     sync.WaitGroup
 	once     sync.Once

@@ -15,12 +15,12 @@ import (
 // interpreter runs.
 const maxWords = 6
 
-// programs caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
-type programs struct{ known map[string]bool }
+// programCache caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
+type programCache struct{ known map[string]bool }
 
 // realProgram returns the file of the real claude that a command line runs in a directory; empty means it runs none. The
 // first word is the path of the program.
-func (p *programs) realProgram(own OwnFiles, words []string, dir string) string {
+func (p *programCache) realProgram(own OwnFiles, words []string, dir string) string {
 	if words[0] == "" {
 		return ""
 	}
@@ -66,7 +66,7 @@ func isCLIProgram(name string) bool {
 }
 
 // isReal reports whether a file is a program of the real CLI, judged by its path or, for a copy, by its content.
-func (p *programs) isReal(own OwnFiles, file string) bool {
+func (p *programCache) isReal(own OwnFiles, file string) bool {
 	is, known := p.known[file]
 	if known {
 		return is

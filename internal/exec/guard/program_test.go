@@ -58,7 +58,7 @@ func TestPrograms(t *testing.T) {
 		"node_modules/@anthropic-ai/sdk/cli.js": "", "own/claude": "", "bin/double": "", "shim/claude": "", pkg + "claude": "", "copied/notes": "", "copied/empty": "",
 		"gone/claude": "", "": "", "DIR/own/real": "", "bin/sh DIR/own/real": "", "bin/sh - DIR/own/real": "", "bin/sh gone/claude": "", "bin/sh - bin/claude": pkg + "cli.js",
 	} {
-		var l programs
+		var l programCache
 		if want != "" {
 			want = filepath.Join(dir, want)
 		}
@@ -217,7 +217,7 @@ func TestProgramsAreKnown(t *testing.T) {
 		return len(all)
 	}
 	before := files()
-	var known, fresh programs
+	var known, fresh programCache
 	for _, want := range []bool{true, true} {
 		if got := known.isReal(OwnFiles{}, path); got != want {
 			t.Errorf("%v, want %v", got, want)

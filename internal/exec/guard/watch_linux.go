@@ -52,7 +52,7 @@ type watch struct {
 	wake                [2]*os.File // closing the second pipe end stops the watch
 	servers             []net.PacketConn
 	resolver            *resolver
-	programs            programs
+	programs            programCache
 	poller              *Poller // nil means system calls are watched instead
 	tasks               sync.WaitGroup
 }

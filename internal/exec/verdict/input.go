@@ -94,7 +94,7 @@ func (in *Input) read(name string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		default:
 			whole++
-			if e.Source = len(in.digests); !fromVerdict(e) && (in.OnlyProcess == 0 || e.PID == in.OnlyProcess) {
+			if e.Source = len(in.digests); !isFromVerdict(e) && (in.OnlyProcess == 0 || e.PID == in.OnlyProcess) {
 				in.Entries = append(in.Entries, e)
 			}
 		}
@@ -122,8 +122,8 @@ func started(entries []journal.Entry) bool {
 	})
 }
 
-// fromVerdict reports whether a line was written by an earlier verdict, not by a process itself.
-func fromVerdict(e journal.Entry) bool {
+// isFromVerdict reports whether a line was written by an earlier verdict, not by a process itself.
+func isFromVerdict(e journal.Entry) bool {
 	return e.Finding != nil && e.Finding.Time != "" || e.Expectation != nil && e.SessionID == ""
 }
 
