@@ -202,6 +202,12 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
 	}
+	for i, b := range blocks {
+		if call, ok := b.(protocol.ToolUse); ok && call.Name == "Task" { // older name of the tool in scenarios
+			call.Name = "Agent"
+			blocks[i] = call
+		}
+	}
 	usage := scenarios.Estimate(req, blocks) // computed from the inputs as written, before defaults are filled in
 	if reply.Usage != nil {
 		usage = *reply.Usage
