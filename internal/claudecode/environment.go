@@ -104,7 +104,7 @@ func (e Environment) hasFeature(name string) bool {
 	return s == nil || s(e)
 }
 
-// usesVendorAPI reports whether a key or a subscription is used at the vendor's.
+// usesVendorAPI reports whether requests go to the vendor's own API, with a key or a subscription.
 func (e Environment) usesVendorAPI() bool {
 	return e.UsesDefaultURL && e.Credential != NoLogin && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
 }

@@ -185,7 +185,8 @@ type comparison struct {
 	event       int
 }
 
-// differenceKey identifies differences that count as one by their position and the side that has no value there.
+// differenceKey is equal for two differences that are reported as one: they have the same path, and the value is missing
+// on the same side.
 type differenceKey struct {
 	path                         string
 	missingInOurs, missingInReal bool

@@ -63,7 +63,7 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	return protocol.HookOutput{}, &eventError{event, out.Specific.HookEventName, full.String()}
 }
 
-// A form describes an object. It lists the keys, each with its type, in the order in which they are checked. "!" marks
+// These forms describe objects. A form lists the keys, each with its type, in the order in which they are checked. "!" marks
 // a required key. A type is boolean, string, record (any object), choices as a|b, the name of an object with its own
 // form, or a list of a type.
 const (
@@ -72,10 +72,11 @@ const (
 	permissionRulesForm       = "behavior!:allow|deny|ask rules!:[]rule destination!:" + updateDestinations
 	permissionModeForm        = "mode!:acceptEdits|auto|bypassPermissions|default|dontAsk|plan destination!:" + updateDestinations
 	permissionDirectoriesForm = "directories!:[]string destination!:" + updateDestinations
-
-	updateDestinations = "userSettings|projectSettings|localSettings|session|cliArg"
-	contextForm        = "additionalContext:string"
+	contextForm               = "additionalContext:string"
 )
+
+// updateDestinations is the type of the key `destination` in these forms.
+const updateDestinations = "userSettings|projectSettings|localSettings|session|cliArg"
 
 // specificForms contains the form of each event that has specific keys.
 var specificForms = [...]struct{ event, form string }{

@@ -90,8 +90,8 @@ func isSensitiveName(name string) bool {
 	return false
 }
 
-// safetyApproval returns the question about files that no allow rule can permit, because they configure commands that
-// run automatically. It analyses every form of command line.
+// safetyApproval returns the approval that a call needs because it changes a file that configures commands which run
+// automatically. No allow rule replaces it. Nested command lines are searched, too; nil means that it needs none.
 func (c *call) safetyApproval() *approval {
 	switch c.kind {
 	case claudecode.ClassWrite:

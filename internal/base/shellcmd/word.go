@@ -183,7 +183,8 @@ func (s *wordExpander) expandPart(part syntax.WordPart, first bool) bool {
 	}
 }
 
-// expandVariable accepts variables that the script has set, and $HOME and "$PWD" at the beginning of a word.
+// expandVariable expands a variable that the script has set. At the beginning of a word it also expands $HOME, and $PWD
+// if it is quoted. Otherwise it returns false.
 func (s *wordExpander) expandVariable(part syntax.WordPart, first, quoted bool) bool {
 	p, ok := part.(*syntax.ParamExp)
 	if ok && p.Short && isPlainExpansion(p) {

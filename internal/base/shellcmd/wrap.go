@@ -226,7 +226,8 @@ func (c Command) Programs() []string {
 
 func isXargs(text string) bool { return strings.HasPrefix(text, "xargs ") }
 
-// isOpaqueRunner reports whether rules ignore the program that is run by a wrapper, always or with these arguments.
+// isOpaqueRunner reports whether args start a wrapper such as busybox whose inner program is not matched by rules. For
+// some wrappers this depends on their options.
 func isOpaqueRunner(args []string) bool {
 	option := ""
 	if len(args) > 1 && strings.HasPrefix(args[1], "-") {

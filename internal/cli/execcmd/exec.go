@@ -86,7 +86,7 @@ type Exec struct {
 	Guard      string   `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
 	Faults     []string `placeholder:"NAME|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
 	Real       realFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
-	Pace       string   `enum:",instant,real" default:"" placeholder:"instant|real" help:"Start and answer no faster than the real claude does (real), or without waiting (instant)"`
+	Pace       string   `enum:",instant,real" default:"" placeholder:"instant|real" help:"Speed of the simulated claude: without waiting (instant, the default), or no faster than the real claude (real)"`
 	Terminal   `embed:""`
 	JudgeLater bool     `help:"Write the journal (--capture) but do not check the run; check it later with claudeless verify"`
 	FreshHome  bool     `help:"Give the command an empty home directory"`

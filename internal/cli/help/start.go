@@ -45,10 +45,10 @@ func (c *Init) Write() ([]string, error) {
 			return nil, err
 		}
 		if err := os.MkdirAll(filepath.Dir(names[i]), 0o755); err != nil {
-			return nil, fmt.Errorf("writing first files: %w", err)
+			return nil, fmt.Errorf("writing the files of the new project: %w", err)
 		}
 		if err := os.WriteFile(names[i], data, 0o644); err != nil {
-			return nil, fmt.Errorf("writing first files: %w", err)
+			return nil, fmt.Errorf("writing the files of the new project: %w", err)
 		}
 	}
 	return names, nil

@@ -29,7 +29,7 @@ type Serve struct {
 	PortFile string `placeholder:"FILE" help:"Write the port to FILE once the server accepts connections"`
 	Token    string `placeholder:"TEXT" help:"Token that control requests must contain, and that clients on other machines must send as their API key"`
 	StateDir string `placeholder:"DIR" help:"Directory that several servers of one test run share, for gates and for counting failures with times = N"`
-	Strict   bool   `help:"Refuse a prompt that no rule matches with status 400, like unmatched = \"error\" in the scenario"`
+	Strict   bool   `help:"Answer status 400 to a prompt that no rule matches, like unmatched = \"error\" in the scenario"`
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
 

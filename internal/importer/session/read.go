@@ -167,7 +167,8 @@ type lineReader struct {
 	damage Damage
 }
 
-// parse parses one line, which had size bytes in the file. It returns an error only for a first line.
+// parse reads one line. The size in the file may be larger than len(line). Only an invalid first line is an error; other
+// invalid lines are skipped.
 func (l *lineReader) parse(at Place, line []byte, size int64) error {
 	raw := bytes.TrimSpace(line)
 	if len(raw) == 0 && size <= maxLine {
