@@ -14,8 +14,8 @@ const told = new Set();
 const server = require("node:http").createServer((request, response) => {
   request.resume();
   const name = request.url.split("/")[1], agent = request.headers["user-agent"] || "a program without a name";
-  const what = agent.startsWith("claude-cli/") ? "a real claude was started" : "a program asked the dead base URL";
-  const text = what + " instead of this one: " + agent;
+  const what = agent.startsWith("claude-cli/") ? "a real claude was started instead of claudeless" : "a program other than claude used the base URL that is reserved for claude";
+  const text = what + ": " + agent;
   const dir = join(workerData.root, name);
   if (request.method !== "HEAD" && /^claudeless-[A-Za-z0-9]+$/.test(name) && existsSync(dir) && !told.has(name + agent)) {
     told.add(name + agent);

@@ -25,8 +25,8 @@ class Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         self.rfile.read(length)
         name, agent = self.path.split("/")[1], self.headers.get("User-Agent") or "a program without a name"
-        what = "a real claude was started" if agent.startswith("claude-cli/") else "a program asked the dead base URL"
-        text = f"{what} instead of this one: {agent}"
+        what = "a real claude was started instead of claudeless" if agent.startswith("claude-cli/") else "a program other than claude used the base URL that is reserved for claude"
+        text = f"{what}: {agent}"
         if self.command != "HEAD" and name in journals and (name, agent) not in _told:
             _told.add((name, agent))
             record(journals[name], text)
