@@ -269,6 +269,26 @@ func TestInteractivePermission(t *testing.T) {
 	}
 }
 
+// TestInteractiveCalls: finished calls that follow one another share a line.
+func TestInteractiveCalls(t *testing.T) {
+	r := startInteractive(t, `
+[[responses]]
+pattern = { type = "any" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "echo a > a.txt" } }, { tool = "Bash", input = { command = "ls" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "Read", input = { file_path = "{{ cwd }}/a.txt" } }, { tool = "Write", input = { file_path = "{{ cwd }}/a.txt", content = "b" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "cat nosuch" } } ]
+[[responses.response.steps]]
+text = "**All** done."
+`, nil, "--dangerously-skip-permissions")
+	r.wait("bypass permissions on")
+	r.typePrompt("go")
+	r.wait("  Read 1 file, listed 1 directory, ran 1 shell command\n\n● Write(a.txt)\n  ⎿ \u00a0Added 1 line, removed 1 line\n")
+	r.wait("  Read 1 file · 1 failed\n\n● All done.")
+}
+
 // TestInteractiveRule: "Yes, and …" lasts for the session.
 func TestInteractiveRule(t *testing.T) {
 	r := startInteractive(t, talkScenario, nil, "--permission-mode", "default")

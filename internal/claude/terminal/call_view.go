@@ -19,6 +19,77 @@ type callView struct {
 	input        callInput
 	extraEntries int      // transcript entries that follow the announcement
 	fileRows     []string // lines of the file that the call changes
+	overwrites   bool     // fileRows are the lines that differ from those of an existing file
+}
+
+// mostLines is how many lines of a file or a command the transcript shows, and mostColumns how much of a command without a
+// description.
+const mostLines, mostColumns = 10, 50
+
+// callCounts counts finished calls that the transcript shows as one line.
+type callCounts struct{ searched, read, listed, ran, failed int }
+
+// text returns the line, such as "Read 2 files, ran 1 shell command".
+func (n *callCounts) text() string {
+	var parts []string
+	for _, kind := range []struct {
+		count      int
+		verb, noun string
+	}{{n.searched, "searched for", "pattern"}, {n.read, "read", "file"}, {n.listed, "listed", "directory"}, {n.ran, "ran", "shell command"}} {
+		if kind.count > 0 {
+			parts = append(parts, kind.verb+" "+strings.Replace(countWithNoun(kind.count, kind.noun), "ys", "ies", 1))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if n.failed > 0 {
+		text += fmt.Sprintf(" · %d failed", n.failed)
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// counts returns how a finished call is counted, or nil if the transcript shows it separately.
+func (c *callView) counts() *callCounts {
+	switch {
+	case c.use.Name == "Read":
+		return &callCounts{read: 1}
+	case c.use.Name != "Bash":
+		return nil
+	}
+	var n callCounts
+	for _, part := range strings.FieldsFunc(c.input.Command, func(r rune) bool { return strings.ContainsRune("|;&\n", r) }) {
+		word, _, _ := strings.Cut(strings.TrimSpace(part), " ")
+		switch {
+		case slices.Contains([]string{"find", "grep", "rg", "ag", "ack", "locate", "which", "whereis"}, word):
+			n.searched = 1
+		case slices.Contains([]string{"cat", "head", "tail", "less", "more", "wc", "stat", "file", "strings", "jq", "awk", "cut", "sort", "uniq", "tr"}, word):
+			n.read = 1
+		case slices.Contains([]string{"ls", "tree", "du"}, word):
+			n.listed = 1
+		case !slices.Contains([]string{"", "echo", "printf", "true", "false", ":"}, word):
+			return &callCounts{ran: 1}
+		}
+	}
+	switch {
+	case n.listed > 0:
+		return &callCounts{listed: 1}
+	case n.searched > 0:
+		return &callCounts{searched: 1}
+	case n.read > 0:
+		return &n
+	}
+	return &callCounts{ran: 1}
+}
+
+// shownCommand returns the first lines of a command as the transcript shows it.
+func (c *callView) shownCommand(most int) string {
+	lines := strings.Split(c.input.Command, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	if len(lines) > most {
+		return "$ " + strings.Join(lines[:most], "\n") + "…"
+	}
+	return "$ " + strings.Join(lines, "\n")
 }
 
 // beginCall announces a call. A command is shown until its result arrives.
@@ -32,15 +103,15 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 		return nil // the dialog already contains it
 	case use.Name == "Bash":
 		c.extraEntries = 1
-		at.text = cmp.Or(inProgress(c.input.Description), "Running "+c.input.Command)
-		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: "$ " + c.input.Command, noGap: true}}
+		at.text = cmp.Or(inProgress(c.input.Description), "Running "+truncate(c.input.Command, mostColumns))
+		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: c.shownCommand(mostLines), noGap: true}}
 	case use.Name == "Edit":
 		c.fileRows = editRows(c.input)
 		at.text = "Update(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	case use.Name == "Write" && c.input.FilePath == planFile:
 		at.text = "Updated plan"
 	case use.Name == "Write":
-		c.fileRows = numberedRows(c.input.Content)
+		c.fileRows, c.overwrites = writeRows(c.input)
 		at.text = "Write(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	case use.Name == "WebFetch":
 		at.text = "Fetch(" + c.input.URL + ")"
@@ -53,6 +124,10 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 		at.text = "Calling " + c.server() + "…"
 	case use.Name == "Agent":
 		at.text = "Agent(" + c.input.Description + ")"
+	case use.Name == "Skill":
+		at.text = "Skill(" + c.input.Skill + ")"
+	case use.Name == "WebSearch":
+		at.text = c.input.webSearch()
 	case c.input.FilePath != "":
 		at.text = use.Name + "(" + shortPath(v.cwd, c.input.FilePath) + ")"
 	default:
@@ -80,7 +155,7 @@ func (c *callView) title() string {
 		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
 		return server + " - " + tool + " (MCP)(" + strings.Join(in, ", ") + ")"
 	}
-	return "$ " + c.input.Command
+	return c.shownCommand(2)
 }
 
 // takeCall removes and returns a running call; nil means unknown.
@@ -107,68 +182,82 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 		v.endQuestion(c, result, refused)
 		return
 	}
-	e := &s.entries[at]
-	e.callID = ""
-	rows := []entry{*e}
-	under := func(text string) { rows = append(rows, entry{glyph: resultPrefix, text: text, noGap: true}) }
-	switch collapses := c.use.Name == "Bash" || c.server() != ""; {
+	s.entries[at].callID = ""
+	rows := v.summaryRows(c, failed, refused)
+	switch {
 	case failed && strings.HasPrefix(text, "Error: No such tool available"):
-		rows = nil
-		under(text)
+		rows = []entry{noteEntry(text)}
+	case rows == nil:
+		rows = v.resultRows(c, s.entries[at], text, failed, refused)
+	}
+	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
+	for i := len(s.entries) - 1; i > 0 && (!s.inline || i > s.settledCount); i-- { // calls that follow one another share a line
+		if n, next := s.entries[i-1].counts, s.entries[i].counts; n != nil && next != nil {
+			n.add(next)
+			s.entries[i-1].text, s.entries = n.text(), slices.Delete(s.entries, i, i+1)
+		}
+	}
+}
+
+// summaryRows returns the line that replaces a call, or nil if the call stays.
+func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
+	s, counts := v.screen, c.counts()
+	switch collapses := c.use.Name == "Bash" || c.server() != ""; {
 	case collapses && (refused || s.isInterrupted()):
 		amended, text := refused && !s.isInterrupted(), "No result recorded for 1 call"
 		if amended || s.progress != nil && s.progress.endsWithRefusal {
 			text = "Did not run 1 call"
 		}
-		rows = []entry{{glyph: "  ", text: text}}
-		if under(c.title()); amended {
-			under("Not run · rejected")
+		rows := []entry{{glyph: "  ", text: text}, noteEntry(c.title())}
+		if amended {
+			rows = append(rows, noteEntry("Not run · rejected"))
 		}
-	case c.summary(failed && !refused) != "":
-		rows = []entry{{glyph: "  ", text: c.summary(failed && !refused)}}
-	case e.text == "Updated plan":
-		under("/plan to preview")
-	case (c.use.Name == "Edit" || c.use.Name == "Write") && (refused || !failed):
-		v.refusalShown = v.refusalShown || refused
-		under(c.changeTitle(shortPath(v.cwd, c.input.FilePath), refused))
-		rows = append(rows, c.fileEntries()...)
-	case c.use.Name == "Edit" || c.use.Name == "Write":
-		under("Couldn't " + strings.ToLower(c.use.Name) + " file")
-	case refused || strings.HasPrefix(text, "[Request interrupted"): // the entry for the end of the turn contains it
-	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
-		under("Backgrounded agent (↓ to manage · ctrl+o to expand)")
-	case text != "":
-		under(text)
+		return rows
+	case counts != nil && !refused:
+		if failed {
+			counts.failed = 1
+		}
+		return []entry{{glyph: "  ", text: counts.text(), counts: counts}}
+	case c.server() != "":
+		return []entry{{glyph: "  ", text: "Called " + c.server() + map[bool]string{true: " · 1 failed"}[failed && !refused]}}
 	}
-	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
+	return nil
+}
+
+// resultRows returns the announcement of a call with its result.
+func (v *eventView) resultRows(c *callView, announcement entry, text string, failed, refused bool) []entry {
+	switch changes := c.use.Name == "Edit" || c.use.Name == "Write"; {
+	case c.use.Name == "Skill" && !failed:
+		text = "Loaded skill"
+	case announcement.text == "Updated plan":
+		text = "/plan to preview"
+	case changes && (refused || !failed):
+		v.refusalShown = v.refusalShown || refused
+		return append([]entry{announcement, noteEntry(c.changeTitle(shortPath(v.cwd, c.input.FilePath), refused))}, c.fileEntries()...)
+	case changes:
+		text = "Couldn't " + strings.ToLower(c.use.Name) + " file"
+	case refused || text == "" || strings.HasPrefix(text, "[Request interrupted"): // the entry for the end of the turn contains it
+		return []entry{announcement}
+	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
+		text = "Backgrounded agent (↓ to manage · ctrl+o to expand)"
+	}
+	return []entry{announcement, noteEntry(text)}
+}
+
+// add adds the counts of other calls.
+func (n *callCounts) add(o *callCounts) {
+	n.searched, n.read, n.listed, n.ran, n.failed = n.searched+o.searched, n.read+o.read, n.listed+o.listed, n.ran+o.ran, n.failed+o.failed
 }
 
 // fileEntries returns the entries of the changed lines; for a new file they are truncated.
 func (c *callView) fileEntries() (rows []entry) {
-	const mostLines = 10
 	for i, row := range c.fileRows {
-		if i == mostLines && c.use.Name == "Write" {
+		if i == mostLines && c.use.Name == "Write" && !c.overwrites {
 			return append(rows, entry{glyph: "     ", text: fmt.Sprintf("… +%d lines", len(c.fileRows)-i), noGap: true})
 		}
 		rows = append(rows, entry{glyph: "      ", text: row, noGap: true})
 	}
 	return rows
-}
-
-// summary replaces a call that has finished; empty means the call stays.
-func (c *callView) summary(failed bool) (text string) {
-	switch {
-	case c.use.Name == "Bash":
-		text = "Ran 1 shell command"
-	case c.server() != "":
-		text = "Called " + c.server()
-	case c.use.Name == "Read":
-		text = "Read 1 file"
-	}
-	if text != "" && failed {
-		text += " · 1 failed"
-	}
-	return text
 }
 
 // changeTitle describes how a call changed a file.
@@ -178,7 +267,7 @@ func (c *callView) changeTitle(name string, refused bool) string {
 		return "Rejected update to " + name
 	case refused:
 		return "Rejected write to " + name
-	case c.use.Name == "Write":
+	case c.use.Name == "Write" && !c.overwrites:
 		return "Wrote " + countWithNoun(len(c.fileRows), "line") + " to " + name
 	}
 	return changeSummary(c.fileRows)
@@ -202,7 +291,7 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 		title = "Approved Claude's plan"
 		rows = append(rows, "Plan saved to: "+file+" · /plan to edit")
 		rows = append(rows, planRows("", plan)...)
-	case c.use.Name == "AskUserQuestion" && refused:
+	case c.use.Name == "AskUserQuestion" && failed && !strings.HasPrefix(text, "<tool_use_error>"):
 		v.refusalShown = true
 		title, rows = "Declined to answer Claude's questions:", questionRows(c.use.DisplayInput(), nil)
 	case c.use.Name == "AskUserQuestion" && !failed:

@@ -357,6 +357,9 @@ func (d *dialog) choices(cols int) (rows []string, at int) {
 		if d.state == StatePermission && (!d.canAmend() || d.options[d.selected].amended) {
 			text = strings.TrimSuffix(text, amendHintText)
 		}
+		if d.state == StateQuestion && d.options[d.selected].isInput {
+			text = strings.Replace(text, "Esc to cancel", "ctrl+g to edit in Vim · Esc to cancel", 1)
+		}
 		if d.isOverlay {
 			rows = append(rows, truncate(text, cols))
 			continue

@@ -79,9 +79,12 @@ func (v *eventView) endTurn() {
 	}
 }
 
+// noteEntry returns a line under another entry.
+func noteEntry(text string) entry { return entry{glyph: resultPrefix, text: text, noGap: true} }
+
 // appendNote adds a line under the last entry.
 func (v *eventView) appendNote(text string) {
-	v.screen.entries = append(v.screen.entries, entry{glyph: resultPrefix, text: text, noGap: true})
+	v.screen.entries = append(v.screen.entries, noteEntry(text))
 }
 
 // showEvent shows an event of the session.
@@ -138,7 +141,11 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 					s.composerHint = "Resend your message to try again"
 				}
 			}
-			v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: block.Text, isError: ev.Error != "" || ev.IsAPIErrorMessage})
+			failed := ev.Error != "" || ev.IsAPIErrorMessage
+			if !failed {
+				block.Text = plainMarkdown(block.Text)
+			}
+			v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: block.Text, isError: failed})
 		case protocol.ToolUse:
 			v.markReplied(len(block.Input))
 			s.entries = append(s.entries, v.beginCall(block)...)
@@ -209,8 +216,13 @@ type callInput struct {
 	NewString   string `json:"new_string"`
 	URL         string `json:"url"`
 	Prompt      string `json:"prompt"`
+	Query       string `json:"query"`
+	Skill       string `json:"skill"`
 	ReplaceAll  bool   `json:"replace_all"`
 }
+
+// webSearch describes a search.
+func (in callInput) webSearch() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
 
 // parseCallInput reads the input of a tool call. Keys of another type stay empty.
 func parseCallInput(raw json.RawMessage) (in callInput) {

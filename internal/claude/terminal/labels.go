@@ -61,6 +61,15 @@ func (l *labels) find(state, begin string) string {
 	return cmp.Or(found, begin)
 }
 
+// findWith is like find. If only the first words of the label are known, rest is appended.
+func (l *labels) findWith(state, begin, rest string) string {
+	label := l.find(state, begin)
+	if label == begin {
+		label += rest
+	}
+	return label
+}
+
 // isRefusal reports whether an option declines what a dialog asks for.
 func isRefusal(label string) bool {
 	return strings.HasPrefix(label, "No") || strings.HasPrefix(label, "Continue without")

@@ -67,6 +67,16 @@ type menu struct {
 	selected int
 }
 
+// description returns the description of a command; empty means unknown.
+func (m *menu) description(name string) string {
+	for _, c := range m.commands {
+		if c.name == name {
+			return c.description
+		}
+	}
+	return ""
+}
+
 // update filters the list after a change of the draft.
 func (m *menu) update(draft string) {
 	if draft == m.draft {

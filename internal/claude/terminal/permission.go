@@ -71,8 +71,8 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		always.label, no.label = "Yes, and don't ask again for "+host, a.label("permission/webfetch", "No, and tell Claude what to do differently (esc)")
 		grants = append(grants, always)
 	default:
-		name := a.toolDialog(d, r)
-		always.label = "Yes, and don't ask again for " + name + " commands in " + a.cwd
+		calls := a.toolDialog(d, r)
+		always.label = "Yes, and don't ask again for " + calls + " in " + a.cwd
 		if len(r.Suggestions) > 0 {
 			grants = append(grants, always)
 		}
@@ -85,10 +85,20 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// toolDialog describes a call of an MCP server, or of a tool without its own dialog. It returns the name of the tool.
-func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (name string) {
-	name = r.DisplayName
+// toolDialog describes a call of an MCP server, or of a tool without its own dialog. It returns the calls that may be
+// allowed permanently.
+func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (calls string) {
+	name := r.DisplayName
 	d.kind, d.head = "tool", []string{" Tool use"}
+	d.question = []string{" Do you want to proceed?"}
+	switch in := parseCallInput(r.Use.DisplayInput()); r.Use.Name {
+	case "WebSearch":
+		d.head, d.body = append(d.head, quoteMark+"Claude wants to search the web for: "+in.Query), []string{" " + in.webSearch()}
+		return "Web Search commands"
+	case "Skill":
+		d.head, d.body = []string{` Use skill "` + in.Skill + `"?`, " Claude may use instructions, code, or files from this Skill."}, []string{" " + a.screen.menu.description("/"+in.Skill)}
+		return in.Skill
+	}
 	if r.Server != nil {
 		name, d.kind = r.Server.Name+" — "+r.DisplayName, "mcp"
 		d.head = append(d.head, " "+name+" Tool: (MCP)")
@@ -97,8 +107,8 @@ func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (name str
 	} else {
 		d.head = append(d.head, " "+name)
 	}
-	d.body, d.question = inputRows(r.Use.DisplayInput()), []string{" Do you want to proceed?"}
-	return name
+	d.body = inputRows(r.Use.DisplayInput())
+	return name + " commands"
 }
 
 // toolDescriptionRows returns the description of an MCP tool.
@@ -163,7 +173,8 @@ func (a *prompter) bashDialog(d *dialog, r protocol.PermissionRequest, in callIn
 	case a.auto.isUnavailable:
 		return grants
 	}
-	return append(grants, permissionOption{a.label("permission/bash", "Yes, and switch to auto mode"), modeAnswer(protocol.ModeAuto)})
+	d.head = slices.Insert(d.head, 1, ` Tip: choose "switch to auto mode" below to see fewer of these dialogs`)
+	return append(grants, permissionOption{a.screen.labels.findWith("permission/bash", "Yes, and switch to auto mode", " · auto mode handles these prompts for you"), modeAnswer(protocol.ModeAuto)})
 }
 
 // quotedRows returns the rows of a text. The rows of a long text begin with a bar.
@@ -279,7 +290,7 @@ func (a *prompter) fileDialog(d *dialog, r protocol.PermissionRequest, in callIn
 	default:
 		d.head = []string{" " + r.Use.Name + " file", " " + path}
 	}
-	return a.label("permission/edit", "Yes, and switch to accept edits")
+	return a.screen.labels.findWith("permission/edit", "Yes, and switch to accept edits", " (auto-approve file edits and common file commands) for this session (shift+tab)")
 }
 
 // prefixedLines returns the lines of a text, each after a prefix.

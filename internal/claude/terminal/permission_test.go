@@ -23,7 +23,7 @@ func suggestion(tool string, contents ...string) protocol.PermissionUpdate {
 
 // TestBashDialog: each row is a command with the dialog of claude 2.1.330 about it.
 func TestBashDialog(t *testing.T) {
-	const approval, auto = "This command requires approval", "Yes, and switch to auto mode"
+	const approval, auto = "This command requires approval", "Yes, and switch to auto mode · auto mode handles these prompts for you"
 	type request = protocol.PermissionRequest
 	bash := func(contents ...string) []protocol.PermissionUpdate {
 		return []protocol.PermissionUpdate{suggestion("Bash", contents...)}

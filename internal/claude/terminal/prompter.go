@@ -59,9 +59,7 @@ func (a *prompter) showNext() {
 	}
 	a.screen.dialog = a.newDialog(a.pending[0])
 	a.screen.labels.pages.applyTo(a.screen.dialog)
-	if kind := a.screen.dialog.kind; kind == "edit" || kind == "write" || kind == "approval" || kind == "auto" {
-		a.screen.effort = "" // the real CLI no longer shows it
-	}
+	a.screen.effort = "" // the real CLI no longer shows it
 	if a.screen.progress != nil {
 		a.screen.progress.hasReply = true
 	}

@@ -10,10 +10,11 @@ import (
 // entry is a paragraph of the transcript. The glyph precedes its first row.
 type entry struct {
 	glyph, text string
-	isError     bool   // the entry is an error of the API
-	blinks      bool   // the glyph blinks while the call runs
-	noGap       bool   // no empty row precedes the entry
-	callID      string // id of the running call that the entry shows; empty means none
+	isError     bool        // the entry is an error of the API
+	blinks      bool        // the glyph blinks while the call runs
+	noGap       bool        // no empty row precedes the entry
+	callID      string      // id of the running call that the entry shows; empty means none
+	counts      *callCounts // calls that the entry sums up; nil means none
 }
 
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
@@ -35,6 +36,8 @@ type screen struct {
 	interruptedTurn int    // number of the turn that the user has interrupted
 	composerHint    string // shown in the empty input field; empty means none
 	effort          string
+	agentsUntil     time.Time // the footer mentions agents until then
+	effortUntil     time.Time // the row above the input field shows the effort until then
 	faults          faultSet
 	labels          labels
 }
@@ -94,6 +97,9 @@ func (s *screen) draw(now time.Time) frame {
 	if at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID != "" }); at >= 0 {
 		last = at // the result changes this entry
 	}
+	if s.progress != nil && last > 0 && last == len(s.entries) && s.entries[last-1].counts != nil {
+		last-- // the next call may be added
+	}
 	if s.progress != nil && !s.progress.hasReply && last == len(s.entries) && last > 0 {
 		last = max(0, last-len(s.progress.prompts)) // an interrupt may return these prompts to the input field
 	}
@@ -144,7 +150,7 @@ func (s *screen) drawDialog(f *frame) {
 		s.dialog.overlayHeight = s.rows - 2
 	}
 	rows, at := s.dialog.rows(s.cols)
-	if s.dialog.state != StateQuestion && !s.dialog.isOverlay {
+	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay {
 		f.liveRows = append(f.liveRows, "")
 	}
 	if (s.dialog.kind == "auto" || s.dialog.kind == "exit") && !s.inline {
@@ -225,7 +231,12 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 		aside := s.textAboveInput(now)
 		f.liveRows = append(f.liveRows, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
 	}
-	f.liveRows = append(f.liveRows, rule)
+	top := rule
+	if c := &s.composer; c.historyIndex < len(c.history) && c.text() == c.history[c.historyIndex] {
+		title := fmt.Sprintf("%s History %d/%d ", strings.Repeat(ruleGlyph, 3), c.historyIndex+1, len(c.history))
+		top = title + strings.Repeat(ruleGlyph, max(0, s.cols-textWidth(title)))
+	}
+	f.liveRows = append(f.liveRows, top)
 	const margin = 2
 	rows, row, col := s.composer.rows(s.cols - margin - 1)
 	if most := max(1, s.rows/2-2); len(rows) > most { // the rows around the cursor
@@ -250,7 +261,7 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 	case s.showShortcuts:
 		f.liveRows = append(f.liveRows, s.labels.shortcutRows(s.cols)...)
 	default:
-		f.liveRows = append(f.liveRows, truncate("  "+s.footer(), s.cols))
+		f.liveRows = append(f.liveRows, truncate("  "+s.footer(now), s.cols))
 		f.liveRows = append(f.liveRows, s.background.rows(s.cols, now)...)
 	}
 }
@@ -264,7 +275,7 @@ func (s *screen) textAboveInput(now time.Time) string {
 		return "ctrl+g to edit in Vim"
 	case now.Sub(s.deletedAt) < deletedHintDuration:
 		return "ctrl+y to paste deleted text"
-	case s.effort == "":
+	case s.effort == "" || !now.Before(s.effortUntil):
 		return ""
 	}
 	return "◐ " + s.effort + " · /effort"
@@ -279,7 +290,7 @@ func (s *screen) emptyComposerText() string {
 }
 
 // footer returns the last row.
-func (s *screen) footer() string {
+func (s *screen) footer(now time.Time) string {
 	if s.notice != "" {
 		return s.notice
 	}
@@ -299,8 +310,11 @@ func (s *screen) footer() string {
 		return text
 	case s.progress != nil && !s.faults.activityInTitleOnly:
 		text += " · " + s.labels.find("busy", "esc to interrupt")
-	case s.mode == "default" || s.mode == "":
+	case (s.mode == "default" || s.mode == "") && tasks == "":
 		text += " · ? for shortcuts"
 	}
-	return text + " · ← for agents" + manage
+	if now.Before(s.agentsUntil) {
+		text += " · ← for agents"
+	}
+	return text + manage
 }

@@ -63,7 +63,7 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 	screen.header = screen.labels.pages.headerRows(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelName(s.Model())})
 	if screen.header == nil {
 		screen.header = []string{
-			"", " Claude Code v" + plan.Version, " " + modelName(s.Model()) + " · API Usage Billing", " " + plan.CWD, "",
+			"", " ▐▛███▛█   Claude Code v" + plan.Version, "▝▜██████▀  " + modelName(s.Model()) + " · API Usage Billing", " ▝▝   ▝▝   " + plan.CWD, "",
 		}
 	}
 	return t, nil
@@ -91,6 +91,9 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	group.Go(func() { t.player.playPrompts(life) })
 	defer group.Wait()
 	defer end()
+	c.screen.agentsUntil = t.plan.Clock.Now().Add(startHintDuration)
+	c.screen.effortUntil = c.screen.agentsUntil
+	defer time.AfterFunc(startHintDuration, func() { t.player.inbox.put(redraw{}) }).Stop()
 	t.spinnerTicker = time.NewTicker(spinnerPeriod)
 	defer t.spinnerTicker.Stop()
 	t.disarmTimer = time.NewTimer(time.Hour)
@@ -109,6 +112,12 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	}
 	return err
 }
+
+// startHintDuration is how long the first hints are shown.
+const startHintDuration = 10 * time.Second
+
+// redraw is a message without content: the screen is drawn again.
+type redraw struct{}
 
 // spinnerPeriod is how long each picture of the spinner is shown.
 const spinnerPeriod = 120 * time.Millisecond
@@ -277,6 +286,9 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		const minDeleted = 3 // characters that the real CLI offers to insert again
 		if s.composer.clearLine() && len(s.composer.killBuffer) >= minDeleted {
 			s.deletedAt = t.plan.Clock.Now()
+			if s.deletedAt.Before(s.effortUntil) {
+				s.effortUntil = s.deletedAt.Add(deletedHintDuration + startHintDuration) // it is shown again
+			}
 		}
 	case keyEscape:
 		t.pressEscape(repeated)
@@ -374,6 +386,7 @@ func (t *Terminal) enter() {
 		return
 	}
 	c.remember()
+	s.deletedAt = time.Time{}
 	t.submit(text)
 	if s.faults.draftStays {
 		c.set(text)

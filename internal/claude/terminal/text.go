@@ -49,10 +49,27 @@ func printable(text string) string {
 func wrap(text string, cols int) []string {
 	cols = max(cols, 1)
 	var rows []string
-	for line := range strings.SplitSeq(printable(text), "\n") {
-		rows = append(rows, wrapLine(line, cols)...)
+	for line := range strings.SplitSeq(text, "\n") {
+		rows = append(rows, wrapLine(printable(expandTabs(line)), cols)...)
 	}
 	return rows
+}
+
+// expandTabs replaces the tabs of a line by spaces up to the next multiple of eight columns.
+func expandTabs(line string) string {
+	const tabWidth = 8
+	var b strings.Builder
+	col := 0
+	for i, part := range strings.Split(line, "\t") {
+		if i > 0 {
+			n := tabWidth - col%tabWidth
+			b.WriteString(strings.Repeat(" ", n))
+			col += n
+		}
+		b.WriteString(part)
+		col += textWidth(part)
+	}
+	return b.String()
 }
 
 func wrapLine(line string, cols int) []string {
