@@ -102,9 +102,5 @@ func (s Store) writeRefusals(doc plainjson.Object) error {
 		}
 		return nil
 	}
-	text, err := doc.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	return Store{Path: file}.replace(text)
+	return plainjson.ReplaceFile(file, doc.Raw(), 0o600)
 }

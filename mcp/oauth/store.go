@@ -155,29 +155,5 @@ func (s Store) save(member, key string, entry any) error {
 		}
 		entries = entries.With(key, raw)
 	}
-	raw, err := entries.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	text, err := doc.With(member, raw).MarshalJSON()
-	if err != nil {
-		return err
-	}
-	return s.replace(text)
-}
-
-// replace writes the file in one step. Only its owner may read it.
-func (s Store) replace(text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(s.Path), filepath.Base(s.Path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.Path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return plainjson.ReplaceFile(s.Path, doc.With(member, entries.Raw()).Raw(), 0o600)
 }

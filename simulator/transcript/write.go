@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -133,26 +134,10 @@ func (w *transcriptWriter) replace(path string, data []byte, mode os.FileMode) e
 	if w.isDisabled {
 		return nil
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return w.recordFailure(err)
 	}
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
-	if err != nil {
-		return w.recordFailure(err)
-	}
-	_, err = f.Write(data)
-	if modeErr := f.Chmod(mode); err == nil {
-		err = modeErr
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // best effort: the failure is reported below
+	if err := plainjson.ReplaceFile(path, data, mode); err != nil {
 		return w.recordFailure(err)
 	}
 	return nil

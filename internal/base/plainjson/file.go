@@ -48,17 +48,20 @@ func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
+	return ReplaceFile(path, []byte(o.Indented()+end), mode)
+}
+
+// ReplaceFile replaces a file atomically.
+func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(o.Indented() + end)
-	err = errors.Join(err, f.Chmod(mode), f.Close())
-	if err == nil {
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -55,14 +55,6 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 	return rows
 }
 
-// countWithNoun returns a number and its noun, such as "2 shells".
-func countWithNoun(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
 // receive applies an event of a task. It returns the text that reports the end of an agent; empty means nothing to report.
 func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	fields := map[string]any{}

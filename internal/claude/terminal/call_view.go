@@ -26,27 +26,6 @@ type callView struct {
 // description.
 const mostLines, mostColumns = 10, 50
 
-// callCounts counts finished calls that the transcript shows as one line.
-type callCounts struct{ searched, read, listed, ran, failed int }
-
-// text returns the line, such as "Read 2 files, ran 1 shell command".
-func (n *callCounts) text() string {
-	var parts []string
-	for _, kind := range []struct {
-		count      int
-		verb, noun string
-	}{{n.searched, "searched for", "pattern"}, {n.read, "read", "file"}, {n.listed, "listed", "directory"}, {n.ran, "ran", "shell command"}} {
-		if kind.count > 0 {
-			parts = append(parts, kind.verb+" "+strings.Replace(countWithNoun(kind.count, kind.noun), "ys", "ies", 1))
-		}
-	}
-	text := strings.Join(parts, ", ")
-	if n.failed > 0 {
-		text += fmt.Sprintf(" · %d failed", n.failed)
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
-}
-
 // counts returns how a finished call is counted, or nil if the transcript shows it separately.
 func (c *callView) counts() *callCounts {
 	switch {
@@ -242,11 +221,6 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 		text = "Backgrounded agent (↓ to manage · ctrl+o to expand)"
 	}
 	return []entry{announcement, noteEntry(text)}
-}
-
-// add adds the counts of other calls.
-func (n *callCounts) add(o *callCounts) {
-	n.searched, n.read, n.listed, n.ran, n.failed = n.searched+o.searched, n.read+o.read, n.listed+o.listed, n.ran+o.ran, n.failed+o.failed
 }
 
 // fileEntries returns the entries of the changed lines; for a new file they are truncated.

@@ -17,6 +17,32 @@ type entry struct {
 	counts      *callCounts // calls that the entry sums up; nil means none
 }
 
+// callCounts counts finished calls that the transcript shows as one line.
+type callCounts struct{ searched, read, listed, ran, failed int }
+
+// text returns the line, such as "Read 2 files, ran 1 shell command".
+func (n *callCounts) text() string {
+	var parts []string
+	for _, kind := range []struct {
+		count      int
+		verb, noun string
+	}{{n.searched, "searched for", "pattern"}, {n.read, "read", "file"}, {n.listed, "listed", "directory"}, {n.ran, "ran", "shell command"}} {
+		if kind.count > 0 {
+			parts = append(parts, kind.verb+" "+strings.Replace(countWithNoun(kind.count, kind.noun), "ys", "ies", 1))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if n.failed > 0 {
+		text += fmt.Sprintf(" · %d failed", n.failed)
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// add adds the counts of other calls.
+func (n *callCounts) add(o *callCounts) {
+	n.searched, n.read, n.listed, n.ran, n.failed = n.searched+o.searched, n.read+o.read, n.listed+o.listed, n.ran+o.ran, n.failed+o.failed
+}
+
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
 type screen struct {
 	cols, rows   int

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -120,4 +121,12 @@ func truncate(row string, cols int) string {
 		}
 	}
 	return row
+}
+
+// countWithNoun returns a number and its noun, such as "2 shells".
+func countWithNoun(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }

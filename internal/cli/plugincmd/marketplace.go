@@ -156,11 +156,11 @@ func (c *command) listMarketplaces() error {
 	if !c.asJSON {
 		return c.printf("%s", text.String())
 	}
-	list, err := encodeIndented(rows)
+	list, err := plainjson.Indented(rows)
 	if err != nil {
 		return err
 	}
-	return c.printf("%s\n", list)
+	return c.printf("%s", list)
 }
 
 // updateMarketplaces reads marketplaces again; an empty name means all of them.

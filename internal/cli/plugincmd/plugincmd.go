@@ -3,7 +3,6 @@
 package plugincmd
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -117,15 +116,7 @@ func (c *command) writeObject(file string, object plainjson.Object) error {
 	return object.WriteFile(filepath.Join(c.Dir, file), end, 0o600)
 }
 
-func encodeIndented(value any) ([]byte, error) {
-	text, err := plainjson.Indented(value)
-	return bytes.TrimSpace(text), err
-}
-
-func encodeValue(value any) json.RawMessage {
-	text, _ := encodeIndented(value) // strings, booleans and objects of these can always be encoded
-	return text
-}
+func encodeValue(value any) json.RawMessage { return json.RawMessage(plainjson.Text(value)) }
 
 // objectAt returns the object under a key; it is empty if there is no object.
 func objectAt(of plainjson.Object, key string) plainjson.Object {
@@ -229,11 +220,11 @@ func (c *command) list() error {
 		return err
 	}
 	if c.asJSON {
-		text, err := encodeIndented(list)
+		text, err := plainjson.Indented(list)
 		if err != nil {
 			return err
 		}
-		return c.printf("%s\n", text)
+		return c.printf("%s", text)
 	}
 	if len(list) == 0 {
 		return c.printf("No plugins installed. Use `claude plugin install` to install a plugin.\n")
