@@ -19,7 +19,6 @@ import (
 type Diff struct {
 	JSON   bool   `name:"json" help:"Print the changes as JSON"`
 	GitHub bool   `name:"github" help:"Also write GitHub Actions annotations to stderr"`
-	Cells  bool   `help:"Print the share of equal characters for each page, without positions that are blank on both sides"`
 	Before string `arg:"" help:"Older version, or a directory of its screens"`
 	After  string `arg:"" help:"Newer version, or a directory of its screens"`
 }
@@ -34,21 +33,13 @@ func (c *Diff) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	changes, cells, compared := []book.Change{}, []book.CellCount{}, 0
+	changes, compared := []book.Change{}, 0
 	for _, a := range before {
 		for _, b := range after {
 			if k := b.Key; k.Renderer != a.Renderer || k.Tmux != a.Tmux || k.Cols != a.Cols || k.Rows != a.Rows {
 				continue
 			}
 			compared++
-			if c.Cells {
-				counts, err := book.CompareCells(a, b)
-				if err != nil {
-					return err
-				}
-				cells = append(cells, counts...)
-				continue
-			}
 			found, err := book.Compare(a, b)
 			if err != nil {
 				return err
@@ -59,46 +50,10 @@ func (c *Diff) Run(s *process.System) error {
 	if compared == 0 {
 		return inputError("the two versions have no screens of the same renderer and size", "claudeless screens list prints what is captured")
 	}
-	if c.Cells {
-		return c.printCells(s, cells)
-	}
 	if err := c.print(s, changes); err != nil {
 		return err
 	}
 	if len(changes) > 0 {
-		return &process.ExitError{Code: exitDifferent}
-	}
-	return nil
-}
-
-// printCells prints a line for each page and each state, and exits with 1 if a cell differs.
-func (c *Diff) printCells(s *process.System, counts []book.CellCount) error {
-	if c.JSON {
-		if err := writeJSON(s, counts); err != nil {
-			return err
-		}
-	}
-	var total book.CellCount
-	kinds, states := map[string]book.CellCount{}, []string{}
-	for _, n := range counts {
-		total = total.Add(n)
-		kind, _, _ := strings.Cut(n.State, "/")
-		if _, known := kinds[kind]; !known {
-			states = append(states, kind)
-		}
-		kinds[kind] = kinds[kind].Add(n)
-		if !c.JSON {
-			fmt.Fprintf(s.Stdout, "%-36s %-20s %s\n", n.Page, n.State, n)
-		}
-	}
-	if !c.JSON {
-		slices.Sort(states)
-		for _, kind := range states {
-			fmt.Fprintf(s.Stdout, "%-57s %s\n", kind, kinds[kind])
-		}
-		fmt.Fprintf(s.Stdout, "%-57s %s\n", fmt.Sprintf("%d pages", len(counts)), total)
-	}
-	if total.Same < total.Total {
 		return &process.ExitError{Code: exitDifferent}
 	}
 	return nil
