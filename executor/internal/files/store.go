@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // maxFileSize is the maximum number of bytes of a file that is read.
@@ -77,20 +79,9 @@ func writeFile(path string, content []byte) error {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return err
 	}
-	// The name is random, because a name derived from that of the file may be too long.
-	newFile, err := os.CreateTemp(filepath.Dir(path), ".beside.*")
+	err = plainjson.ReplaceFile(path, content, info.Mode().Perm())
 	if errors.Is(err, fs.ErrPermission) { // the directory is not writable
 		return os.WriteFile(path, content, 0o644)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = newFile.Write(content)
-	if err = errors.Join(err, newFile.Chmod(info.Mode().Perm()), newFile.Close()); err == nil {
-		err = os.Rename(newFile.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(newFile.Name()) // the error of writing is returned
 	}
 	return err
 }

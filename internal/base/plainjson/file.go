@@ -54,9 +54,10 @@ func (o Object) WriteFile(path, end string, mode fs.FileMode) error {
 	return ReplaceFile(path, []byte(o.Indented()+end), mode)
 }
 
-// ReplaceFile replaces a file atomically.
+// ReplaceFile replaces a file atomically. The name of the temporary file is random, because a name derived from that of the
+// file may be too long.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	f, err := os.CreateTemp(filepath.Dir(path), ".beside.*")
 	if err != nil {
 		return err
 	}

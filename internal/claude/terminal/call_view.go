@@ -50,13 +50,13 @@ func (c *callView) counts() *callCounts {
 	}
 	switch {
 	case n.listed > 0:
-		return &callCounts{listed: 1}
+		n = callCounts{listed: 1}
 	case n.searched > 0:
-		return &callCounts{searched: 1}
-	case n.read > 0:
-		return &n
+		n = callCounts{searched: 1}
+	case n.read == 0:
+		n.ran = 1
 	}
-	return &callCounts{ran: 1}
+	return &n
 }
 
 // shownCommand returns the first lines of a command as the transcript shows it.
@@ -127,12 +127,8 @@ func (c *callView) server() string {
 // title returns the description of a call that did not run.
 func (c *callView) title() string {
 	if server := c.server(); server != "" {
-		var in []string
-		for _, row := range inputRows(c.use.DisplayInput()) {
-			in = append(in, strings.TrimSpace(row))
-		}
 		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
-		return server + " - " + tool + " (MCP)(" + strings.Join(in, ", ") + ")"
+		return server + " - " + tool + " (MCP)(" + strings.TrimSpace(strings.Join(inputRows(c.use.DisplayInput()), ",")) + ")"
 	}
 	return c.shownCommand(2)
 }

@@ -93,7 +93,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	defer end()
 	c.screen.agentsUntil = t.plan.Clock.Now().Add(startHintDuration)
 	c.screen.effortUntil = c.screen.agentsUntil
-	defer time.AfterFunc(startHintDuration, func() { t.player.inbox.put(redraw{}) }).Stop()
+	defer time.AfterFunc(startHintDuration, func() { t.player.inbox.put(nil) }).Stop()
 	t.spinnerTicker = time.NewTicker(spinnerPeriod)
 	defer t.spinnerTicker.Stop()
 	t.disarmTimer = time.NewTimer(time.Hour)
@@ -115,9 +115,6 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 
 // startHintDuration is how long the first hints are shown.
 const startHintDuration = 10 * time.Second
-
-// redraw is a message without content: the screen is drawn again.
-type redraw struct{}
 
 // spinnerPeriod is how long each picture of the spinner is shown.
 const spinnerPeriod = 120 * time.Millisecond

@@ -63,9 +63,7 @@ func expandTabs(line string) string {
 	col := 0
 	for i, part := range strings.Split(line, "\t") {
 		if i > 0 {
-			n := tabWidth - col%tabWidth
-			b.WriteString(strings.Repeat(" ", n))
-			col += n
+			part = strings.Repeat(" ", tabWidth-col%tabWidth) + part
 		}
 		b.WriteString(part)
 		col += textWidth(part)
